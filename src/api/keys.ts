@@ -1,0 +1,54 @@
+/** Every label, annotation, finalizer, taint and condition key that Legation reads or writes. */
+
+/** API group of Legation's own types and the prefix of all its keys. */
+export const GROUP = "legation.dev";
+
+/** Label on a namespace that opts it in: `annotated` or `all`. Without it nothing in the namespace is touched. */
+export const DELEGATION_LABEL = "legation.dev/delegation";
+
+// What an author writes, on a pod, a workload or (as a default) a namespace.
+export const DELEGATE_ANNOTATION = "legation.dev/delegate";
+export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
+export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
+
+// What Legation keeps on a proxy pod.
+/** Label that marks a proxy: the controller's watch selects on it. */
+export const PROXY_LABEL = "legation.dev/proxy";
+export const PROXY_LABEL_VALUE = "true";
+/** Finalizer that holds a proxy until its delegate is known to be gone. */
+export const DELEGATE_FINALIZER = "legation.dev/delegate";
+/** `spec.schedulerName` of every proxy: no scheduler of the host answers to it. */
+export const SCHEDULER_NAME = "legation";
+/** The author's own `spec.schedulerName`, kept while the proxy carries Legation's. */
+export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
+/** Written by the Binding: the member cluster, the delegate's uid and its node there. */
+export const CLUSTER_ANNOTATION = "legation.dev/cluster";
+export const DELEGATE_UID_ANNOTATION = "legation.dev/delegate-uid";
+export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
+/** Pod condition on a proxy that has no member yet: False, with a reason per refused member in its message. */
+export const PLACED_CONDITION = "legation.dev/Placed";
+
+// What Legation keeps on objects it makes in a member.
+/** Label: the host's id (uid of its kube-system namespace). What lacks it is not Legation's. */
+export const HOST_LABEL = "legation.dev/host";
+/** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
+export const OWNER_ANNOTATION = "legation.dev/owner";
+
+// Virtual nodes.
+/** Label on a virtual node: the name of the Cluster it stands for. */
+export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
+/** Taint (NoSchedule) that keeps ordinary pods off virtual nodes. */
+export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";
+/** A virtual node is named `legation-<cluster>`. */
+export const VIRTUAL_NODE_PREFIX = "legation-";
+
+/** Finalizer on a Cluster: its virtual node and lease are removed before it goes. */
+export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
+
+/** Namespace of Legation's own objects, on the host and in members. */
+export const SYSTEM_NAMESPACE = "legation-system";
+
+/** Name of the virtual node of a member cluster. */
+export function virtualNodeName(cluster: string): string {
+  return VIRTUAL_NODE_PREFIX + cluster;
+}

@@ -1,0 +1,83 @@
+import type {
+  CoreV1Event,
+  V1Container,
+  V1ContainerStatus,
+  V1Lease,
+  V1Namespace,
+  V1Node,
+  V1ObjectMeta,
+  V1OwnerReference,
+  V1Pod,
+  V1PodCondition,
+  V1PodSpec,
+  V1PodStatus,
+  V1PodTemplateSpec,
+  V1Secret,
+  V1Taint,
+  V1Toleration,
+  V1Volume,
+} from "@kubernetes/client-node";
+
+/**
+ * A client-node type as it is on the wire: client-node's own models hold `Date`, JSON holds RFC 3339 strings.
+ * Legation never builds client-node's models, so that fields it does not know survive every round trip.
+ */
+type Wire<T> = T extends Date
+  ? string
+  : T extends readonly (infer Item)[]
+    ? Wire<Item>[]
+    : T extends object
+      ? { [Key in keyof T]: Wire<T[Key]> }
+      : T;
+
+export type ObjectMeta = Wire<V1ObjectMeta>;
+export type OwnerReference = Wire<V1OwnerReference>;
+
+/** Any Kubernetes object: only what all of them have. */
+export interface KubeObject {
+  apiVersion?: string;
+  kind?: string;
+  metadata?: ObjectMeta;
+}
+
+/** An object as an API server returned it: name, uid and resourceVersion are always there. */
+export type Stored<T extends KubeObject> = T & {
+  metadata: ObjectMeta & { name: string; uid: string; resourceVersion: string };
+};
+
+export type Pod = Wire<V1Pod>;
+export type PodSpec = Wire<V1PodSpec>;
+export type PodStatus = Wire<V1PodStatus>;
+export type PodCondition = Wire<V1PodCondition>;
+export type PodTemplateSpec = Wire<V1PodTemplateSpec>;
+export type Container = Wire<V1Container>;
+export type ContainerStatus = Wire<V1ContainerStatus>;
+export type Volume = Wire<V1Volume>;
+export type Toleration = Wire<V1Toleration>;
+export type Taint = Wire<V1Taint>;
+export type KubeNode = Wire<V1Node>;
+export type Namespace = Wire<V1Namespace>;
+export type Secret = Wire<V1Secret>;
+export type Lease = Wire<V1Lease>;
+export type KubeEvent = Wire<CoreV1Event>;
+
+/** Names one object inside one cluster; `namespace` is absent for cluster-scoped resources. */
+export interface ObjectRef {
+  readonly namespace?: string;
+  readonly name: string;
+}
+
+declare const objectKeyBrand: unique symbol;
+/** `namespace/name`, or `name` for cluster-scoped objects: the key of stores and queues. */
+export type ObjectKey = string & { readonly [objectKeyBrand]: true };
+
+/** The key of an object or reference. */
+export function objectKey(ref: { readonly namespace?: string; readonly name?: string }): ObjectKey {
+  return (ref.namespace === undefined ? (ref.name ?? "") : `${ref.namespace}/${ref.name ?? ""}`) as ObjectKey;
+}
+
+/** The reference that `objectKey` made the key from. */
+export function objectRef(key: ObjectKey): ObjectRef {
+  const slash = key.indexOf("/");
+  return slash === -1 ? { name: key } : { namespace: key.slice(0, slash), name: key.slice(slash + 1) };
+}

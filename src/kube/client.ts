@@ -1,0 +1,114 @@
+import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
+import type { Resource } from "./resources.ts";
+
+export interface RequestOptions {
+  readonly signal?: AbortSignal;
+  /** Deadline of the whole request, waiting for a slot included, in milliseconds. Default: the client's. */
+  readonly timeoutMs?: number;
+}
+
+export interface ListOptions extends RequestOptions {
+  /** All namespaces when absent. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Page size; without it the server answers with everything. */
+  readonly limit?: number;
+  readonly continue?: string;
+  readonly resourceVersion?: string;
+  readonly resourceVersionMatch?: "Exact" | "NotOlderThan";
+}
+
+export interface ListPage<T extends KubeObject> {
+  readonly items: Stored<T>[];
+  readonly resourceVersion: string;
+  /** Token of the next page; absent on the last. */
+  readonly continue?: string;
+}
+
+export interface WriteOptions extends RequestOptions {
+  readonly fieldManager?: string;
+  readonly dryRun?: boolean;
+  /** e.g. `status`, `binding`, `token`. */
+  readonly subresource?: string;
+}
+
+/** A patch in one of the four types of the API server. `apply` is server-side apply. */
+export type Patch =
+  | { readonly type: "json"; readonly body: readonly object[] }
+  | { readonly type: "merge" | "strategic"; readonly body: object }
+  | { readonly type: "apply"; readonly body: object; readonly force?: boolean };
+
+export interface DeleteOptions extends RequestOptions {
+  readonly gracePeriodSeconds?: number;
+  /** Preconditions: the server answers Conflict when they do not hold. */
+  readonly uid?: string;
+  readonly resourceVersion?: string;
+  readonly propagationPolicy?: "Foreground" | "Background" | "Orphan";
+}
+
+export interface RawRequest extends RequestOptions {
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  /** Path with query, e.g. `/readyz` or `/apis/authentication.k8s.io/v1/tokenreviews`. */
+  readonly path: string;
+  readonly body?: object;
+  readonly contentType?: string;
+}
+
+/** One line of a watch, as the API server sent it. */
+export type WatchEvent<T extends KubeObject> =
+  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored<T> }
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };
+
+export interface WatchOptions {
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  readonly resourceVersion: string;
+  /** The server ends the watch after this long; seconds. */
+  readonly timeoutSeconds?: number;
+  readonly signal: AbortSignal;
+}
+
+/**
+ * One cluster's API server. Every method rejects with `KubeError` and nothing else.
+ * Requests carry plain wire JSON: what the server sent is what the caller gets, unknown fields included.
+ */
+export interface ClusterClient {
+  /** Name used in errors, logs and metrics: `host`, or the member's name. */
+  readonly cluster: string;
+  get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>>;
+  /** Like `get`, but a missing object is `undefined`. */
+  find<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    options?: RequestOptions,
+  ): Promise<Stored<T> | undefined>;
+  list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<ListPage<T>>;
+  /** Creates `object` in its own `metadata.namespace`. */
+  create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
+  /** POST to a subresource of an existing object, e.g. a Binding or a TokenRequest; returns the answer's body. */
+  createSubresource(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    body: object,
+    options?: RequestOptions,
+  ): Promise<unknown>;
+  /** PUT. `object.metadata.resourceVersion`, when set, is a precondition. */
+  replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
+  patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options?: WriteOptions,
+  ): Promise<Stored<T>>;
+  /** Resolves when the server accepted the deletion; a missing object rejects with NotFound. */
+  delete(resource: Resource<KubeObject>, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
+  /** Any path; returns the parsed JSON, or the text when the answer is not JSON. */
+  raw(request: RawRequest): Promise<unknown>;
+  /** Ends normally when the server closes the stream; rejects with `Gone` when `resourceVersion` has expired. */
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+  /** Closes all connections; requests under way reject. */
+  close(): Promise<void>;
+}

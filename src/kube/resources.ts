@@ -1,0 +1,33 @@
+import type { KubeEvent, KubeNode, KubeObject, Lease, Namespace, Pod, Secret } from "../api/kubernetes.ts";
+
+/** One API resource; `T` is the type of its objects. */
+export interface Resource<T extends KubeObject> {
+  /** API group; empty for core. */
+  readonly group: string;
+  readonly version: string;
+  /** Plural as in URLs, e.g. `pods`. */
+  readonly plural: string;
+  readonly kind: string;
+  readonly namespaced: boolean;
+  /** Carries `T` in the type system only; never set. */
+  readonly objectType?: T;
+}
+
+/** `group/version`, or `v1` for the core group: an object's `apiVersion`. */
+export function apiVersionOf(resource: Resource<KubeObject>): string {
+  return resource.group === "" ? resource.version : `${resource.group}/${resource.version}`;
+}
+
+const core = { group: "", version: "v1" } as const;
+export const pods: Resource<Pod> = { ...core, plural: "pods", kind: "Pod", namespaced: true };
+export const nodes: Resource<KubeNode> = { ...core, plural: "nodes", kind: "Node", namespaced: false };
+export const namespaces: Resource<Namespace> = { ...core, plural: "namespaces", kind: "Namespace", namespaced: false };
+export const secrets: Resource<Secret> = { ...core, plural: "secrets", kind: "Secret", namespaced: true };
+export const events: Resource<KubeEvent> = { ...core, plural: "events", kind: "Event", namespaced: true };
+export const leases: Resource<Lease> = {
+  group: "coordination.k8s.io",
+  version: "v1",
+  plural: "leases",
+  kind: "Lease",
+  namespaced: true,
+};
