@@ -33,6 +33,8 @@ export const PLACED_CONDITION = "legation.dev/Placed";
 export const HOST_LABEL = "legation.dev/host";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
+/** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */
+export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
 // Virtual nodes.
 /** Label on a virtual node: the name of the Cluster it stands for. */

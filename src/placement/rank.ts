@@ -1,0 +1,104 @@
+import { type Amounts, formatQuantity } from "../api/quantity.ts";
+import type { Candidate, Refusal } from "./candidate.ts";
+
+/** Members for one pod, best first. */
+export interface Ranking {
+  /** Members that may have the pod and have room for it. */
+  readonly fitting: readonly string[];
+  /** Members that may have it but lack room, the least overfull first: where it may wait. */
+  readonly full: readonly string[];
+  /** Why each of the others, and each full one, does not get it. */
+  readonly refusals: readonly Refusal[];
+}
+
+export interface RankInput {
+  readonly requests: Amounts;
+  /** Whether the author's names and selector allow a member; the message says why not. */
+  readonly allows: (candidate: Candidate) => string | undefined;
+  readonly candidates: readonly Candidate[];
+}
+
+/**
+ * Ranks members for one pod: allowed and open, then with room, then least loaded. Load is the greatest share of any
+ * requested resource after the pod is added, so that members fill evenly relative to their size.
+ */
+export function rank({ requests, allows, candidates }: RankInput): Ranking {
+  const refusals: Refusal[] = [];
+  const fitting: Scored[] = [];
+  const full: Scored[] = [];
+  for (const candidate of candidates) {
+    const { name: cluster, closed } = candidate;
+    const excluded = allows(candidate);
+    if (excluded !== undefined) {
+      refusals.push({ cluster, reason: "NotSelected", message: excluded });
+      continue;
+    }
+    if (closed !== undefined) {
+      refusals.push({ cluster, ...closed });
+      continue;
+    }
+    const shortage = shortageOf(requests, candidate);
+    const scored = { name: cluster, load: loadOf(requests, candidate), pods: candidate.used.pods ?? 0 };
+    if (shortage === undefined) {
+      fitting.push(scored);
+    } else {
+      full.push(scored);
+      refusals.push({ cluster, ...shortage });
+    }
+  }
+  return { fitting: fitting.sort(byLoad).map(nameOf), full: full.sort(byLoad).map(nameOf), refusals };
+}
+
+interface Scored {
+  readonly name: string;
+  readonly load: number;
+  readonly pods: number;
+}
+
+const nameOf = ({ name }: Scored): string => name;
+
+function byLoad(a: Scored, b: Scored): number {
+  return a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
+}
+
+function loadOf(requests: Amounts, { used, allocatable }: Candidate): number {
+  let load = 0;
+  for (const resource in requests) {
+    const wanted = requests[resource] ?? 0;
+    if (wanted === 0) continue;
+    const has = allocatable[resource] ?? 0;
+    load = Math.max(load, has === 0 ? Number.MAX_VALUE : ((used[resource] ?? 0) + wanted) / has);
+  }
+  return load;
+}
+
+function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {
+  const { allocatable, largestNode, used } = candidate;
+  for (const resource in requests) {
+    const wanted = requests[resource] ?? 0;
+    if (wanted === 0) continue;
+    const shown = (value: number): string => formatQuantity(resource, value);
+    const largest = largestNode[resource] ?? 0;
+    if (wanted > largest) {
+      const message =
+        largest === 0
+          ? `no schedulable node offers ${resource}`
+          : `${resource}: ${shown(wanted)} requested, the largest node has ${shown(largest)}`;
+      return { reason: "TooLarge", message };
+    }
+    const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0);
+    if (wanted > left) {
+      return { reason: "Full", message: `${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} left` };
+    }
+  }
+  return undefined;
+}
+
+/** The refusals as one text for a condition or event: `west: cpu: 4 requested, 2 left; east: not selected`. */
+export function explain(refusals: readonly Refusal[]): string {
+  if (refusals.length === 0) return "no member cluster has joined: see `legation join`";
+  return [...refusals]
+    .sort((a, b) => (a.cluster < b.cluster ? -1 : 1))
+    .map(({ cluster, message }) => `${cluster}: ${message}`)
+    .join("; ");
+}

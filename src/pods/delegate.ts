@@ -1,0 +1,174 @@
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  FORWARDED_ANNOTATION,
+  HOST_LABEL,
+  MEMBER_NODE_ANNOTATION,
+  OWNER_ANNOTATION,
+  PROXY_LABEL,
+  SCHEDULER_NAME_ANNOTATION,
+} from "../api/keys.ts";
+import type { Container, KubeObject, Pod, PodSpec, Stored, Toleration, Volume } from "../api/kubernetes.ts";
+
+/** The host as its members know it. */
+export interface HostIdentity {
+  /** uid of the host's kube-system namespace: never the same for two clusters. */
+  readonly id: string;
+  /** Name people gave the host; only for reading. */
+  readonly name: string;
+}
+
+/** The host object that an object in a member stands for, as its owner annotation says. */
+export interface Owner {
+  /** Name of the host cluster. */
+  readonly cluster: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+}
+
+/** Keys of a proxy that are the host's business only. */
+const HOST_ONLY_ANNOTATIONS = new Set([
+  SCHEDULER_NAME_ANNOTATION,
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  OWNER_ANNOTATION,
+  FORWARDED_ANNOTATION,
+]);
+
+// Binding copies these from the node to the pod (KEP-4742), so each cluster has values of its own.
+const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
+const HOST_ONLY_LABELS = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
+
+/** Spec fields that the host's admission filled in, or that only the member may decide. */
+const HOST_SPEC_FIELDS = [
+  "nodeName",
+  "schedulerName",
+  "schedulingGates",
+  // Resolved by the Priority and RuntimeClass admission plugins from the class names, which stay.
+  "priority",
+  "preemptionPolicy",
+  "overhead",
+  // Deprecated alias of serviceAccountName, filled in by defaulting.
+  "serviceAccount",
+  // Refused by the API server at creation; forwarded afterwards.
+  "ephemeralContainers",
+] as const satisfies readonly (keyof PodSpec)[];
+
+/** The labels a delegate has because its proxy has them. */
+export function forwardedLabels(proxy: Pod): Record<string, string> {
+  return withoutKeys(proxy.metadata?.labels, HOST_ONLY_LABELS);
+}
+
+/** The annotations a delegate has because its proxy has them. */
+export function forwardedAnnotations(proxy: Pod): Record<string, string> {
+  return withoutKeys(proxy.metadata?.annotations, HOST_ONLY_ANNOTATIONS);
+}
+
+/**
+ * The pod to create in a member for a proxy: the author's own pod again, without what the host added to it.
+ * Derived from the proxy alone, so no copy of the manifest is kept anywhere.
+ */
+export function toDelegate(proxy: Stored<Pod>, host: HostIdentity): Pod {
+  const { name, namespace = "", uid, generateName } = proxy.metadata;
+  const labels = forwardedLabels(proxy);
+  const annotations = forwardedAnnotations(proxy);
+  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      name,
+      namespace,
+      ...(generateName === undefined ? {} : { generateName }),
+      labels: { ...labels, [HOST_LABEL]: host.id },
+      annotations: {
+        ...annotations,
+        [OWNER_ANNOTATION]: JSON.stringify(owner),
+        [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations),
+      },
+    },
+    ...(proxy.spec === undefined ? {} : { spec: delegateSpec(proxy.spec, proxy) }),
+  };
+}
+
+/** The value of the annotation that lists which keys of a delegate came from its proxy. */
+export function forwardedKeys(labels: Record<string, string>, annotations: Record<string, string>): string {
+  return JSON.stringify({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
+}
+
+/** Whose delegate an object is; undefined when it is not Legation's or its owner annotation is unreadable. */
+export function ownerOf(object: KubeObject): Owner | undefined {
+  const text = object.metadata?.annotations?.[OWNER_ANNOTATION];
+  if (text === undefined) return undefined;
+  let value: unknown;
+  try {
+    value = JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+  if (typeof value !== "object" || value === null) return undefined;
+  const { cluster, namespace, name, uid } = value as Record<string, unknown>;
+  if (typeof cluster !== "string" || typeof namespace !== "string") return undefined;
+  if (typeof name !== "string" || typeof uid !== "string") return undefined;
+  return { cluster, namespace, name, uid };
+}
+
+/** True when `object` is a delegate that this host made. */
+export function madeByHost(object: KubeObject, hostId: string): boolean {
+  return object.metadata?.labels?.[HOST_LABEL] === hostId && ownerOf(object) !== undefined;
+}
+
+function delegateSpec(spec: PodSpec, proxy: Pod): PodSpec {
+  const copy: PodSpec = { ...spec };
+  for (const field of HOST_SPEC_FIELDS) delete copy[field];
+  const schedulerName = proxy.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION];
+  if (schedulerName !== undefined) copy.schedulerName = schedulerName;
+
+  const tokenVolumes = new Set((spec.volumes ?? []).filter(isApiAccessVolume).map(({ name }) => name));
+  if (tokenVolumes.size > 0) {
+    copy.volumes = (spec.volumes ?? []).filter(({ name }) => !tokenVolumes.has(name));
+    copy.containers = spec.containers.map((container) => withoutMounts(container, tokenVolumes));
+    if (spec.initContainers !== undefined) {
+      copy.initContainers = spec.initContainers.map((container) => withoutMounts(container, tokenVolumes));
+    }
+  }
+  if (spec.tolerations !== undefined) {
+    copy.tolerations = spec.tolerations.filter((toleration) => !isDefaultToleration(toleration));
+  }
+  return copy;
+}
+
+/** The volume that the ServiceAccount admission plugin adds; the member's own plugin adds its own. */
+function isApiAccessVolume(volume: Volume): boolean {
+  const sources = volume.projected?.sources;
+  return (
+    volume.name.startsWith("kube-api-access-") &&
+    sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined)
+  );
+}
+
+function withoutMounts(container: Container, volumes: ReadonlySet<string>): Container {
+  if (container.volumeMounts === undefined) return container;
+  const volumeMounts = container.volumeMounts.filter(({ name }) => !volumes.has(name));
+  const { volumeMounts: _, ...rest } = container;
+  return volumeMounts.length === 0 ? rest : { ...rest, volumeMounts };
+}
+
+/** What the DefaultTolerationSeconds admission plugin adds on every cluster; the member adds it again. */
+function isDefaultToleration({ key, operator, effect, tolerationSeconds, value }: Toleration): boolean {
+  return (
+    (key === "node.kubernetes.io/not-ready" || key === "node.kubernetes.io/unreachable") &&
+    operator === "Exists" &&
+    effect === "NoExecute" &&
+    tolerationSeconds === 300 &&
+    value === undefined
+  );
+}
+
+function withoutKeys(map: Record<string, string> | undefined, keys: ReadonlySet<string>): Record<string, string> {
+  const kept: Record<string, string> = {};
+  for (const [key, value] of Object.entries(map ?? {})) if (!keys.has(key)) kept[key] = value;
+  return kept;
+}

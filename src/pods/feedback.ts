@@ -1,0 +1,172 @@
+import { PLACED_CONDITION } from "../api/keys.ts";
+import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
+import { jsonEqual } from "./equal.ts";
+import { containerNames, isTerminal } from "./phase.ts";
+
+/** Strategic merge patch of a proxy's status; the uid makes it a precondition (409 when the pod is another). */
+export interface StatusPatch {
+  readonly metadata: { readonly uid: string };
+  readonly status: Record<string, unknown>;
+}
+
+// Fields that the host's own components write: the binding, the resource claim controller and the scheduler.
+const HOST_STATUS_FIELDS = new Set(["nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus"]);
+
+// Conditions that the kubelet takes away again when they no longer hold.
+const KUBELET_TEMPORARY_CONDITIONS = ["PodResizePending", "PodResizeInProgress"];
+
+// Lists with patchStrategy=merge in the API types: without this directive old entries would stay.
+const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
+
+/**
+ * The status a proxy must show for what its delegate's status says; undefined when the proxy's may not change any more.
+ * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
+ * a terminal pod staying so, and kubelet never returns from Running to Pending.
+ */
+export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undefined {
+  if (isTerminal(proxy)) return undefined;
+  const status = delegate.status ?? {};
+  if (proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined)) return undefined;
+  const wanted: Record<string, unknown> = {};
+  for (const [field, value] of Object.entries(status)) if (!HOST_STATUS_FIELDS.has(field)) wanted[field] = value;
+
+  const { spec } = proxy;
+  replaceStatuses(wanted, "containerStatuses", containerNames(spec?.containers));
+  replaceStatuses(wanted, "initContainerStatuses", containerNames(spec?.initContainers));
+  replaceStatuses(wanted, "ephemeralContainerStatuses", containerNames(spec?.ephemeralContainers));
+  wanted.conditions = conditionsFrom(proxy, delegate);
+  const generation = hostGeneration(status.observedGeneration, proxy, delegate);
+  if (generation === undefined) delete wanted.observedGeneration;
+  else wanted.observedGeneration = generation;
+  return wanted as PodStatus;
+}
+
+/**
+ * The final status of a proxy whose delegate is gone without having told its own: as kubelet writes it for
+ * containers it can no longer find. `disrupted` says why, when nobody on the host asked for the end.
+ */
+export function lostStatus(
+  proxy: Pod,
+  options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
+): PodStatus {
+  const at = new Date(options.now).toISOString().replace(/\.\d+Z$/, "Z");
+  const ended = (statuses: ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
+    statuses?.map((status) =>
+      status.state?.running === undefined
+        ? status
+        : {
+            ...status,
+            ready: false,
+            started: false,
+            state: {
+              terminated: {
+                exitCode: 137,
+                reason: "ContainerStatusUnknown",
+                message: "The container could not be located when the pod was terminated",
+                ...(status.state.running.startedAt === undefined ? {} : { startedAt: status.state.running.startedAt }),
+                finishedAt: at,
+                ...(status.containerID === undefined ? {} : { containerID: status.containerID }),
+              },
+            },
+          },
+    );
+  const conditions = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
+  const set = (condition: PodCondition): void => {
+    const old = conditions.get(condition.type);
+    const since = old?.status === condition.status ? old.lastTransitionTime : undefined;
+    conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
+  };
+  for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
+  if (options.disruptedBy !== undefined) {
+    set({ type: "DisruptionTarget", status: "True", reason: options.disruptedBy, message: options.message });
+  }
+  const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};
+  const lists = {
+    containerStatuses: ended(containerStatuses),
+    initContainerStatuses: ended(initContainerStatuses),
+    ephemeralContainerStatuses: ended(ephemeralContainerStatuses),
+  };
+  const status: Record<string, unknown> = { ...proxy.status, phase: "Failed", message: options.message };
+  for (const [field, value] of Object.entries(lists)) if (value !== undefined) status[field] = value;
+  status.conditions = [...conditions.values()];
+  if (options.disruptedBy !== undefined) status.reason = options.disruptedBy;
+  return status as PodStatus;
+}
+
+/** The patch that turns the proxy's status into `wanted`; undefined when they are equal, so that nothing is written. */
+export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch | undefined {
+  const current: Record<string, unknown> = { ...proxy.status };
+  const next: Record<string, unknown> = { ...wanted };
+  const status: Record<string, unknown> = {};
+  for (const field of new Set([...Object.keys(current), ...Object.keys(next)])) {
+    if (field === "conditions" || HOST_STATUS_FIELDS.has(field)) continue;
+    if (jsonEqual(current[field], next[field])) continue;
+    const value = next[field] ?? null;
+    status[field] = MERGED_LISTS.has(field) && Array.isArray(value) ? [...value, { $patch: "replace" }] : value;
+  }
+  const conditions = conditionsPatch(proxy.status?.conditions ?? [], wanted.conditions ?? []);
+  if (conditions.length > 0) status.conditions = conditions;
+  if (Object.keys(status).length === 0) return undefined;
+  return { metadata: { uid: proxy.metadata.uid }, status };
+}
+
+/** The `legation.dev/Placed` condition of a proxy that waits: False, with why in each member. */
+export function notPlacedCondition(reason: string, message: string, now: number): PodCondition {
+  return { type: PLACED_CONDITION, status: "False", reason, message, lastTransitionTime: new Date(now).toISOString() };
+}
+
+function conditionsFrom(proxy: Pod, delegate: Stored<Pod>): PodCondition[] {
+  const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
+  const told = delegate.status?.conditions ?? [];
+  for (const condition of told) {
+    // The host's binding has said when the proxy was scheduled.
+    if (condition.type === "PodScheduled") continue;
+    const { observedGeneration, ...rest } = condition;
+    const generation = hostGeneration(observedGeneration, proxy, delegate);
+    result.set(condition.type, generation === undefined ? rest : { ...rest, observedGeneration: generation });
+  }
+  for (const type of KUBELET_TEMPORARY_CONDITIONS) {
+    if (!told.some((condition) => condition.type === type)) result.delete(type);
+  }
+  const placed = result.get(PLACED_CONDITION);
+  if (placed !== undefined && placed.status !== "True") {
+    const { message: _, ...rest } = placed;
+    const at = proxy.status?.conditions?.find(({ type }) => type === "PodScheduled")?.lastTransitionTime;
+    result.set(PLACED_CONDITION, {
+      ...rest,
+      status: "True",
+      reason: "Placed",
+      ...(at === undefined ? {} : { lastTransitionTime: at }),
+    });
+  }
+  return [...result.values()];
+}
+
+/** A generation counts one object's changes: only "this is the newest" can be said of the other object's. */
+function hostGeneration(observed: number | undefined, proxy: Pod, delegate: Stored<Pod>): number | undefined {
+  return observed !== undefined && observed === delegate.metadata.generation ? proxy.metadata?.generation : undefined;
+}
+
+function conditionsPatch(current: readonly PodCondition[], wanted: readonly PodCondition[]): object[] {
+  const patches: object[] = [];
+  const old = new Map(current.map((condition) => [condition.type, condition]));
+  for (const condition of wanted) {
+    const before = old.get(condition.type);
+    old.delete(condition.type);
+    if (jsonEqual(before, condition)) continue;
+    const removed = Object.keys(before ?? {}).filter((field) => !(field in condition));
+    patches.push({ ...condition, ...Object.fromEntries(removed.map((field) => [field, null])) });
+  }
+  for (const type of old.keys()) patches.push({ type, $patch: "delete" });
+  return patches;
+}
+
+function replaceStatuses(status: Record<string, unknown>, field: string, names: ReadonlySet<string>): void {
+  const statuses = status[field];
+  if (!Array.isArray(statuses)) return;
+  const kept = statuses.filter(
+    (item: unknown) => typeof item === "object" && item !== null && "name" in item && names.has(String(item.name)),
+  );
+  if (kept.length === 0) delete status[field];
+  else status[field] = kept;
+}

@@ -1,0 +1,61 @@
+import type { Container, ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
+
+/** True when no container of the pod will run again: phase Succeeded or Failed. */
+export function isTerminal(pod: Pod): boolean {
+  const phase = pod.status?.phase;
+  return phase === "Succeeded" || phase === "Failed";
+}
+
+/** True when deletion was requested; the object stays until its grace period and finalizers are done. */
+export function isDeleting(pod: Pod): boolean {
+  return pod.metadata?.deletionTimestamp !== undefined;
+}
+
+/** True when a scheduler has given the pod a node. */
+export function isBound(pod: Pod): boolean {
+  return (pod.spec?.nodeName ?? "") !== "";
+}
+
+/** True while some scheduling gate holds the pod back (Kueue and others put them there). */
+export function isGated(pod: Pod): boolean {
+  return (pod.spec?.schedulingGates?.length ?? 0) > 0;
+}
+
+/** The pod's condition of that type. */
+export function conditionOf(pod: Pod, type: string): PodCondition | undefined {
+  return pod.status?.conditions?.find((condition) => condition.type === type);
+}
+
+/** The scheduler's words when it has found no node for the pod; undefined when it has not said so. */
+export function unschedulableMessage(pod: Pod): string | undefined {
+  const scheduled = conditionOf(pod, "PodScheduled");
+  if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
+  return scheduled.message ?? "no node fits";
+}
+
+/** The owner that manages the pod and would replace it. */
+export function controllerOf(pod: Pod): OwnerReference | undefined {
+  return pod.metadata?.ownerReferences?.find((owner) => owner.controller === true);
+}
+
+/** All container statuses, in the order init, regular, ephemeral. */
+function allStatuses(pod: Pod): ContainerStatus[] {
+  const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};
+  return [...initContainerStatuses, ...containerStatuses, ...ephemeralContainerStatuses];
+}
+
+/** True when some container of the pod was seen to run or to have run: it must not be run a second time. */
+export function hasStarted(pod: Pod): boolean {
+  return allStatuses(pod).some(
+    ({ state, lastState, restartCount }) =>
+      state?.running !== undefined ||
+      state?.terminated !== undefined ||
+      lastState?.terminated !== undefined ||
+      restartCount > 0,
+  );
+}
+
+/** Names of the pod's containers of one kind. */
+export function containerNames(containers: readonly Pick<Container, "name">[] | undefined): Set<string> {
+  return new Set((containers ?? []).map(({ name }) => name));
+}
