@@ -1,0 +1,71 @@
+import type { Clock } from "./clock.ts";
+
+/** How delays between attempts grow. */
+export interface BackoffOptions {
+  /** First delay before jitter, in milliseconds. */
+  readonly initialMs: number;
+  readonly maxMs: number;
+  /** Random number in [0, 1). */
+  readonly random?: () => number;
+}
+
+/** Jittered exponential delays: each is between half and the whole of its step, and a step is twice the one before. */
+export class Backoff {
+  readonly #initialMs: number;
+  readonly #maxMs: number;
+  readonly #random: () => number;
+  #attempts = 0;
+
+  constructor(options: BackoffOptions) {
+    this.#initialMs = options.initialMs;
+    this.#maxMs = options.maxMs;
+    this.#random = options.random ?? Math.random;
+  }
+
+  /** Delays given out since the last reset. */
+  get attempts(): number {
+    return this.#attempts;
+  }
+
+  /** Delay before the next attempt, in milliseconds. */
+  next(): number {
+    const step = Math.min(this.#maxMs, this.#initialMs * 2 ** Math.min(this.#attempts, 30));
+    this.#attempts += 1;
+    return step * (0.5 + this.#random() / 2);
+  }
+
+  reset(): void {
+    this.#attempts = 0;
+  }
+}
+
+/**
+ * Backoff of a long-lived connection. A success alone resets nothing: a server that accepts every connection and drops
+ * it at once would otherwise be called without pause. Only a success that lasted `healthyMs` does.
+ */
+export class ConnectionBackoff {
+  readonly #backoff: Backoff;
+  readonly #healthyMs: number;
+  readonly #clock: Clock;
+  #workingSince: number | undefined;
+
+  constructor(options: BackoffOptions & { readonly healthyMs: number; readonly clock: Clock }) {
+    this.#backoff = new Backoff(options);
+    this.#healthyMs = options.healthyMs;
+    this.#clock = options.clock;
+  }
+
+  /** Notes that the connection works from now on. */
+  working(): void {
+    this.#workingSince ??= this.#clock.now();
+  }
+
+  /** Notes that the connection ended, and returns the delay before the next attempt: zero after a healthy while. */
+  ended(): number {
+    const healthy = this.#workingSince !== undefined && this.#clock.now() - this.#workingSince >= this.#healthyMs;
+    this.#workingSince = undefined;
+    if (!healthy) return this.#backoff.next();
+    this.#backoff.reset();
+    return 0;
+  }
+}

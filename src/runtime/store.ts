@@ -1,0 +1,89 @@
+import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
+
+/** Values under which an object is found again, e.g. the uid of its owner. */
+export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
+
+/** What everyone but the reflector sees of a store. Objects in it are shared: never change one. */
+export interface ReadStore<T extends KubeObject> {
+  get(key: ObjectKey): Stored<T> | undefined;
+  list(): Stored<T>[];
+  /** Objects whose index function returned `value`. Throws when there is no such index: a programming error. */
+  byIndex(index: string, value: string): Stored<T>[];
+  readonly size: number;
+  /** True once the store has held the server's complete state. */
+  readonly synced: boolean;
+}
+
+/** One index: value -> key -> object. */
+interface Index<T extends KubeObject> {
+  readonly valuesOf: IndexFunction<T>;
+  readonly entries: Map<string, Map<ObjectKey, Stored<T>>>;
+}
+
+/** A store with its writer's side; only the reflector holds this type. */
+export class Store<T extends KubeObject> implements ReadStore<T> {
+  readonly #objects = new Map<ObjectKey, Stored<T>>();
+  readonly #indexes = new Map<string, Index<T>>();
+  synced = false;
+
+  constructor(indexes: Readonly<Record<string, IndexFunction<T>>> = {}) {
+    for (const [name, valuesOf] of Object.entries(indexes)) {
+      this.#indexes.set(name, { valuesOf, entries: new Map() });
+    }
+  }
+
+  get size(): number {
+    return this.#objects.size;
+  }
+
+  get(key: ObjectKey): Stored<T> | undefined {
+    return this.#objects.get(key);
+  }
+
+  list(): Stored<T>[] {
+    return [...this.#objects.values()];
+  }
+
+  keys(): ObjectKey[] {
+    return [...this.#objects.keys()];
+  }
+
+  byIndex(index: string, value: string): Stored<T>[] {
+    const found = this.#indexes.get(index);
+    if (found === undefined) throw new Error(`store has no index ${index}; it has: ${[...this.#indexes.keys()]}`);
+    const entries = found.entries.get(value);
+    return entries === undefined ? [] : [...entries.values()];
+  }
+
+  /** Puts an object in, in place of the one under its key. */
+  set(object: Stored<T>): void {
+    const key = objectKey(object.metadata);
+    const previous = this.#objects.get(key);
+    this.#objects.set(key, object);
+    for (const index of this.#indexes.values()) {
+      if (previous !== undefined) unlink(index, key, previous);
+      for (const value of index.valuesOf(object)) {
+        const entries = index.entries.get(value);
+        if (entries === undefined) index.entries.set(value, new Map([[key, object]]));
+        else entries.set(key, object);
+      }
+    }
+  }
+
+  delete(key: ObjectKey): void {
+    const previous = this.#objects.get(key);
+    if (previous === undefined) return;
+    this.#objects.delete(key);
+    for (const index of this.#indexes.values()) unlink(index, key, previous);
+  }
+}
+
+function unlink<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: Stored<T>): void {
+  for (const value of index.valuesOf(object)) {
+    const entries = index.entries.get(value);
+    if (entries === undefined) continue;
+    entries.delete(key);
+    // An empty entry would be a leak: index values such as uids are never seen again.
+    if (entries.size === 0) index.entries.delete(value);
+  }
+}
