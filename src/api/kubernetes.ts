@@ -1,5 +1,6 @@
 import type {
   CoreV1Event,
+  V1ConfigMap,
   V1Container,
   V1ContainerStatus,
   V1Lease,
@@ -58,6 +59,7 @@ export type Taint = Wire<V1Taint>;
 export type KubeNode = Wire<V1Node>;
 export type Namespace = Wire<V1Namespace>;
 export type Secret = Wire<V1Secret>;
+export type ConfigMap = Wire<V1ConfigMap>;
 export type Lease = Wire<V1Lease>;
 export type KubeEvent = Wire<CoreV1Event>;
 

@@ -1,4 +1,4 @@
-import type { KubeEvent, KubeNode, KubeObject, Lease, Namespace, Pod, Secret } from "../api/kubernetes.ts";
+import type { ConfigMap, KubeEvent, KubeNode, KubeObject, Lease, Namespace, Pod, Secret } from "../api/kubernetes.ts";
 
 /** One API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
@@ -23,6 +23,13 @@ export const pods: Resource<Pod> = { ...core, plural: "pods", kind: "Pod", names
 export const nodes: Resource<KubeNode> = { ...core, plural: "nodes", kind: "Node", namespaced: false };
 export const namespaces: Resource<Namespace> = { ...core, plural: "namespaces", kind: "Namespace", namespaced: false };
 export const secrets: Resource<Secret> = { ...core, plural: "secrets", kind: "Secret", namespaced: true };
+export const configMaps: Resource<ConfigMap> = { ...core, plural: "configmaps", kind: "ConfigMap", namespaced: true };
+export const serviceAccounts: Resource<KubeObject> = {
+  ...core,
+  plural: "serviceaccounts",
+  kind: "ServiceAccount",
+  namespaced: true,
+};
 export const events: Resource<KubeEvent> = { ...core, plural: "events", kind: "Event", namespaced: true };
 export const leases: Resource<Lease> = {
   group: "coordination.k8s.io",
