@@ -67,6 +67,10 @@ export interface WatchOptions {
   readonly resourceVersion: string;
   /** The server ends the watch after this long; seconds. */
   readonly timeoutSeconds?: number;
+  /** Silence after which the connection is taken for dead. Default: a little more than `timeoutSeconds`. */
+  readonly idleTimeoutMs?: number;
+  /** Called when the server has accepted the watch. */
+  readonly onOpen?: () => void;
   readonly signal: AbortSignal;
 }
 

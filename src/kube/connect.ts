@@ -1,0 +1,24 @@
+import type { ClusterClient } from "./client.ts";
+import type { ClusterCredentials } from "./credentials.ts";
+import { HttpClient } from "./http-client.ts";
+import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
+import { type ClientMetrics, Transport } from "./transport.ts";
+
+/** What a client needs to know of its cluster. */
+export interface ConnectOptions {
+  /** `host`, or the member's name: it stands in errors and metrics. */
+  readonly cluster: string;
+  readonly credentials: ClusterCredentials;
+  readonly limits?: Partial<ClientLimits>;
+  readonly userAgent?: string;
+  readonly metrics?: ClientMetrics;
+  /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
+  readonly deadline?: () => number | undefined;
+}
+
+/** A client for one cluster. It opens no connection before the first request. */
+export function createClusterClient(options: ConnectOptions): ClusterClient {
+  const { cluster, credentials, metrics, deadline, userAgent = "legation" } = options;
+  const limits = { ...DEFAULT_LIMITS, ...options.limits };
+  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, deadline }));
+}

@@ -1,0 +1,103 @@
+import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
+import type { ClusterCredentials, Identity } from "./credentials.ts";
+import type { ClientLimits } from "./limits.ts";
+
+/** The connections to one API server under one TLS identity. */
+interface Generation {
+  readonly requests: Dispatcher;
+  readonly watches: Dispatcher;
+  readonly ca: string | undefined;
+  readonly cert: string | undefined;
+  readonly key: string | undefined;
+}
+
+/**
+ * Two sets of long-lived keep-alive connections to one API server: watches have their own, so that they never take a
+ * place from requests. A new certificate or authority opens new connections; the old ones finish what they have begun.
+ */
+export class Connections {
+  readonly #credentials: ClusterCredentials;
+  readonly #limits: ClientLimits;
+  readonly #generations = new Set<Generation>();
+  #current: Generation | undefined;
+  #destroyed = false;
+
+  constructor(credentials: ClusterCredentials, limits: ClientLimits) {
+    this.#credentials = credentials;
+    this.#limits = limits;
+  }
+
+  /** The dispatcher for a request or a watch under `identity`. Throws after `destroy`. */
+  for(use: "requests" | "watches", identity: Identity): Dispatcher {
+    const current = this.#current;
+    if (
+      current !== undefined &&
+      current.ca === identity.ca &&
+      current.cert === identity.cert &&
+      current.key === identity.key
+    ) {
+      return current[use];
+    }
+    return this.#renew(identity)[use];
+  }
+
+  /** Cuts every connection; requests and watches under way fail. */
+  async destroy(reason: Error): Promise<void> {
+    this.#destroyed = true;
+    this.#current = undefined;
+    const all = [...this.#generations].flatMap(({ requests, watches }) => [requests, watches]);
+    this.#generations.clear();
+    await Promise.all(all.map((dispatcher) => dispatcher.destroy(reason)));
+  }
+
+  #renew(identity: Identity): Generation {
+    if (this.#destroyed) throw new Error("the client was closed");
+    const previous = this.#current;
+    const { ca, cert, key } = identity;
+    const { concurrency } = this.#limits;
+    const next = { requests: this.#open(identity, concurrency), watches: this.#open(identity, null), ca, cert, key };
+    this.#generations.add(next);
+    this.#current = next;
+    if (previous !== undefined) {
+      void Promise.all([previous.requests.close(), previous.watches.close()]).then(() =>
+        this.#generations.delete(previous),
+      );
+    }
+    return next;
+  }
+
+  #open(identity: Identity, connections: number | null): Dispatcher {
+    const { server, tlsServerName, insecureSkipTlsVerify, proxyUrl } = this.#credentials;
+    const tls = {
+      rejectUnauthorized: !insecureSkipTlsVerify,
+      ...(identity.ca === undefined ? {} : { ca: identity.ca }),
+      ...(identity.cert === undefined ? {} : { cert: identity.cert }),
+      ...(identity.key === undefined ? {} : { key: identity.key }),
+      ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
+    };
+    const options = {
+      connections,
+      pipelining: 1,
+      // One exchange per connection keeps "sent" and "not sent" apart, and one lost answer from touching another.
+      allowH2: false,
+      // The client has deadlines of its own, which cover waiting too.
+      headersTimeout: 0,
+      bodyTimeout: 0,
+      // API servers keep idle connections for minutes; ours go first, so that a request rarely meets a closed one.
+      keepAliveTimeout: 30_000,
+      keepAliveMaxTimeout: 60_000,
+    };
+    const connectTimeout = this.#limits.connectTimeoutMs;
+    if (proxyUrl === undefined) {
+      return new Pool(new URL(server).origin, {
+        ...options,
+        // TCP keep-alive finds a peer that vanished without a word; 30 s is shorter than common load balancers wait.
+        connect: { ...tls, timeout: connectTimeout, keepAlive: true, keepAliveInitialDelay: 30_000 },
+      });
+    }
+    if (proxyUrl.startsWith("socks")) {
+      return new Socks5ProxyAgent(proxyUrl.replace(/^socks5h:/, "socks5:"), { ...options, requestTls: tls });
+    }
+    return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: { ...tls, timeout: connectTimeout } });
+  }
+}

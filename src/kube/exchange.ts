@@ -1,0 +1,106 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Dispatcher } from "undici";
+
+/** A complete answer. */
+export interface Answer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** Why an exchange brought no answer. */
+export interface Failure {
+  /** False: no byte of the request has left, so the server has surely not seen it. */
+  readonly sent: boolean;
+  /** `cut`: by the connection; `late`: by a deadline; `aborted`: by the caller. */
+  readonly by: "cut" | "late" | "aborted";
+  readonly cause: Error;
+}
+
+/** How one exchange ended. */
+export type Outcome =
+  | { readonly answer: Answer; readonly failure?: never }
+  | { readonly failure: Failure; readonly answer?: never };
+
+/**
+ * One request and its answer on one connection. A dispatch handler rather than undici's `request`: it costs no stream
+ * per answer, and `onRequestStart`, called just before the first byte is written, is what tells "not sent" from "answer
+ * lost".
+ */
+export class Exchange implements Dispatcher.DispatchHandler {
+  readonly #settle: (outcome: Outcome) => void;
+  readonly #mayStart: () => boolean;
+  #controller: Dispatcher.DispatchController | undefined;
+  #ended: Failure | undefined;
+  #settled = false;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #first: Buffer | undefined;
+  #more: Buffer[] | undefined;
+
+  /** `mayStart` has the last word before the first byte; `settle` is called exactly once. */
+  constructor(mayStart: () => boolean, settle: (outcome: Outcome) => void) {
+    this.#mayStart = mayStart;
+    this.#settle = settle;
+  }
+
+  /** Ends the exchange from this side; a request that is on its way takes its connection with it. */
+  end(by: "late" | "aborted", cause: Error): void {
+    if (this.#settled) return;
+    this.#fail({ sent: this.#controller !== undefined, by, cause });
+    this.#controller?.abort(cause);
+  }
+
+  /** Ends an exchange that could not even be begun. */
+  refuse(cause: unknown): void {
+    this.#fail({ sent: false, by: "cut", cause: cause instanceof Error ? cause : new Error(String(cause)) });
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#ended !== undefined) {
+      controller.abort(this.#ended.cause);
+      return;
+    }
+    if (!this.#mayStart()) {
+      const cause = new Error("the deadline passed before a connection was there");
+      this.#fail({ sent: false, by: "late", cause });
+      controller.abort(cause);
+      return;
+    }
+    this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    // Informational answers come before the real one, which starts over.
+    this.#first = undefined;
+    this.#more = undefined;
+  }
+
+  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#first === undefined) this.#first = chunk;
+    else if (this.#more === undefined) this.#more = [this.#first, chunk];
+    else this.#more.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    if (this.#settled) return;
+    this.#settled = true;
+    const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more);
+    this.#settle({
+      answer: { status: this.#status, headers: this.#headers, text: body === undefined ? "" : body.toString("utf8") },
+    });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
+  }
+
+  #fail(failure: Failure): void {
+    this.#ended = failure;
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#settle({ failure });
+  }
+}

@@ -1,0 +1,148 @@
+import { spawn } from "node:child_process";
+import { z } from "zod";
+import { badCredentials, type Identity } from "./credentials.ts";
+
+/** `users[].user.exec` of a kubeconfig. */
+export interface ExecConfig {
+  readonly apiVersion: string;
+  readonly command: string;
+  readonly args?: readonly string[] | null | undefined;
+  readonly env?: readonly { readonly name: string; readonly value: string }[] | null | undefined;
+  readonly installHint?: string | null | undefined;
+  readonly provideClusterInfo?: boolean | null | undefined;
+}
+
+/** Checks an `exec` section. */
+export const execConfigSchema: z.ZodType<ExecConfig> = z.object({
+  apiVersion: z.enum(["client.authentication.k8s.io/v1", "client.authentication.k8s.io/v1beta1"], {
+    error: 'write "client.authentication.k8s.io/v1", the version that the plugin and Legation both speak',
+  }),
+  command: z.string().min(1),
+  args: z.array(z.string()).nullish(),
+  env: z.array(z.object({ name: z.string(), value: z.string() })).nullish(),
+  installHint: z.string().nullish(),
+  provideClusterInfo: z.boolean().nullish(),
+});
+
+const credentialSchema = z.object({
+  apiVersion: z.string(),
+  kind: z.literal("ExecCredential"),
+  status: z.object({
+    token: z.string().optional(),
+    clientCertificateData: z.string().optional(),
+    clientKeyData: z.string().optional(),
+    expirationTimestamp: z.string().optional(),
+  }),
+});
+
+const PLUGIN_TIMEOUT_MS = 60_000;
+
+/** An identity with the time after which the plugin must be asked again. */
+interface Expiring {
+  readonly identity: Identity;
+  readonly expiresAt: number;
+}
+
+/**
+ * Credentials from an exec plugin (client.authentication.k8s.io), kept until they expire or are refused.
+ * The plugin gets no terminal: nobody is there to answer it.
+ */
+export class ExecPlugin {
+  readonly #config: ExecConfig;
+  readonly #cluster: Readonly<Record<string, unknown>>;
+  readonly #source: string;
+  #current: Expiring | undefined;
+  #running: Promise<Identity> | undefined;
+
+  /** `cluster` is what the plugin is told of the cluster when it asks for `provideClusterInfo`. */
+  constructor(config: ExecConfig, cluster: Readonly<Record<string, unknown>>, source: string) {
+    this.#config = config;
+    this.#cluster = cluster;
+    this.#source = source;
+  }
+
+  identity(): Identity | Promise<Identity> {
+    if (this.#current !== undefined && Date.now() < this.#current.expiresAt) return this.#current.identity;
+    // Many requests may find the credentials expired at once; the plugin runs once for all of them.
+    this.#running ??= this.#run().finally(() => {
+      this.#running = undefined;
+    });
+    return this.#running;
+  }
+
+  refresh(): void {
+    this.#current = undefined;
+  }
+
+  async #run(): Promise<Identity> {
+    const { status } = this.#parse(await this.#spawn());
+    const { token, clientCertificateData, clientKeyData, expirationTimestamp } = status;
+    if (token === undefined && (clientCertificateData === undefined || clientKeyData === undefined)) {
+      throw this.#error("answered neither status.token nor status.clientCertificateData with clientKeyData");
+    }
+    const identity: Identity = {
+      ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
+      ...(clientCertificateData === undefined ? {} : { cert: clientCertificateData }),
+      ...(clientKeyData === undefined ? {} : { key: clientKeyData }),
+    };
+    const expiresAt = expirationTimestamp === undefined ? Number.POSITIVE_INFINITY : Date.parse(expirationTimestamp);
+    if (Number.isNaN(expiresAt)) throw this.#error(`status.expirationTimestamp "${expirationTimestamp}" is not a time`);
+    this.#current = { identity, expiresAt };
+    return identity;
+  }
+
+  #parse(text: string): z.infer<typeof credentialSchema> {
+    let json: unknown;
+    try {
+      json = JSON.parse(text);
+    } catch {
+      // The output may hold a credential, so the message does not repeat it.
+      throw this.#error("did not write an ExecCredential as JSON on its standard output");
+    }
+    const parsed = credentialSchema.safeParse(json);
+    if (!parsed.success) throw this.#error(`wrote no valid ExecCredential: ${z.prettifyError(parsed.error)}`);
+    if (parsed.data.apiVersion !== this.#config.apiVersion) {
+      throw this.#error(`answered with apiVersion ${parsed.data.apiVersion}, not ${this.#config.apiVersion}`);
+    }
+    return parsed.data;
+  }
+
+  #spawn(): Promise<string> {
+    const { command, args, env, apiVersion, provideClusterInfo } = this.#config;
+    const info = {
+      apiVersion,
+      kind: "ExecCredential",
+      spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#cluster } : {}) },
+    };
+    return new Promise((resolve, reject) => {
+      const child = spawn(command, [...(args ?? [])], {
+        stdio: ["ignore", "pipe", "pipe"],
+        timeout: PLUGIN_TIMEOUT_MS,
+        env: {
+          ...process.env,
+          ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])),
+          KUBERNETES_EXEC_INFO: JSON.stringify(info),
+        },
+      });
+      let output = "";
+      let complaint = "";
+      child.stdout.setEncoding("utf8").on("data", (text: string) => {
+        output += text;
+      });
+      child.stderr.setEncoding("utf8").on("data", (text: string) => {
+        complaint = (complaint + text).slice(-2_000);
+      });
+      child.on("error", (cause) => reject(this.#error(`could not be started: ${cause.message}`, cause)));
+      child.on("close", (code, signal) => {
+        if (code === 0) resolve(output);
+        else reject(this.#error(`ended with ${signal ?? `exit code ${code}`}: ${complaint.trim()}`));
+      });
+    });
+  }
+
+  #error(problem: string, cause?: unknown): Error {
+    const hint = this.#config.installHint;
+    const advice = hint === undefined || hint === null || hint === "" ? "" : ` (${hint.trim()})`;
+    return badCredentials(`exec plugin ${this.#config.command} ${problem}${advice}`, this.#source, cause);
+  }
+}

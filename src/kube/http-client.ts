@@ -1,0 +1,266 @@
+import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
+import type {
+  ClusterClient,
+  DeleteOptions,
+  ListOptions,
+  ListPage,
+  Patch,
+  RawRequest,
+  RequestOptions,
+  WatchEvent,
+  WatchOptions,
+  WriteOptions,
+} from "./client.ts";
+import { isKubeError } from "./errors.ts";
+import type { Answer } from "./exchange.ts";
+import { parseJson } from "./json.ts";
+import { collectionPath, objectPath, withQuery } from "./paths.ts";
+import { apiVersionOf, type Resource } from "./resources.ts";
+import { isRecord } from "./status.ts";
+import { isStored } from "./stored.ts";
+import type { Transport, WireRequest } from "./transport.ts";
+import { watchEvents } from "./watch.ts";
+
+const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
+  json: "application/json-patch+json",
+  merge: "application/merge-patch+json",
+  strategic: "application/strategic-merge-patch+json",
+  // JSON is YAML; API servers before 1.32 know this name only.
+  apply: "application/apply-patch+yaml",
+};
+
+const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
+  GET: "get",
+  POST: "create",
+  PUT: "update",
+  PATCH: "patch",
+  DELETE: "delete",
+};
+
+/** `ClusterClient` over HTTP. */
+export class HttpClient implements ClusterClient {
+  readonly cluster: string;
+  readonly #transport: Transport;
+
+  constructor(transport: Transport) {
+    this.cluster = transport.cluster;
+    this.#transport = transport;
+  }
+
+  async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>> {
+    return this.#object(resource, { verb: "get", method: "GET", ...at(resource, ref), ...limits(options) });
+  }
+
+  async find<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    options?: RequestOptions,
+  ): Promise<Stored<T> | undefined> {
+    try {
+      return await this.get(resource, ref, options);
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return undefined;
+      throw error;
+    }
+  }
+
+  async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<ListPage<T>> {
+    const { namespace, labelSelector, fieldSelector, limit, resourceVersion, resourceVersionMatch } = options;
+    const query = {
+      labelSelector,
+      fieldSelector,
+      limit,
+      continue: options.continue,
+      resourceVersion,
+      resourceVersionMatch,
+    };
+    const request: WireRequest = {
+      verb: "list",
+      method: "GET",
+      plural: resource.plural,
+      namespace,
+      path: withQuery(collectionPath(resource, namespace), query),
+      ...limits(options),
+    };
+    const body = this.#parse(await this.#transport.send(request), request);
+    const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
+    if (!isRecord(body) || !isRecord(body.metadata) || typeof version !== "string") {
+      throw this.#transport.error("BadAnswer", "the answer is not a list", request);
+    }
+    const next = body.metadata.continue;
+    return {
+      items: this.#items<T>(resource, body.items, request),
+      resourceVersion: version,
+      ...(typeof next === "string" && next !== "" ? { continue: next } : {}),
+    };
+  }
+
+  async create<T extends KubeObject>(resource: Resource<T>, object: T, options: WriteOptions = {}): Promise<Stored<T>> {
+    const { namespace, name } = object.metadata ?? {};
+    const path =
+      options.subresource === undefined || name === undefined
+        ? collectionPath(resource, namespace)
+        : objectPath(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
+    return this.#object(resource, {
+      verb: "create",
+      method: "POST",
+      plural: plural(resource, options.subresource),
+      namespace,
+      name,
+      path: withQuery(path, writeQuery(options)),
+      body: JSON.stringify(object),
+      ...limits(options),
+    });
+  }
+
+  async createSubresource(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    body: object,
+    options?: RequestOptions,
+  ): Promise<unknown> {
+    const request: WireRequest = {
+      verb: "create",
+      method: "POST",
+      ...at(resource, ref, subresource),
+      body: JSON.stringify(body),
+      ...limits(options),
+    };
+    return this.#parse(await this.#transport.send(request), request);
+  }
+
+  async replace<T extends KubeObject>(
+    resource: Resource<T>,
+    object: T,
+    options: WriteOptions = {},
+  ): Promise<Stored<T>> {
+    const { namespace, name = "" } = object.metadata ?? {};
+    const target = at(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
+    return this.#object(resource, {
+      verb: "update",
+      method: "PUT",
+      ...target,
+      path: withQuery(target.path, writeQuery(options)),
+      body: JSON.stringify(object),
+      ...limits(options),
+    });
+  }
+
+  async patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options: WriteOptions = {},
+  ): Promise<Stored<T>> {
+    const target = at(resource, ref, options.subresource);
+    const force = patch.type === "apply" ? patch.force : undefined;
+    return this.#object(resource, {
+      verb: "patch",
+      method: "PATCH",
+      ...target,
+      path: withQuery(target.path, { ...writeQuery(options), force }),
+      body: JSON.stringify(patch.body),
+      contentType: PATCH_CONTENT_TYPES[patch.type],
+      ...limits(options),
+    });
+  }
+
+  async delete(resource: Resource<KubeObject>, ref: ObjectRef, options: DeleteOptions = {}): Promise<void> {
+    const { gracePeriodSeconds, uid, resourceVersion, propagationPolicy } = options;
+    const preconditions = uid === undefined && resourceVersion === undefined ? undefined : { uid, resourceVersion };
+    await this.#transport.send({
+      verb: "delete",
+      method: "DELETE",
+      ...at(resource, ref),
+      body: JSON.stringify({
+        apiVersion: "v1",
+        kind: "DeleteOptions",
+        gracePeriodSeconds,
+        preconditions,
+        propagationPolicy,
+      }),
+      ...limits(options),
+    });
+  }
+
+  async raw(request: RawRequest): Promise<unknown> {
+    const answer = await this.#transport.send({
+      verb: VERBS[request.method],
+      method: request.method,
+      plural: request.path.split("?", 1)[0] ?? request.path,
+      path: request.path,
+      ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
+      ...(request.contentType === undefined ? {} : { contentType: request.contentType }),
+      ...limits(request),
+    });
+    try {
+      return parseJson(answer.text);
+    } catch {
+      return answer.text;
+    }
+  }
+
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+    return watchEvents(this.#transport, resource, options);
+  }
+
+  async close(): Promise<void> {
+    await this.#transport.close();
+  }
+
+  async #object<T extends KubeObject>(_resource: Resource<T>, request: WireRequest): Promise<Stored<T>> {
+    const body = this.#parse(await this.#transport.send(request), request);
+    if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
+    return body;
+  }
+
+  #items<T extends KubeObject>(resource: Resource<T>, items: unknown, request: WireRequest): Stored<T>[] {
+    // Go writes an empty list as null.
+    if (items === null || items === undefined) return [];
+    if (!Array.isArray(items)) throw this.#transport.error("BadAnswer", "the answer is not a list", request);
+    const { kind } = resource;
+    const apiVersion = apiVersionOf(resource);
+    return items.map((item: unknown) => {
+      if (!isStored<T>(item)) throw this.#transport.error("BadAnswer", "a list item is not a stored object", request);
+      // API servers leave these out of the items of built-in types; a watch of the same objects has them.
+      item.kind ??= kind;
+      item.apiVersion ??= apiVersion;
+      return item;
+    });
+  }
+
+  #parse(answer: Answer, request: WireRequest): unknown {
+    try {
+      return parseJson(answer.text);
+    } catch (cause) {
+      throw this.#transport.error("BadAnswer", "the answer is not JSON", request, cause);
+    }
+  }
+}
+
+function plural(resource: Resource<KubeObject>, subresource: string | undefined): string {
+  return subresource === undefined ? resource.plural : `${resource.plural}/${subresource}`;
+}
+
+type Target = Pick<WireRequest, "plural" | "namespace" | "name" | "path">;
+
+function at(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string): Target {
+  return {
+    plural: plural(resource, subresource),
+    namespace: ref.namespace,
+    name: ref.name,
+    path: objectPath(resource, ref, subresource),
+  };
+}
+
+function limits(options: RequestOptions | undefined): Pick<WireRequest, "signal" | "timeoutMs"> {
+  return { signal: options?.signal, timeoutMs: options?.timeoutMs };
+}
+
+function writeQuery({ fieldManager, dryRun }: WriteOptions): {
+  fieldManager: string | undefined;
+  dryRun: string | undefined;
+} {
+  return { fieldManager, dryRun: dryRun === true ? "All" : undefined };
+}

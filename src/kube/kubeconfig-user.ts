@@ -1,0 +1,215 @@
+import {
+  badCredentials,
+  type Changing,
+  type ClusterCredentials,
+  FileValue,
+  fixed,
+  type Identity,
+} from "./credentials.ts";
+import { ExecPlugin } from "./exec-plugin.ts";
+import type { ClusterEntry, KubeConfig, UserEntry } from "./kubeconfig-schema.ts";
+
+interface ContextOptions {
+  readonly context: string | undefined;
+  readonly source: string;
+  /** Whether the kubeconfig may run programs and name files on this machine. */
+  readonly mayActHere: boolean;
+}
+
+/** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
+export function contextCredentials(config: KubeConfig, options: ContextOptions): ClusterCredentials {
+  const { source } = options;
+  const contextName = options.context ?? config["current-context"];
+  if (contextName === undefined)
+    throw badCredentials("current-context is not set; name a context with --context", source);
+  const context = config.contexts.find(({ name }) => name === contextName)?.context;
+  if (context === undefined)
+    throw badCredentials(`no context ${contextName}; it has ${names(config.contexts)}`, source);
+  const cluster = config.clusters.find(({ name }) => name === context.cluster)?.cluster;
+  if (cluster === undefined) {
+    throw badCredentials(
+      `contexts[${contextName}].cluster: no cluster ${context.cluster}; it has ${names(config.clusters)}`,
+      source,
+    );
+  }
+  const user = context.user === undefined ? undefined : config.users.find(({ name }) => name === context.user)?.user;
+  if (context.user !== undefined && user === undefined) {
+    throw badCredentials(
+      `contexts[${contextName}].user: no user ${context.user}; it has ${names(config.users)}`,
+      source,
+    );
+  }
+  const at = { ...options, clusterField: `clusters[${context.cluster}]`, userField: `users[${context.user}]` };
+  checkCluster(cluster, at);
+  const tls = tlsValues(cluster, user, at);
+  const proof = user === undefined ? undefined : userProof(cluster, user, at);
+  return {
+    server: cluster.server.replace(/\/+$/, ""),
+    source: `${source} (context ${contextName})`,
+    ...(context.namespace === undefined ? {} : { namespace: context.namespace }),
+    insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"],
+    ...(cluster["tls-server-name"] === undefined ? {} : { tlsServerName: cluster["tls-server-name"] }),
+    ...(cluster["proxy-url"] === undefined ? {} : { proxyUrl: cluster["proxy-url"] }),
+    identity: () => {
+      const fromUser = proof?.identity() ?? {};
+      return fromUser instanceof Promise ? fromUser.then((found) => withTls(found, tls)) : withTls(fromUser, tls);
+    },
+    refresh: () => {
+      proof?.refresh();
+      for (const value of [tls.ca, tls.cert, tls.key]) value?.refresh();
+    },
+  };
+}
+
+type Fields = ContextOptions & { readonly clusterField: string; readonly userField: string };
+type TlsValues = Readonly<Record<"ca" | "cert" | "key", Changing | undefined>>;
+
+function names(entries: readonly { readonly name: string }[]): string {
+  return entries.length === 0 ? "none" : entries.map(({ name }) => name).join(", ");
+}
+
+function withTls(identity: Identity, tls: TlsValues): Identity {
+  const ca = tls.ca?.read();
+  const cert = identity.cert ?? tls.cert?.read();
+  const key = identity.key ?? tls.key?.read();
+  return {
+    ...identity,
+    ...(ca === undefined ? {} : { ca }),
+    ...(cert === undefined ? {} : { cert }),
+    ...(key === undefined ? {} : { key }),
+  };
+}
+
+function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): void {
+  if (!URL.canParse(cluster.server)) {
+    throw badCredentials(`${clusterField}.server: "${cluster.server}" is not a URL`, source);
+  }
+  const proxy = cluster["proxy-url"];
+  if (proxy !== undefined && !/^(https?|socks5h?):\/\/[^/]/.test(proxy)) {
+    throw badCredentials(
+      `${clusterField}.proxy-url: "${proxy}" is not a proxy; write a URL with http, https or socks5`,
+      source,
+    );
+  }
+  if (
+    cluster["insecure-skip-tls-verify"] &&
+    (cluster["certificate-authority-data"] ?? cluster["certificate-authority"])
+  ) {
+    throw badCredentials(
+      `${clusterField}: a certificate-authority with insecure-skip-tls-verify; remove one of them`,
+      source,
+    );
+  }
+}
+
+function tlsValues(cluster: ClusterEntry, user: UserEntry | undefined, at: Fields): TlsValues {
+  const cert = pem(user, "client-certificate", at.userField, at);
+  const key = pem(user, "client-key", at.userField, at);
+  if ((cert === undefined) !== (key === undefined)) {
+    throw badCredentials(`${at.userField}: client-certificate and client-key must be given together`, at.source);
+  }
+  return { ca: pem(cluster, "certificate-authority", at.clusterField, at), cert, key };
+}
+
+/** A PEM that is either in the kubeconfig (base64) or in a file; as kubectl, the former wins. */
+function pem<Name extends "certificate-authority" | "client-certificate" | "client-key">(
+  entry: { readonly [Key in Name | `${Name}-data`]?: string | undefined } | undefined,
+  name: Name,
+  field: string,
+  at: Fields,
+): Changing | undefined {
+  const data = entry?.[`${name}-data`];
+  if (data !== undefined) {
+    const text = Buffer.from(data, "base64").toString("utf8");
+    if (!text.includes("-----BEGIN ")) {
+      throw badCredentials(
+        `${field}.${name}-data: not base64 of a PEM; write the output of \`base64 -w0 FILE\``,
+        at.source,
+      );
+    }
+    return fixed(text);
+  }
+  const path = entry?.[name];
+  return path === undefined ? undefined : file(path, `${field}.${name}`, at);
+}
+
+function file(path: string, field: string, at: Fields): Changing {
+  if (!at.mayActHere) {
+    throw badCredentials(
+      `${field}: names a file of this machine, which a stored kubeconfig must not; inline it`,
+      at.source,
+    );
+  }
+  return new FileValue(path, field, at.source);
+}
+
+/** The part of the identity that comes from the user entry: header, impersonation, or a plugin's certificate. */
+function userProof(
+  cluster: ClusterEntry,
+  user: UserEntry,
+  at: Fields,
+): { identity(): Identity | Promise<Identity>; refresh(): void } | undefined {
+  const { source, userField } = at;
+  const headers = impersonation(user);
+  if (user["auth-provider"] !== undefined && user["auth-provider"] !== null) {
+    throw badCredentials(
+      `${userField}.auth-provider: not supported; use an exec plugin, a token or a client certificate`,
+      source,
+    );
+  }
+  if (user.exec !== undefined) {
+    if (!at.mayActHere) {
+      throw badCredentials(
+        `${userField}.exec: a stored kubeconfig must not run a program here; write a token or a client certificate`,
+        source,
+      );
+    }
+    const plugin = new ExecPlugin(user.exec, clusterInfo(cluster), source);
+    return {
+      identity: () => {
+        const identity = plugin.identity();
+        return identity instanceof Promise
+          ? identity.then((found) => ({ ...found, ...headers }))
+          : { ...identity, ...headers };
+      },
+      refresh: () => plugin.refresh(),
+    };
+  }
+  // As kubectl: the file wins over the token beside it.
+  const token = user.tokenFile === undefined ? user.token : file(user.tokenFile, `${userField}.tokenFile`, at);
+  if (token !== undefined) {
+    const value = typeof token === "string" ? fixed(token.trim()) : token;
+    return {
+      identity: () => ({ authorization: `Bearer ${value.read()}`, ...headers }),
+      refresh: () => value.refresh(),
+    };
+  }
+  if (user.username !== undefined) {
+    const basic = Buffer.from(`${user.username}:${user.password ?? ""}`).toString("base64");
+    return { identity: () => ({ authorization: `Basic ${basic}`, ...headers }), refresh: () => {} };
+  }
+  return { identity: () => headers, refresh: () => {} };
+}
+
+function impersonation(user: UserEntry): Pick<Identity, "headers"> {
+  if (user.as === undefined) return {};
+  const groups = user["as-groups"] ?? [];
+  return {
+    headers: {
+      "impersonate-user": user.as,
+      ...(user["as-uid"] === undefined ? {} : { "impersonate-uid": user["as-uid"] }),
+      ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
+    },
+  };
+}
+
+/** `spec.cluster` of the ExecCredential that a plugin with `provideClusterInfo` is given. */
+function clusterInfo(cluster: ClusterEntry): Record<string, unknown> {
+  return {
+    server: cluster.server,
+    "tls-server-name": cluster["tls-server-name"],
+    "insecure-skip-tls-verify": cluster["insecure-skip-tls-verify"],
+    "certificate-authority-data": cluster["certificate-authority-data"],
+    "proxy-url": cluster["proxy-url"],
+  };
+}

@@ -1,0 +1,124 @@
+import { existsSync, readFileSync } from "node:fs";
+import { homedir } from "node:os";
+import { delimiter, dirname, join, resolve } from "node:path";
+import { parse } from "yaml";
+import { z } from "zod";
+import { badCredentials, type ClusterCredentials } from "./credentials.ts";
+import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
+import { type KubeConfig, kubeConfigSchema } from "./kubeconfig-schema.ts";
+import { contextCredentials } from "./kubeconfig-user.ts";
+
+export type { ClusterCredentials } from "./credentials.ts";
+
+/** Where to look for the cluster's credentials; what is absent is looked up as kubectl does. */
+export interface LoadOptions {
+  /** Path of a kubeconfig; before the environment. */
+  readonly kubeconfig?: string;
+  /** A context other than the current one. */
+  readonly context?: string;
+  readonly env: Readonly<Record<string, string | undefined>>;
+  /** Folder of the pod's service account; another one in tests. */
+  readonly serviceAccountFolder?: string;
+}
+
+/** How a kubeconfig's text is to be trusted. */
+export interface TextOptions {
+  /** Whether the text may run a program on this machine; also whether it may name files. */
+  readonly allowExec: boolean;
+  readonly context?: string;
+  /** Names the text in errors, e.g. `Secret legation-system/cluster-west`. */
+  readonly source?: string;
+}
+
+/**
+ * Credentials from `kubeconfig`, else `KUBECONFIG` (several files are merged, the first wins), else `~/.kube/config`,
+ * else the pod's service account. Throws KubeError `BadCredentials`.
+ */
+export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
+  const { env } = options;
+  if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options.context);
+  const listed = (env.KUBECONFIG ?? "").split(delimiter).filter((path) => path !== "");
+  // As kubectl: a file of the list may be missing, but not all of them.
+  const present = listed.filter((path) => existsSync(path));
+  if (present.length > 0) return fromFiles(present, options.context);
+  if (listed.length > 0) {
+    throw badCredentials(`no such file; KUBECONFIG must name a kubeconfig that exists`, listed.join(delimiter));
+  }
+  const home = join(env.HOME ?? homedir(), ".kube", "config");
+  if (existsSync(home)) return fromFiles([home], options.context);
+  const folder = options.serviceAccountFolder ?? SERVICE_ACCOUNT_FOLDER;
+  const inCluster = inClusterCredentials(env, folder);
+  if (inCluster !== undefined) return inCluster;
+  throw badCredentials(
+    `found none of: --kubeconfig, KUBECONFIG, ${home}, a service account in ${folder}; give --kubeconfig FILE`,
+    "kubeconfig",
+  );
+}
+
+/**
+ * Credentials from a kubeconfig's text. Text from a Secret is not trusted to act on this machine: with `allowExec: false`
+ * exec plugins and file names are refused, since they would run a program here or send a file of ours to that server.
+ */
+export function credentialsFromKubeconfigText(text: string, options: TextOptions): ClusterCredentials {
+  const source = options.source ?? "kubeconfig";
+  const config = parseKubeConfig(text, source);
+  return contextCredentials(config, { context: options.context, source, mayActHere: options.allowExec });
+}
+
+function fromFiles(paths: readonly string[], context: string | undefined): ClusterCredentials {
+  const configs = paths.map((path) => {
+    let text: string;
+    try {
+      text = readFileSync(path, "utf8");
+    } catch (cause) {
+      throw badCredentials(`cannot read it: ${cause instanceof Error ? cause.message : cause}`, path, cause);
+    }
+    return absolutePaths(parseKubeConfig(text, path), dirname(resolve(path)));
+  });
+  const merged: KubeConfig = {
+    clusters: configs.flatMap((config) => config.clusters),
+    contexts: configs.flatMap((config) => config.contexts),
+    users: configs.flatMap((config) => config.users),
+    "current-context": configs.map((config) => config["current-context"]).find((name) => name !== undefined),
+  };
+  return contextCredentials(merged, { context, source: paths.join(delimiter), mayActHere: true });
+}
+
+function parseKubeConfig(text: string, source: string): KubeConfig {
+  let document: unknown;
+  try {
+    document = parse(text);
+  } catch (cause) {
+    throw badCredentials(`not YAML: ${cause instanceof Error ? cause.message : cause}`, source, cause);
+  }
+  const parsed = kubeConfigSchema.safeParse(document ?? {});
+  if (!parsed.success) throw badCredentials(z.prettifyError(parsed.error), source);
+  return parsed.data;
+}
+
+/** File names in a kubeconfig are relative to the folder it is in. */
+function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
+  const absolute = (path: string | undefined): string | undefined => (path ? resolve(folder, path) : undefined);
+  return {
+    ...config,
+    clusters: config.clusters.map(({ name, cluster }) => ({
+      name,
+      cluster: { ...cluster, "certificate-authority": absolute(cluster["certificate-authority"]) },
+    })),
+    users: config.users.map(({ name, user }) => ({
+      name,
+      user: {
+        ...user,
+        tokenFile: absolute(user.tokenFile),
+        "client-certificate": absolute(user["client-certificate"]),
+        "client-key": absolute(user["client-key"]),
+        ...(user.exec === undefined ? {} : { exec: { ...user.exec, command: command(user.exec.command, folder) } }),
+      },
+    })),
+  };
+}
+
+/** As kubectl: a plugin's command with a slash is relative to the kubeconfig, a bare name is looked up in PATH. */
+function command(name: string, folder: string): string {
+  return name.includes("/") ? resolve(folder, name) : name;
+}

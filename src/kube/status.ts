@@ -1,0 +1,110 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { KubeError, type KubeErrorCode } from "./errors.ts";
+import { parseJson } from "./json.ts";
+
+/** Which request an error is about. */
+export interface Subject {
+  readonly cluster: string;
+  readonly verb: string;
+  readonly resource: string;
+}
+
+const CODES: Readonly<Record<number, KubeErrorCode>> = {
+  400: "BadRequest",
+  401: "Unauthorized",
+  403: "Forbidden",
+  404: "NotFound",
+  405: "MethodNotAllowed",
+  409: "Conflict",
+  410: "Gone",
+  413: "TooLarge",
+  422: "Unprocessable",
+  429: "TooManyRequests",
+};
+
+/** The part of a `Status` object that an error carries. */
+interface Status {
+  readonly code?: number;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly retryAfterSeconds?: number;
+}
+
+/** The error for an answer other than 2xx. */
+export function errorFromAnswer(
+  status: number,
+  headers: IncomingHttpHeaders,
+  text: string,
+  subject: Subject,
+): KubeError {
+  let body: unknown;
+  try {
+    body = parseJson(text);
+  } catch {
+    // A proxy in between answers in HTML or plain text.
+  }
+  const { message, reason, retryAfterSeconds } = readStatus(body);
+  const retryAfterMs =
+    retryAfterHeader(headers) ?? (retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);
+  return new KubeError(message ?? plainText(status, text), {
+    ...subject,
+    code: codeOf(status, reason),
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
+  });
+}
+
+/** The error for the `Status` object in a watch's ERROR event. */
+export function errorFromStatus(object: unknown, subject: Subject): KubeError {
+  const { code, message, reason, retryAfterSeconds } = readStatus(object);
+  const status = code ?? 500;
+  return new KubeError(message ?? "the watch ended with an error without a message", {
+    ...subject,
+    code: codeOf(status, reason),
+    status,
+    ...(reason === undefined ? {} : { reason }),
+    ...(retryAfterSeconds === undefined ? {} : { retryAfterMs: retryAfterSeconds * 1000 }),
+  });
+}
+
+function codeOf(status: number, reason: string | undefined): KubeErrorCode {
+  if (status === 409 && reason === "AlreadyExists") return "AlreadyExists";
+  // A watch may report an expired resourceVersion as a 500 with this reason.
+  if (reason === "Expired" || reason === "Gone") return "Gone";
+  const code = CODES[status];
+  if (code !== undefined) return code;
+  if (status >= 500) return "ServerError";
+  return status >= 400 ? "BadRequest" : "BadAnswer";
+}
+
+function readStatus(body: unknown): Status {
+  if (!isRecord(body) || body.kind !== "Status") return {};
+  const { code, reason, message, details } = body;
+  const seconds = isRecord(details) ? details.retryAfterSeconds : undefined;
+  return {
+    ...(typeof code === "number" ? { code } : {}),
+    ...(typeof reason === "string" && reason !== "" ? { reason } : {}),
+    ...(typeof message === "string" && message !== "" ? { message } : {}),
+    ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
+  };
+}
+
+/** `Retry-After` in milliseconds; API servers write seconds, proxies may write a date. */
+function retryAfterHeader(headers: IncomingHttpHeaders): number | undefined {
+  const value = headers["retry-after"];
+  if (value === undefined || value === "") return undefined;
+  if (/^\d+$/.test(value)) return Number(value) * 1000;
+  const date = Date.parse(value);
+  return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
+}
+
+function plainText(status: number, text: string): string {
+  const words = text.trim().slice(0, 300);
+  return words === "" ? `HTTP ${status}` : `HTTP ${status}: ${words}`;
+}
+
+/** True for JSON objects. */
+export function isRecord(value: unknown): value is Record<string, unknown> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}

@@ -1,0 +1,287 @@
+import { Connections } from "./connections.ts";
+import type { ClusterCredentials, Identity } from "./credentials.ts";
+import { KubeError, type KubeErrorCode } from "./errors.ts";
+import { type Answer, Exchange, type Failure, type Outcome } from "./exchange.ts";
+import { type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
+import { describeTarget } from "./paths.ts";
+import { errorFromAnswer, type Subject } from "./status.ts";
+import type { WatchStream } from "./watch-stream.ts";
+
+/** One request on the wire, and what it is called in errors and metrics. */
+export interface WireRequest {
+  /** Kubernetes verb. */
+  readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
+  /** Plural, with its subresource when there is one; or the path of a raw request. */
+  readonly plural: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly body?: string;
+  readonly contentType?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+}
+
+/** Told of every request once it ended, its retries included. */
+export interface ClientMetrics {
+  /** `result` is the HTTP status, or the error code when there was no answer. */
+  observeRequest(cluster: string, verb: string, plural: string, result: string, seconds: number): void;
+}
+
+/** What a transport is made of. */
+export interface TransportOptions {
+  readonly cluster: string;
+  readonly credentials: ClusterCredentials;
+  readonly limits: ClientLimits;
+  readonly userAgent: string;
+  readonly metrics?: ClientMetrics | undefined;
+  /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
+  readonly deadline?: (() => number | undefined) | undefined;
+}
+
+// A read that found no connection is tried again this soon; a longer outage is the caller's backoff's business.
+const RECONNECT_DELAYS_MS = [50, 250];
+// Retry-After is whole seconds; without it, a 429 is retried after one, as client-go does.
+const DEFAULT_RETRY_AFTER_MS = 1_000;
+
+/** Sends requests to one API server within its limits and deadlines, and repeats only what is surely safe to repeat. */
+export class Transport {
+  readonly cluster: string;
+  readonly #connections: Connections;
+  readonly #options: TransportOptions;
+  readonly #origin: string;
+  readonly #basePath: string;
+  readonly #slots: Slots;
+  readonly #bucket: TokenBucket;
+  #closed = false;
+
+  constructor(options: TransportOptions) {
+    const { pathname, origin } = new URL(options.credentials.server);
+    this.cluster = options.cluster;
+    this.#connections = new Connections(options.credentials, options.limits);
+    this.#options = options;
+    this.#origin = origin;
+    this.#basePath = pathname === "/" ? "" : pathname;
+    this.#slots = new Slots(options.limits.concurrency);
+    this.#bucket = new TokenBucket(options.limits.perSecond, options.limits.burst, performance.now());
+  }
+
+  get timeoutMs(): number {
+    return this.#options.limits.timeoutMs;
+  }
+
+  /** The 2xx answer to a request; rejects with KubeError. */
+  async send(request: WireRequest): Promise<Answer> {
+    const startedAt = performance.now();
+    try {
+      const answer = await this.#attempts(request, startedAt);
+      this.#observe(request, String(answer.status), startedAt);
+      return answer;
+    } catch (error) {
+      if (error instanceof KubeError) this.#observe(request, String(error.status ?? error.code), startedAt);
+      throw error;
+    }
+  }
+
+  /** How errors name the request. */
+  subject(request: WireRequest): Subject {
+    return {
+      cluster: this.cluster,
+      verb: request.verb,
+      resource: describeTarget(request.plural, request.namespace, request.name),
+    };
+  }
+
+  /** The identity to send `request` with; rejects with KubeError `BadCredentials`. */
+  async identity(request: WireRequest): Promise<Identity> {
+    try {
+      return await this.#options.credentials.identity();
+    } catch (cause) {
+      const detail = cause instanceof KubeError ? `${cause.resource}: ${cause.detail}` : String(cause);
+      throw this.error("BadCredentials", detail, request, cause);
+    }
+  }
+
+  /** Sends a watch request; what follows goes to `stream`. */
+  open(request: WireRequest, identity: Identity, stream: WatchStream): void {
+    try {
+      this.#connections.for("watches", identity).dispatch(this.#dispatchOptions(request, identity), stream);
+    } catch (cause) {
+      stream.cancel(cause instanceof Error ? cause.message : String(cause), cause);
+    }
+  }
+
+  /** Forgets cached credentials after a 401. */
+  refreshCredentials(): void {
+    this.#options.credentials.refresh();
+  }
+
+  #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions {
+    const headers: Record<string, string | string[]> = {
+      ...identity.headers,
+      accept: "application/json",
+      "user-agent": this.#options.userAgent,
+    };
+    if (identity.authorization !== undefined) headers.authorization = identity.authorization;
+    if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
+    return {
+      origin: this.#origin,
+      path: this.#basePath + request.path,
+      method: request.method,
+      headers,
+      body: request.body ?? null,
+    };
+  }
+
+  /** Waits for the token bucket; rejects with NotSent when the wait would be longer than `mostMs`. */
+  async takeToken(request: WireRequest, mostMs: number): Promise<void> {
+    const waitMs = this.#bucket.reserve(performance.now(), mostMs);
+    if (waitMs === undefined) throw this.error("NotSent", "the client's request rate is used up", request);
+    if (waitMs > 0) await this.#pause(waitMs, request);
+  }
+
+  error(code: KubeErrorCode, detail: string, request: WireRequest, cause?: unknown): KubeError {
+    return new KubeError(detail, { ...this.subject(request), code, cause });
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#connections.destroy(new Error("the client was closed"));
+  }
+
+  #observe(request: WireRequest, result: string, startedAt: number): void {
+    this.#options.metrics?.observeRequest(
+      this.cluster,
+      request.verb,
+      request.plural,
+      result,
+      (performance.now() - startedAt) / 1000,
+    );
+  }
+
+  async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
+    const timeoutMs = request.timeoutMs ?? this.#options.limits.timeoutMs;
+    const isRead = request.method === "GET";
+    let reconnects = 0;
+    let refreshed = false;
+    for (;;) {
+      const leftMs = this.#timeLeft(request, startedAt + timeoutMs, isRead);
+      const outcome = await this.#attempt(request, leftMs, isRead);
+      const { answer } = outcome;
+      if (answer === undefined) {
+        const delayMs = isRead && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
+        if (delayMs === undefined || delayMs >= this.#timeLeft(request, startedAt + timeoutMs, isRead)) {
+          throw this.#failure(outcome.failure, request, isRead);
+        }
+        reconnects += 1;
+        await this.#pause(delayMs, request);
+        continue;
+      }
+      if (answer.status >= 200 && answer.status < 300) return answer;
+      const error = errorFromAnswer(answer.status, answer.headers, answer.text, this.subject(request));
+      if (answer.status === 401 && !refreshed) {
+        // The server has refused before doing anything, so a second try is safe for writes too.
+        refreshed = true;
+        this.refreshCredentials();
+        continue;
+      }
+      if (answer.status === 429) {
+        const delayMs = Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
+        if (delayMs < startedAt + timeoutMs - performance.now()) {
+          await this.#pause(delayMs, request);
+          continue;
+        }
+      }
+      throw error;
+    }
+  }
+
+  /** Milliseconds until the request must be over; throws when it must not begin at all. */
+  #timeLeft(request: WireRequest, endsAt: number, isRead: boolean): number {
+    if (this.#closed) throw this.error("NotSent", "the client was closed", request);
+    if (request.signal?.aborted === true)
+      throw this.error("Aborted", "the caller gave up", request, request.signal.reason);
+    const leftMs = endsAt - performance.now();
+    if (leftMs <= 0) throw this.error("NotSent", "the deadline passed", request);
+    const deadline = isRead ? undefined : this.#options.deadline?.();
+    if (deadline === undefined) return leftMs;
+    const leaseLeftMs = deadline - Date.now();
+    if (leaseLeftMs <= 0) throw this.error("NotSent", "the leader's lease is over: no more writes", request);
+    return Math.min(leftMs, leaseLeftMs);
+  }
+
+  async #attempt(request: WireRequest, leftMs: number, isRead: boolean): Promise<Outcome> {
+    const startedAt = performance.now();
+    await this.takeToken(request, leftMs);
+    const identity = await this.identity(request);
+    return this.#exchange(request, identity, leftMs - (performance.now() - startedAt), isRead);
+  }
+
+  #exchange(request: WireRequest, identity: Identity, leftMs: number, isRead: boolean): Promise<Outcome> {
+    const endsAt = Date.now() + leftMs;
+    const { deadline } = this.#options;
+    // A paused process wakes with its timers late: the clock is asked again before the first byte.
+    const mayStart = (): boolean => {
+      const now = Date.now();
+      return now <= endsAt && (isRead || deadline === undefined || now < (deadline() ?? Number.POSITIVE_INFINITY));
+    };
+    return new Promise((resolve) => {
+      let holdsSlot = false;
+      const exchange = new Exchange(mayStart, (outcome) => {
+        clearTimeout(timer);
+        request.signal?.removeEventListener("abort", onAbort);
+        if (holdsSlot) this.#slots.release();
+        else this.#slots.leave(waiter);
+        resolve(outcome);
+      });
+      const onAbort = (): void =>
+        exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
+      const timer = setTimeout(
+        () => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`)),
+        leftMs,
+      );
+      const start = (): void => {
+        holdsSlot = true;
+        try {
+          this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
+        } catch (cause) {
+          exchange.refuse(cause);
+        }
+      };
+      const waiter: Waiter = { granted: start };
+      request.signal?.addEventListener("abort", onAbort, { once: true });
+      if (this.#slots.take(waiter)) start();
+    });
+  }
+
+  #failure(failure: Failure, request: WireRequest, isRead: boolean): KubeError {
+    const { message } = failure.cause;
+    if (failure.by === "aborted" && (isRead || !failure.sent))
+      return this.error("Aborted", message, request, failure.cause);
+    return this.error(failure.sent ? "AnswerLost" : "NotSent", message, request, failure.cause);
+  }
+
+  #pause(ms: number, request: WireRequest): Promise<void> {
+    const { signal } = request;
+    return new Promise((resolve, reject) => {
+      const onAbort = (): void => {
+        clearTimeout(timer);
+        reject(this.error("Aborted", "the caller gave up", request, signal?.reason));
+      };
+      const timer = setTimeout(() => {
+        signal?.removeEventListener("abort", onAbort);
+        resolve();
+      }, ms);
+      signal?.addEventListener("abort", onAbort, { once: true });
+    });
+  }
+}
+
+interface DispatchOptions {
+  readonly origin: string;
+  readonly path: string;
+  readonly method: WireRequest["method"];
+  readonly headers: Record<string, string | string[]>;
+  readonly body: string | null;
+}

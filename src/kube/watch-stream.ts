@@ -1,0 +1,155 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Dispatcher } from "undici";
+import { LineSplitter } from "./line-splitter.ts";
+
+// More than this unread, and the server has to wait: a slow consumer must not fill the heap.
+const MOST_UNREAD_BYTES = 4 * 2 ** 20;
+
+/** What the server answered to a watch request; `refusal` is the body of an answer other than 200. */
+export interface Opened {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly refusal?: string;
+}
+
+/** Why a stream ended before the server finished it. */
+export class StreamCut extends Error {
+  override readonly name = "StreamCut";
+  /** False: the request has not left. */
+  readonly sent: boolean;
+
+  constructor(message: string, sent: boolean, cause?: unknown) {
+    super(message, { cause });
+    this.sent = sent;
+  }
+}
+
+/** Deadlines of one stream. */
+export interface StreamTimeouts {
+  /** Until the server has answered. */
+  readonly openMs: number;
+  /** Between two chunks. A socket that is silent for longer is taken for dead. */
+  readonly idleMs: number;
+}
+
+/** The answer to a watch request as batches of lines, for one consumer. */
+export class WatchStream implements Dispatcher.DispatchHandler {
+  readonly #opened = Promise.withResolvers<Opened>();
+  readonly #timeouts: StreamTimeouts;
+  readonly #splitter = new LineSplitter();
+  #controller: Dispatcher.DispatchController | undefined;
+  #answer: Opened | undefined;
+  #refusal: Buffer[] = [];
+  #lines: Buffer[] = [];
+  #unreadBytes = 0;
+  #end: { readonly cut?: StreamCut } | undefined;
+  #wake: (() => void) | undefined;
+  #lastByteAt: number = performance.now();
+  #timer: NodeJS.Timeout;
+
+  constructor(timeouts: StreamTimeouts) {
+    this.#timeouts = timeouts;
+    this.#timer = setTimeout(() => this.cancel(`no answer within ${timeouts.openMs} ms`), timeouts.openMs);
+    // Nobody may be waiting for the answer any more when it fails.
+    this.#opened.promise.catch(() => {});
+  }
+
+  /** Resolves with the server's answer; rejects with StreamCut. */
+  get opened(): Promise<Opened> {
+    return this.#opened.promise;
+  }
+
+  /** The next lines, one or more; undefined when the server finished the stream. Rejects with StreamCut. */
+  async take(): Promise<Buffer[] | undefined> {
+    while (this.#lines.length === 0) {
+      if (this.#end !== undefined) {
+        if (this.#end.cut === undefined) return undefined;
+        throw this.#end.cut;
+      }
+      await new Promise<void>((resolve) => {
+        this.#wake = resolve;
+      });
+    }
+    const lines = this.#lines;
+    this.#lines = [];
+    this.#unreadBytes = 0;
+    if (this.#controller?.paused === true && this.#end === undefined) {
+      this.#lastByteAt = performance.now();
+      this.#controller.resume();
+    }
+    return lines;
+  }
+
+  /** Ends the stream from this side and closes its connection; harmless when it has ended. */
+  cancel(reason: string, cause?: unknown): void {
+    const cut = new StreamCut(reason, this.#controller !== undefined, cause);
+    if (this.#finish(cut)) this.#controller?.abort(cut);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    if (this.#end !== undefined) controller.abort(this.#end.cut ?? new Error("cancelled"));
+    else this.#controller = controller;
+  }
+
+  onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#answer = { status, headers };
+    if (status !== 200) return;
+    clearTimeout(this.#timer);
+    this.#lastByteAt = performance.now();
+    this.#watchIdle(this.#timeouts.idleMs);
+    this.#opened.resolve(this.#answer);
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#answer?.status !== 200) {
+      this.#refusal.push(chunk);
+      return;
+    }
+    this.#lastByteAt = performance.now();
+    this.#splitter.push(chunk, this.#lines);
+    this.#unreadBytes += chunk.length;
+    if (this.#lines.length === 0) return;
+    if (this.#unreadBytes > MOST_UNREAD_BYTES) controller.pause();
+    this.#wakeUp();
+  }
+
+  onResponseEnd(): void {
+    const answer = this.#answer;
+    if (answer !== undefined && answer.status !== 200) {
+      this.#opened.resolve({ ...answer, refusal: Buffer.concat(this.#refusal).toString("utf8") });
+    }
+    const pending = this.#splitter.pendingBytes;
+    this.#finish(
+      pending === 0 ? undefined : new StreamCut(`the stream ended inside an event, after ${pending} bytes`, true),
+    );
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.#finish(new StreamCut(cause.message, this.#controller !== undefined, cause));
+  }
+
+  #finish(cut: StreamCut | undefined): boolean {
+    if (this.#end !== undefined) return false;
+    clearTimeout(this.#timer);
+    this.#end = cut === undefined ? {} : { cut };
+    if (cut !== undefined) this.#opened.reject(cut);
+    this.#wakeUp();
+    return true;
+  }
+
+  #wakeUp(): void {
+    const wake = this.#wake;
+    this.#wake = undefined;
+    wake?.();
+  }
+
+  /** One timer per stream, looking back when it fires, instead of one per chunk. */
+  #watchIdle(ms: number): void {
+    this.#timer = setTimeout(() => {
+      const silentMs = performance.now() - this.#lastByteAt;
+      const paused = this.#controller?.paused === true;
+      if (!paused && silentMs >= this.#timeouts.idleMs) this.cancel(`silent for ${Math.round(silentMs)} ms`);
+      else this.#watchIdle(paused ? this.#timeouts.idleMs : this.#timeouts.idleMs - silentMs + 1);
+    }, ms);
+  }
+}

@@ -1,0 +1,101 @@
+import type { KubeObject } from "../api/kubernetes.ts";
+import type { WatchEvent, WatchOptions } from "./client.ts";
+import type { KubeError } from "./errors.ts";
+import { parseJson } from "./json.ts";
+import { collectionPath, withQuery } from "./paths.ts";
+import type { Resource } from "./resources.ts";
+import { errorFromAnswer, errorFromStatus, isRecord } from "./status.ts";
+import { isStored } from "./stored.ts";
+import type { Transport, WireRequest } from "./transport.ts";
+import { StreamCut, WatchStream } from "./watch-stream.ts";
+
+// Shorter than the server's own 30 to 60 minutes, so that a dead socket is found in minutes.
+const DEFAULT_TIMEOUT_SECONDS = 300;
+// How much later than promised a live server may end the watch.
+const IDLE_MARGIN_MS = 15_000;
+
+/** The events of one watch; see `ClusterClient.watch`. */
+export async function* watchEvents<T extends KubeObject>(
+  transport: Transport,
+  resource: Resource<T>,
+  options: WatchOptions,
+): AsyncGenerator<WatchEvent<T>> {
+  const { namespace, labelSelector, fieldSelector, resourceVersion, signal } = options;
+  const timeoutSeconds = options.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
+  const query = {
+    watch: true,
+    allowWatchBookmarks: true,
+    resourceVersion,
+    timeoutSeconds,
+    labelSelector,
+    fieldSelector,
+  };
+  const request: WireRequest = {
+    verb: "watch",
+    method: "GET",
+    plural: resource.plural,
+    namespace,
+    path: withQuery(collectionPath(resource, namespace), query),
+    signal,
+  };
+  const idleMs = options.idleTimeoutMs ?? timeoutSeconds * 1000 + IDLE_MARGIN_MS;
+  let stream: WatchStream | undefined;
+  const onAbort = (): void => stream?.cancel("the caller gave up", signal.reason);
+  signal.addEventListener("abort", onAbort);
+  try {
+    for (let attempt = 0; ; attempt += 1) {
+      if (signal.aborted) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
+      await transport.takeToken(request, transport.timeoutMs);
+      const identity = await transport.identity(request);
+      stream = new WatchStream({ openMs: transport.timeoutMs, idleMs });
+      if (signal.aborted) onAbort();
+      else transport.open(request, identity, stream);
+      const { status, headers, refusal } = await stream.opened;
+      if (refusal === undefined) break;
+      if (status !== 401 || attempt > 0) throw errorFromAnswer(status, headers, refusal, transport.subject(request));
+      transport.refreshCredentials();
+    }
+    options.onOpen?.();
+    for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
+      for (const line of lines) yield decode<T>(line, transport, request);
+    }
+  } catch (error) {
+    throw error instanceof StreamCut ? cutError(error, transport, request) : error;
+  } finally {
+    signal.removeEventListener("abort", onAbort);
+    stream?.cancel("the consumer is done");
+  }
+}
+
+function cutError(cut: StreamCut, transport: Transport, request: WireRequest): KubeError {
+  if (request.signal?.aborted === true) return transport.error("Aborted", cut.message, request, cut);
+  return transport.error(cut.sent ? "AnswerLost" : "NotSent", cut.message, request, cut);
+}
+
+function decode<T extends KubeObject>(line: Buffer, transport: Transport, request: WireRequest): WatchEvent<T> {
+  let event: unknown;
+  try {
+    event = parseJson(line.toString("utf8"));
+  } catch (cause) {
+    throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
+  }
+  if (!isRecord(event)) throw transport.error("BadAnswer", "a watch event is not an object", request);
+  const { type, object } = event;
+  switch (type) {
+    case "ADDED":
+    case "MODIFIED":
+    case "DELETED":
+      if (isStored<T>(object)) return { type, object };
+      break;
+    case "BOOKMARK":
+      if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {
+        const { resourceVersion, annotations } = object.metadata;
+        const initialEventsEnd = isRecord(annotations) && annotations["k8s.io/initial-events-end"] === "true";
+        return { type, resourceVersion, initialEventsEnd };
+      }
+      break;
+    case "ERROR":
+      throw errorFromStatus(object, transport.subject(request));
+  }
+  throw transport.error("BadAnswer", `a watch event of type ${String(type)} is not what the API promises`, request);
+}
