@@ -41,6 +41,8 @@ export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
 /** Taint (NoSchedule) that keeps ordinary pods off virtual nodes. */
 export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";
+/** Annotation on a virtual node: the label keys it has from its Cluster, comma-separated; others are not touched. */
+export const NODE_LABELS_ANNOTATION = "legation.dev/node-labels";
 /** A virtual node is named `legation-<cluster>`. */
 export const VIRTUAL_NODE_PREFIX = "legation-";
 

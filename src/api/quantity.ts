@@ -58,3 +58,8 @@ export function formatQuantity(resource: string, value: number): string {
   const bytes = resource === "memory" || resource.endsWith("storage") || resource.startsWith("hugepages-");
   return bytes && whole % 1024 === 0 && whole > 0 ? `${whole / 1024}Ki` : String(whole);
 }
+
+/** Amounts as a resource list. */
+export function formatAmounts(amounts: Amounts): Record<string, string> {
+  return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, formatQuantity(name, value)]));
+}

@@ -1,0 +1,60 @@
+import type { KubeNode } from "../api/kubernetes.ts";
+import { addAmounts, parseAmounts } from "../api/quantity.ts";
+
+/** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
+export interface Capacity {
+  readonly nodes: number;
+  readonly readyNodes: number;
+  /** Of all nodes. */
+  readonly capacity: Record<string, number>;
+  /** Of the nodes that take new pods. */
+  readonly allocatable: Record<string, number>;
+  /** Per resource, the most that one such node has. */
+  readonly largestNode: Record<string, number>;
+}
+
+/** Sums a member's nodes. */
+export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
+  const capacity: Record<string, number> = {};
+  const allocatable: Record<string, number> = {};
+  const largestNode: Record<string, number> = {};
+  let count = 0;
+  let readyNodes = 0;
+  for (const node of nodes) {
+    count += 1;
+    addAmounts(capacity, parseAmounts(node.status?.capacity));
+    if (!isReady(node)) continue;
+    readyNodes += 1;
+    if (!takesPods(node)) continue;
+    const amounts = parseAmounts(node.status?.allocatable);
+    addAmounts(allocatable, amounts);
+    for (const [name, value] of Object.entries(amounts)) largestNode[name] = Math.max(largestNode[name] ?? 0, value);
+  }
+  return { nodes: count, readyNodes, capacity, allocatable, largestNode };
+}
+
+/** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */
+export function nodeFingerprint(node: KubeNode): string {
+  return JSON.stringify([
+    isReady(node),
+    takesPods(node),
+    node.status?.capacity,
+    node.status?.allocatable,
+    node.metadata?.labels,
+    node.spec?.taints?.map(({ key, value, effect }) => [key, value, effect]),
+  ]);
+}
+
+function isReady(node: KubeNode): boolean {
+  return node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
+}
+
+/** Not cordoned and without Kubernetes' own taints; other taints are for pods that tolerate them to judge. */
+function takesPods(node: KubeNode): boolean {
+  if (node.spec?.unschedulable === true) return false;
+  return !(node.spec?.taints ?? []).some(
+    ({ key, effect }) =>
+      effect !== "PreferNoSchedule" &&
+      (key.startsWith("node.kubernetes.io/") || key.startsWith("node-role.kubernetes.io/")),
+  );
+}

@@ -1,0 +1,270 @@
+import type { Cluster } from "../api/cluster.ts";
+import { HOST_LABEL } from "../api/keys.ts";
+import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import { objectKey } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { nodes, pods } from "../kube/resources.ts";
+import type { Candidate } from "../placement/candidate.ts";
+import { madeByHost, ownerOf } from "../pods/delegate.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
+import { Load } from "./load.ts";
+import { Probe, type ProbeResult } from "./probe.ts";
+
+/** What a member tells the controllers. */
+export interface MemberListener {
+  /** A delegate under this key came, changed or went; `departed` is its last state when it went. */
+  onDelegate(member: Member, key: ObjectKey): void;
+  /** Its nodes changed in a way that matters to placement. */
+  onCapacity(member: Member): void;
+  /** Whether it can be reached, or has been read, changed. */
+  onConnection(member: Member): void;
+}
+
+// Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
+const DEPARTED_KEPT = 10_000;
+// The delegate's own API server default for the grace of a probe's settings.
+const DEFAULT_PROBE = { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
+
+/**
+ * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
+ * probe, and what delegates request there. Everything that can hang is this member's own.
+ */
+export class Member {
+  readonly name: string;
+  readonly client: ClusterClient;
+  readonly load: Load = new Load();
+  readonly #hostId: string;
+  readonly #delegates: Reflector<Pod>;
+  readonly #nodes: Reflector<KubeNode>;
+  readonly #probe: Probe;
+  readonly #listener: MemberListener;
+  readonly #departed = new Map<ObjectKey, Stored<Pod>>();
+  #probed: ProbeResult = { reachable: false, message: "not yet asked" };
+  #capacity: Capacity | undefined;
+  #nodesVersion = 0;
+  #wasUsable = false;
+  #cluster: Stored<Cluster>;
+  #cordoned = false;
+  #candidate: Candidate | undefined;
+
+  constructor(options: {
+    readonly cluster: Stored<Cluster>;
+    readonly client: ClusterClient;
+    readonly hostId: string;
+    readonly listener: MemberListener;
+    readonly clock: Clock;
+    readonly log: Logger;
+  }) {
+    const { cluster, client, hostId, listener, clock } = options;
+    this.name = cluster.metadata.name;
+    this.#cluster = cluster;
+    this.client = client;
+    this.#hostId = hostId;
+    this.#listener = listener;
+    const log = options.log.child({ member: this.name });
+    this.#delegates = new Reflector({
+      client,
+      resource: pods,
+      labelSelector: `${HOST_LABEL}=${hostId}`,
+      clock,
+      log,
+      onEvent: (event) => this.#onDelegate(event),
+      onState: () => this.#onConnection(),
+    });
+    this.#nodes = new Reflector({
+      client,
+      resource: nodes,
+      clock,
+      log,
+      transform: withoutImages,
+      onEvent: (event) => this.#onNode(event),
+      onState: () => this.#onConnection(),
+    });
+    this.#probe = new Probe({
+      client,
+      clock,
+      settings: () => {
+        const probe = { ...DEFAULT_PROBE, ...this.cluster.spec.probe };
+        return {
+          periodMs: probe.periodSeconds * 1000,
+          timeoutMs: probe.timeoutSeconds * 1000,
+          failureThreshold: probe.failureThreshold,
+        };
+      },
+      onResult: (result) => this.#onProbe(result),
+    });
+  }
+
+  start(): void {
+    this.#delegates.start();
+    this.#nodes.start();
+    this.#probe.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#probe.stop();
+    await Promise.all([this.#delegates.stop(), this.#nodes.stop()]);
+    await this.client.close();
+  }
+
+  /** The Cluster object as last seen. */
+  get cluster(): Stored<Cluster> {
+    return this.#cluster;
+  }
+
+  set cluster(cluster: Stored<Cluster>) {
+    this.#cluster = cluster;
+    this.#candidate = undefined;
+  }
+
+  /** Cordoned by its virtual node's `spec.unschedulable`. */
+  get cordoned(): boolean {
+    return this.#cordoned;
+  }
+
+  set cordoned(cordoned: boolean) {
+    this.#cordoned = cordoned;
+    this.#candidate = undefined;
+  }
+
+  get probed(): ProbeResult {
+    return this.#probed;
+  }
+
+  /** Its API server answers, and its watches are up to date. */
+  get reachable(): boolean {
+    return this.#probed.reachable && this.#delegates.state === "watching";
+  }
+
+  /** Its delegates have been listed since this connection began. */
+  get read(): boolean {
+    return this.#delegates.store.synced;
+  }
+
+  get nodesVersion(): number {
+    return this.#nodesVersion;
+  }
+
+  get capacity(): Capacity {
+    this.#capacity ??= capacityOf(this.#nodes.store.list());
+    return this.#capacity;
+  }
+
+  /** Number of delegates this host has there. */
+  get delegateCount(): number {
+    return this.#delegates.store.size;
+  }
+
+  /** The pod under this key, when this host made it. */
+  delegate(key: ObjectKey): Stored<Pod> | undefined {
+    const pod = this.#delegates.store.get(key);
+    return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
+  }
+
+  /** All pods there that carry this host's label. */
+  delegates(): Stored<Pod>[] {
+    return this.#delegates.store.list();
+  }
+
+  /** The last state of a delegate under this key that was seen to go. */
+  departed(key: ObjectKey): Stored<Pod> | undefined {
+    return this.#departed.get(key);
+  }
+
+  /** The last state has been used. */
+  forgetDeparted(key: ObjectKey): void {
+    this.#departed.delete(key);
+  }
+
+  /** A request failed in a way that may mean trouble for the whole member. */
+  noteFailure(error: unknown): void {
+    if (isKubeError(error, "AnswerLost", "NotSent", "ServerError")) this.#probe.hurry();
+  }
+
+  /** What placement needs to know; `used` in it stays current by itself. */
+  candidate(): Candidate {
+    this.#candidate ??= this.#makeCandidate();
+    return this.#candidate;
+  }
+
+  #makeCandidate(): Candidate {
+    const { allocatable, largestNode } = this.capacity;
+    const closed = this.#closed();
+    return {
+      name: this.name,
+      labels: this.#cluster.metadata.labels ?? {},
+      ...(closed === undefined ? {} : { closed }),
+      allocatable,
+      largestNode,
+      used: this.load.used,
+    };
+  }
+
+  #closed(): Candidate["closed"] {
+    if (this.cluster.metadata.deletionTimestamp !== undefined) {
+      return { reason: "ClusterBeingRemoved", message: "its Cluster is being deleted" };
+    }
+    if (this.cordoned) return { reason: "Cordoned", message: "its virtual node is cordoned" };
+    const { message } = this.#probed;
+    if (message !== undefined)
+      return { reason: "ClusterNotReady", message: `its API server does not answer: ${message}` };
+    if (!this.reachable || !this.read) {
+      return { reason: "ClusterNotReady", message: "its pods are still being read" };
+    }
+    return undefined;
+  }
+
+  #onDelegate(event: ReflectorEvent<Pod>): void {
+    const { object } = event;
+    const key = objectKey(object.metadata);
+    if (event.type === "deleted") {
+      this.load.forget(object);
+      this.#departed.set(key, object);
+      for (const oldest of this.#departed.keys()) {
+        if (this.#departed.size <= DEPARTED_KEPT) break;
+        this.#departed.delete(oldest);
+      }
+    } else {
+      this.load.count(object, ownerOf(object)?.uid);
+    }
+    this.#listener.onDelegate(this, key);
+  }
+
+  #onNode(event: ReflectorEvent<KubeNode>): void {
+    if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
+    this.#capacity = undefined;
+    this.#candidate = undefined;
+    this.#nodesVersion += 1;
+    this.#listener.onCapacity(this);
+  }
+
+  #onProbe(result: ProbeResult): void {
+    const changed =
+      this.#probed.reachable !== result.reachable ||
+      this.#probed.message !== result.message ||
+      this.#probed.version !== result.version;
+    this.#probed = result;
+    this.#candidate = undefined;
+    if (changed) this.#listener.onConnection(this);
+  }
+
+  #onConnection(): void {
+    const usable = this.reachable && this.read;
+    this.#candidate = undefined;
+    if (usable === this.#wasUsable) return;
+    this.#wasUsable = usable;
+    this.#listener.onConnection(this);
+  }
+}
+
+/** Node objects list every image they hold: kilobytes that nobody here reads. */
+function withoutImages(node: Stored<KubeNode>): Stored<KubeNode> {
+  const { managedFields: _fields, ...metadata } = node.metadata;
+  if (node.status === undefined) return { ...node, metadata };
+  const { images: _images, ...status } = node.status;
+  return { ...node, metadata, status };
+}

@@ -1,0 +1,105 @@
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
+
+export interface ProbeSettings {
+  readonly periodMs: number;
+  readonly timeoutMs: number;
+  /** Failures in a row until the member counts as not reachable. */
+  readonly failureThreshold: number;
+}
+
+/** What a probe found, from the member itself: never a constant. */
+export interface ProbeResult {
+  readonly reachable: boolean;
+  /** Why not, or `undefined` when it is. */
+  readonly message?: string;
+  /** `gitVersion` of the member, once it was seen. */
+  readonly version?: string;
+}
+
+// Requests that failed ask for an earlier probe, but not more often than this.
+const HURRIED_PERIOD_MS = 1_000;
+
+/**
+ * Asks a member's `/readyz` at a steady pace. One success makes it reachable; `failureThreshold` failures in a row make
+ * it not so. `hurry` moves the next probe forward when requests to the member begin to fail.
+ */
+export class Probe {
+  readonly #client: ClusterClient;
+  readonly #settings: () => ProbeSettings;
+  readonly #clock: Clock;
+  readonly #onResult: (result: ProbeResult) => void;
+  readonly #abort = new AbortController();
+  #timer: Timer | undefined;
+  #failures = 0;
+  #reachable = false;
+  #version: string | undefined;
+  #probing = false;
+  #lastStartMs = Number.NEGATIVE_INFINITY;
+
+  constructor(options: {
+    readonly client: ClusterClient;
+    readonly settings: () => ProbeSettings;
+    readonly clock: Clock;
+    readonly onResult: (result: ProbeResult) => void;
+  }) {
+    this.#client = options.client;
+    this.#settings = options.settings;
+    this.#clock = options.clock;
+    this.#onResult = options.onResult;
+  }
+
+  start(): void {
+    void this.#run();
+  }
+
+  stop(): void {
+    this.#abort.abort();
+    this.#timer?.cancel();
+  }
+
+  /** A request to the member has failed or timed out: look sooner than planned. */
+  hurry(): void {
+    if (this.#probing || this.#abort.signal.aborted) return;
+    const earliest = this.#lastStartMs + HURRIED_PERIOD_MS;
+    this.#plan(Math.max(0, earliest - this.#clock.now()));
+  }
+
+  #plan(delayMs: number): void {
+    this.#timer?.cancel();
+    this.#timer = this.#clock.setTimer(() => void this.#run(), delayMs);
+  }
+
+  async #run(): Promise<void> {
+    const { periodMs, timeoutMs, failureThreshold } = this.#settings();
+    const { signal } = this.#abort;
+    this.#probing = true;
+    this.#lastStartMs = this.#clock.now();
+    let message: string | undefined;
+    try {
+      await this.#client.raw({ method: "GET", path: "/readyz", timeoutMs, signal });
+      if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
+    } catch (error) {
+      message = error instanceof Error ? error.message : String(error);
+    }
+    this.#probing = false;
+    if (signal.aborted) return;
+    this.#failures = message === undefined ? 0 : this.#failures + 1;
+    if (message === undefined) this.#reachable = true;
+    else if (this.#failures >= failureThreshold) this.#reachable = false;
+    this.#onResult({
+      reachable: this.#reachable,
+      ...(message === undefined ? {} : { message }),
+      ...(this.#version === undefined ? {} : { version: this.#version }),
+    });
+    // While it fails, the threshold is reached at the probe's own pace but without the idle time between.
+    const failing = message !== undefined && this.#reachable;
+    this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
+  }
+
+  async #readVersion(timeoutMs: number): Promise<string | undefined> {
+    const answer = await this.#client.raw({ method: "GET", path: "/version", timeoutMs, signal: this.#abort.signal });
+    if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
+    return typeof answer.gitVersion === "string" ? answer.gitVersion : undefined;
+  }
+}

@@ -1,0 +1,163 @@
+import type { Cluster } from "../api/cluster.ts";
+import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { clusters, secrets } from "../kube/resources.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector } from "../runtime/reflector.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Member, type MemberListener } from "./member.ts";
+
+/** What the registry tells its owner, beside what each member tells. */
+export interface RegistryListener extends MemberListener {
+  /** A Cluster came, changed or went. */
+  onCluster(name: string): void;
+}
+
+interface Connection {
+  readonly member: Member;
+  /** The kubeconfig it was made from: another one means another connection. */
+  readonly kubeconfig: string;
+}
+
+/**
+ * One `Member` per Cluster object, made from the kubeconfig in the Secret that it names, and made anew when that
+ * Secret's content changes. What cannot be connected has a problem in words instead.
+ */
+export class Registry {
+  readonly #clusters: Reflector<Cluster>;
+  readonly #secrets: Reflector<Secret>;
+  readonly #connections = new Map<string, Connection>();
+  readonly #problems = new Map<string, string>();
+  readonly #options: RegistryOptions;
+
+  constructor(options: RegistryOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#clusters = new Reflector({
+      client,
+      resource: clusters,
+      clock,
+      log,
+      onEvent: ({ object }) => {
+        this.#reconcile(object.metadata.name);
+        options.listener.onCluster(object.metadata.name);
+      },
+    });
+    this.#secrets = new Reflector({
+      client,
+      resource: secrets,
+      namespace: SYSTEM_NAMESPACE,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onSecret(object),
+    });
+  }
+
+  /** Starts to watch; resolves when every Cluster there is has its connection or its problem. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#secrets.start();
+    await this.#secrets.whenSynced(signal);
+    this.#clusters.start();
+    await this.#clusters.whenSynced(signal);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#clusters.stop(), this.#secrets.stop()]);
+    await Promise.all([...this.#connections.values()].map(({ member }) => member.stop()));
+    this.#connections.clear();
+  }
+
+  cluster(name: string): Stored<Cluster> | undefined {
+    return this.#clusters.store.get(objectKey({ name }));
+  }
+
+  clusters(): Stored<Cluster>[] {
+    return this.#clusters.store.list();
+  }
+
+  member(name: string): Member | undefined {
+    return this.#connections.get(name)?.member;
+  }
+
+  members(): Member[] {
+    return [...this.#connections.values()].map(({ member }) => member);
+  }
+
+  /** Why the Cluster has no connection, in words for its author. */
+  problem(name: string): string | undefined {
+    return this.#problems.get(name);
+  }
+
+  #onSecret(secret: Stored<Secret>): void {
+    for (const { metadata, spec } of this.clusters()) {
+      if (spec.credentialsSecret.name === secret.metadata.name) {
+        this.#reconcile(metadata.name);
+        this.#options.listener.onCluster(metadata.name);
+      }
+    }
+  }
+
+  #reconcile(name: string): void {
+    const cluster = this.cluster(name);
+    const existing = this.#connections.get(name);
+    if (cluster === undefined) {
+      this.#problems.delete(name);
+      this.#disconnect(name);
+      return;
+    }
+    if (existing !== undefined) existing.member.cluster = cluster;
+    const kubeconfig = this.#kubeconfig(cluster);
+    if (typeof kubeconfig !== "string") {
+      // The connection that works is kept: a Secret that is being rewritten must not look like a lost member.
+      if (existing === undefined) this.#problems.set(name, kubeconfig.problem);
+      return;
+    }
+    if (existing?.kubeconfig === kubeconfig) return;
+    let client: ClusterClient;
+    try {
+      client = this.#options.connect(name, kubeconfig);
+    } catch (error) {
+      const { name: secret } = cluster.spec.credentialsSecret;
+      const reason = error instanceof Error ? error.message : String(error);
+      this.#problems.set(name, `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`);
+      return;
+    }
+    this.#problems.delete(name);
+    this.#disconnect(name);
+    const { hostId, listener, clock, log } = this.#options;
+    const member = new Member({ cluster, client, hostId, listener, clock, log });
+    if (existing !== undefined) member.cordoned = existing.member.cordoned;
+    this.#connections.set(name, { member, kubeconfig });
+    member.start();
+  }
+
+  #disconnect(name: string): void {
+    const connection = this.#connections.get(name);
+    if (connection === undefined) return;
+    this.#connections.delete(name);
+    connection.member
+      .stop()
+      .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
+  }
+
+  #kubeconfig({ spec }: Cluster): string | { readonly problem: string } {
+    const { name, key = "kubeconfig" } = spec.credentialsSecret;
+    const secret = this.#secrets.store.get(objectKey({ namespace: SYSTEM_NAMESPACE, name }));
+    if (secret === undefined)
+      return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join\`` };
+    const encoded = secret.data?.[key];
+    if (encoded === undefined) return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
+    return Buffer.from(encoded, "base64").toString("utf8");
+  }
+}
+
+export interface RegistryOptions {
+  readonly host: ClusterClient;
+  readonly hostId: string;
+  /** Makes the client of a member from its kubeconfig; throws with words for the author when it cannot be used. */
+  readonly connect: (name: string, kubeconfig: string) => ClusterClient;
+  readonly listener: RegistryListener;
+  readonly clock: Clock;
+  readonly log: Logger;
+}

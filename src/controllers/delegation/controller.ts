@@ -1,0 +1,205 @@
+import { parsePlacement } from "../../api/annotations.ts";
+import { DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
+import {
+  type KubeNode,
+  type Namespace,
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { namespaces, pods } from "../../kube/resources.ts";
+import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { isBound } from "../../pods/phase.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Controller } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import { Memories } from "./memory.ts";
+import type { Action, MemberView, Observed } from "./model.ts";
+
+export interface DelegationOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  /** The host's virtual nodes, by name. */
+  readonly virtualNodes: ReadStore<KubeNode>;
+  /** The number of proxies bound to this Cluster's virtual node has changed. */
+  readonly onBound: (cluster: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
+const NODE_INDEX = "node";
+
+/** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
+export class DelegationController {
+  readonly #options: DelegationOptions;
+  readonly #proxies: Reflector<Pod>;
+  readonly #namespaces: Reflector<Namespace>;
+  readonly #memories = new Memories();
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  /** Proxies that have no node yet: looked at again when members change. */
+  readonly #unbound = new Set<ObjectKey>();
+
+  constructor(options: DelegationOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#proxies = new Reflector({
+      client,
+      resource: pods,
+      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
+      clock,
+      log,
+      indexes: { [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]) },
+      onEvent: (event) => this.#onProxy(event),
+    });
+    this.#namespaces = new Reflector({
+      client,
+      resource: namespaces,
+      labelSelector: DELEGATION_LABEL,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onNamespace(object),
+    });
+    const executor = new Executor({ ...options, memories: this.#memories });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "delegation",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => executor.execute(action, context),
+        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  /** The proxies of the host, by key. */
+  get proxies(): ReadStore<Pod> {
+    return this.#proxies.store;
+  }
+
+  /** Reads namespaces and proxies, then decides. Members may come before or after. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#namespaces.start();
+    await this.#namespaces.whenSynced(signal);
+    this.#proxies.start();
+    await this.#proxies.whenSynced(signal);
+    for (const { metadata } of this.#proxies.store.list()) this.#loop.enqueue(objectKey(metadata));
+    for (const { metadata } of this.#options.registry.members().flatMap((member) => member.delegates())) {
+      this.#loop.enqueue(objectKey(metadata));
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#proxies.stop(), this.#namespaces.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** Number of proxies bound to a node. */
+  boundTo(nodeName: string): number {
+    return this.#proxies.store.byIndex(NODE_INDEX, nodeName).length;
+  }
+
+  onDelegate(key: ObjectKey): void {
+    this.#loop.enqueue(key);
+  }
+
+  /** A member's nodes changed: proxies that wait may fit now. */
+  onCapacity(): void {
+    for (const key of this.#unbound) this.#loop.enqueue(key);
+  }
+
+  /** A member came back or was lost: everything it has, and everything that waits, is looked at again. */
+  onConnection(member: Member): void {
+    this.onCapacity();
+    if (!member.reachable) return;
+    for (const { metadata } of member.delegates()) this.#loop.enqueue(objectKey(metadata));
+    for (const proxy of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(member.name))) {
+      this.#loop.enqueue(objectKey(proxy.metadata));
+    }
+  }
+
+  #onProxy({ type, object }: ReflectorEvent<Pod>): void {
+    const key = objectKey(object.metadata);
+    const { uid } = object.metadata;
+    if (type === "deleted") {
+      this.#unbound.delete(key);
+      this.#memories.forget(uid);
+    } else if (isBound(object)) {
+      this.#unbound.delete(key);
+    } else {
+      this.#unbound.add(key);
+      if (!this.#proxies.store.synced) this.#memories.inherited(uid);
+    }
+    this.#loop.enqueue(key);
+  }
+
+  #onNamespace({ metadata }: Stored<Namespace>): void {
+    const prefix = `${metadata.name}/`;
+    for (const key of this.#unbound) if (key.startsWith(prefix)) this.#loop.enqueue(key);
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    // Before the host's proxies are known, every delegate would look like an orphan.
+    if (!this.#proxies.store.synced) return undefined;
+    const ref = objectRef(key);
+    const proxy = this.#proxies.store.get(key);
+    const members = this.#options.registry.members().map((member) => viewOf(member, key));
+    if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
+      for (const member of this.#options.registry.members()) member.forgetDeparted(key);
+      return undefined;
+    }
+    const { uid = "" } = proxy?.metadata ?? {};
+    const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
+    if (holder !== undefined) this.#memories.found(uid, holder.name);
+    return {
+      ref,
+      host: this.#options.identity,
+      proxy,
+      members,
+      memory: this.#memories.of(uid),
+      ...this.#placement(proxy),
+      outOfService: (member) => this.#outOfService(member),
+    };
+  }
+
+  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "invalid"> {
+    if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
+    const namespace = this.#namespaces.store.get(objectKey({ name: proxy.metadata.namespace ?? "" }));
+    const parsed = parsePlacement(proxy.metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
+    if (!parsed.ok)
+      return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
+    return { allows: (candidate) => parsed.placement.excludes(candidate) };
+  }
+
+  #outOfService(member: string): boolean {
+    const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
+    return node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false;
+  }
+}
+
+function viewOf(member: Member, key: ObjectKey): MemberView {
+  const delegate = member.delegate(key);
+  const departed = member.departed(key);
+  return {
+    name: member.name,
+    reachable: member.reachable,
+    read: member.read,
+    ...(delegate === undefined ? {} : { delegate }),
+    ...(departed === undefined ? {} : { departed }),
+    candidate: member.candidate(),
+    scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? 30) * 1000,
+    nodesVersion: member.nodesVersion,
+  };
+}

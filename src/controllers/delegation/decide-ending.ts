@@ -1,0 +1,86 @@
+import { DELEGATE_FINALIZER } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { lostStatus, statusFrom } from "../../pods/feedback.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { isFor } from "./decide-placing.ts";
+import { boundMember, feedback, isRecorded, statusWrite } from "./decide-running.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+
+/** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
+export function decideEnding(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+  if (!holdsFinalizer(proxy)) return { actions: [], outcome: "Released" };
+  const bound = isBound(proxy);
+  const actions: Action[] = [];
+  let waiting = false;
+  for (const member of observed.members) {
+    if (!concerns(member, proxy, observed)) continue;
+    if (mayBeAbandoned(member, proxy, observed)) continue;
+    waiting = true;
+    if (!member.reachable || !member.read) continue;
+    if (member.delegate !== undefined && isFor(member.delegate, proxy)) {
+      actions.push(...end(proxy, member, member.delegate, bound));
+    } else if (observed.memory.uncertain === member.name) {
+      actions.push({ type: "resolve", member: member.name, proxyUid: proxy.metadata.uid });
+    }
+  }
+  if (waiting) return { actions, outcome: "Ending" };
+  return { actions: farewell(proxy, observed, now), outcome: "Released" };
+}
+
+/** True while the member has the proxy's delegate, or may have it. */
+function concerns(member: MemberView, proxy: Stored<Pod>, observed: Observed): boolean {
+  if (isFor(member.delegate, proxy)) return true;
+  if (observed.memory.uncertain === member.name) return true;
+  if (member.read) return false;
+  return isBound(proxy)
+    ? member === boundMember(proxy, observed)
+    : !observed.memory.fresh && observed.allows(member.candidate) === undefined;
+}
+
+/**
+ * A member that does not answer is waited for, as a node is: its containers may run. Kubernetes does not wait either
+ * when the node was declared out of service or the pod was deleted by force; the sweep ends what was left there.
+ */
+function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observed): boolean {
+  if (member.reachable && member.read) return false;
+  if (observed.outOfService(member.name)) return true;
+  if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
+  return isBound(proxy) && proxy.metadata.deletionGracePeriodSeconds === 0;
+}
+
+function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {
+  // The API server deletes an unbound pod with grace 0 whatever was asked; the delegate may run and keeps its own.
+  const graceSeconds = bound ? proxy.metadata.deletionGracePeriodSeconds : undefined;
+  const { uid } = delegate.metadata;
+  const asked = isDeleting(delegate);
+  const shorter = graceSeconds !== undefined && graceSeconds < (delegate.metadata.deletionGracePeriodSeconds ?? 0);
+  const deletes: Action[] =
+    asked && !shorter
+      ? []
+      : [{ type: "delete", member: member.name, uid, ...(graceSeconds === undefined ? {} : { graceSeconds }) }];
+  return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
+}
+
+/** The last writes of a proxy's life: final status where somebody can still see it, grace 0, finalizer. */
+function farewell(proxy: Stored<Pod>, observed: Observed, now: number): Action[] {
+  const { uid: proxyUid, deletionGracePeriodSeconds = 0, finalizers = [] } = proxy.metadata;
+  const actions: Action[] = [];
+  const seen = deletionGracePeriodSeconds > 0 || finalizers.some((name) => name !== DELEGATE_FINALIZER);
+  if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, now));
+  if (deletionGracePeriodSeconds > 0) actions.push({ type: "finish", proxyUid });
+  actions.push({ type: "release", proxyUid });
+  return actions;
+}
+
+function lastStatus(proxy: Stored<Pod>, observed: Observed, now: number): Action[] {
+  const departed = boundMember(proxy, observed)?.departed;
+  const last = departed !== undefined && isRecorded(departed, proxy) ? departed : undefined;
+  const shown = last === undefined ? undefined : statusFrom(proxy, last);
+  if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
+  const base = shown === undefined ? proxy : { ...proxy, status: shown };
+  return statusWrite(proxy, lostStatus(base, { message: "The pod was deleted before its final status was seen", now }));
+}
+
+function holdsFinalizer(proxy: Stored<Pod>): boolean {
+  return proxy.metadata.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
+}

@@ -1,0 +1,173 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { explain, type Ranking, rank } from "../../placement/rank.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { ownerOf, toDelegate } from "../../pods/delegate.ts";
+import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import type { Action, Attempt, DelegationDecision, MemberView, Observed } from "./model.ts";
+
+/** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
+export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+  if (isGated(proxy)) return { actions: [], outcome: "Gated" };
+  const holders = observed.members.filter(({ delegate }) => isFor(delegate, proxy));
+  const holder = holders.find(({ delegate }) => delegate !== undefined && isBound(delegate)) ?? holders[0];
+  if (holder?.delegate !== undefined) {
+    const surplus = holders.filter((other) => other !== holder);
+    if (surplus.length > 0) return { actions: surplus.flatMap(withdraw), outcome: "Withdrawing" };
+    return decideHeld(proxy, holder, holder.delegate, observed, now);
+  }
+  return decideUnheld(proxy, observed, now);
+}
+
+/** True when the pod is the delegate of exactly this proxy. */
+export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
+  return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
+}
+
+/** Deletes a member's delegate; nothing when it cannot be reached or is on its way out. */
+export function withdraw({ name, reachable, delegate }: MemberView): Action[] {
+  if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
+  return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
+}
+
+function decideHeld(
+  proxy: Stored<Pod>,
+  holder: MemberView,
+  delegate: Stored<Pod>,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
+  if (!holder.reachable) {
+    const message = `${holder.name}: has the pod and does not answer; no other member gets it before that is known`;
+    return { actions: report(proxy, observed, "ClusterNotReady", message), outcome: "Unreachable" };
+  }
+  if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+  if (isBound(delegate) || isTerminal(delegate)) {
+    const memberNode = delegate.spec?.nodeName ?? "";
+    const { uid: proxyUid } = proxy.metadata;
+    const bind: Action = {
+      type: "bind",
+      member: holder.name,
+      proxyUid,
+      delegateUid: delegate.metadata.uid,
+      memberNode,
+    };
+    return { actions: [bind], outcome: "Binding" };
+  }
+
+  const message = unschedulableMessage(delegate);
+  const since = observed.memory.attempts.get(holder.name)?.since ?? now;
+  const deadline = since + holder.scheduleTimeoutMs;
+  const refusal: Refusal = {
+    cluster: holder.name,
+    reason: "Unschedulable",
+    message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
+  };
+  const ranking = rankFor(proxy, observed);
+  const others = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
+  if (now >= deadline && others.length > 0) {
+    const { uid: proxyUid } = proxy.metadata;
+    const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
+    return { actions: [refuse, ...withdraw(holder)], outcome: "Withdrawing" };
+  }
+  const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
+  const reports =
+    message === undefined
+      ? []
+      : report(proxy, observed, "Unschedulable", explain(withRefusal(allRefusals(ranking, observed, now), refusal)));
+  return { actions: reports, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+  const { members, memory, host } = observed;
+  const { uid: proxyUid } = proxy.metadata;
+  const waiting = (reason: string, message: string, requeueAt?: number): DelegationDecision => ({
+    actions: report(proxy, observed, reason, message),
+    outcome: "Waiting",
+    ...(requeueAt === undefined ? {} : { requeueAt }),
+  });
+  const create = (member: string): DelegationDecision => ({
+    actions: [{ type: "create", member, proxyUid, delegate: toDelegate(proxy, host) }],
+    outcome: "Placing",
+  });
+
+  if (observed.invalid !== undefined) return waiting("InvalidPlacement", observed.invalid);
+  const uncertain = members.find(({ name }) => name === memory.uncertain);
+  if (uncertain !== undefined) {
+    // The same create again gives a definite answer: it is made now, or it was made before.
+    if (uncertain.reachable) return create(uncertain.name);
+    const message = `${uncertain.name}: may have the pod and does not answer; no other member gets it before that is known`;
+    return waiting("ClusterNotReady", message);
+  }
+  const unread = memory.fresh
+    ? []
+    : members.filter(({ read, candidate }) => !read && observed.allows(candidate) === undefined);
+  if (unread.length > 0) {
+    const names = unread.map(({ name }) => name).join(", ");
+    return waiting(
+      "ClusterNotReady",
+      `${names}: may have the pod from before the controller started, and has not answered since`,
+    );
+  }
+
+  const ranking = rankFor(proxy, observed);
+  const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
+  const free = (names: readonly string[]): string[] => openMembers(names, observed, now);
+  const best =
+    free(ranking.fitting)[0] ??
+    parkable(ranking, observed, now).find((name) => observed.members.some((m) => m.name === name));
+  if (best === undefined) {
+    return waiting("NotPlaced", explain(allRefusals(ranking, observed, now)), nextExpiry(observed, now));
+  }
+  // A delegate of an earlier proxy is still under that name: its end is an event of its own.
+  if (occupied.has(best)) return { actions: [], outcome: "Withdrawing" };
+  return create(best);
+}
+
+function rankFor(proxy: Stored<Pod>, { members, allows }: Observed): Ranking {
+  return rank({ requests: podRequests(proxy), allows, candidates: members.map(({ candidate }) => candidate) });
+}
+
+/** Those members that no earlier attempt rules out for now. */
+function openMembers(names: readonly string[], observed: Observed, now: number): string[] {
+  return names.filter((name) => !ruledOut(observed, name, now));
+}
+
+/** Where the pod may wait when no member has room: the best that its API server lets it into. */
+function parkable(ranking: Ranking, observed: Observed, now: number): string[] {
+  const soft = (name: string): boolean => {
+    const attempt = observed.memory.attempts.get(name);
+    return attempt?.refusal?.reason === "Unschedulable" || !ruledOut(observed, name, now);
+  };
+  return [...ranking.fitting, ...ranking.full].filter(soft);
+}
+
+function ruledOut(observed: Observed, name: string, now: number): boolean {
+  const attempt = observed.memory.attempts.get(name);
+  if (attempt?.refusal === undefined || attempt.until === undefined || now >= attempt.until) return false;
+  const member = observed.members.find((view) => view.name === name);
+  return attempt.nodesVersion === member?.nodesVersion;
+}
+
+/** Placement's refusals and those of the members themselves, which say more about the same member. */
+function allRefusals(ranking: Ranking, observed: Observed, now: number): Refusal[] {
+  let refusals = [...ranking.refusals];
+  for (const [name, { refusal }] of observed.memory.attempts) {
+    if (refusal !== undefined && ruledOut(observed, name, now)) refusals = withRefusal(refusals, refusal);
+  }
+  return refusals;
+}
+
+function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] {
+  return [...refusals.filter(({ cluster }) => cluster !== refusal.cluster), refusal];
+}
+
+function nextExpiry({ memory }: Observed, now: number): number | undefined {
+  const times = [...memory.attempts.values()].map(({ until }: Attempt) => until ?? 0).filter((until) => until > now);
+  return times.length === 0 ? undefined : Math.min(...times);
+}
+
+function report(proxy: Stored<Pod>, { memory }: Observed, reason: string, message: string): Action[] {
+  if (memory.reported === message) return [];
+  return [{ type: "report", proxyUid: proxy.metadata.uid, reason, message }];
+}

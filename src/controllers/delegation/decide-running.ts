@@ -1,0 +1,94 @@
+import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
+import { toDelegate } from "../../pods/delegate.ts";
+import { lostStatus, statusFrom, statusPatch } from "../../pods/feedback.ts";
+import { forwardPatch } from "../../pods/forward.ts";
+import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { isFor, withdraw } from "./decide-placing.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+
+/** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
+export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+  const member = boundMember(proxy, observed);
+  const surplus = observed.members
+    .filter((other) => other !== member && isFor(other.delegate, proxy))
+    .flatMap(withdraw);
+  if (member === undefined || !member.reachable || !member.read) return { actions: surplus, outcome: "Unreachable" };
+  const { delegate } = member;
+  if (delegate !== undefined && isRecorded(delegate, proxy)) {
+    return {
+      actions: [...surplus, ...follow(proxy, member, delegate)],
+      outcome: isTerminal(proxy) ? "Finished" : "Running",
+    };
+  }
+  if (isTerminal(proxy)) return { actions: surplus, outcome: "Finished" };
+  if (delegate !== undefined && isFor(delegate, proxy)) {
+    if (isDeleting(delegate)) return { actions: surplus, outcome: "Withdrawing" };
+    return { actions: [...surplus, ...adopt(proxy, member, delegate)], outcome: "Running" };
+  }
+  return vanished(proxy, member, observed, now, surplus);
+}
+
+/** The member that a bound proxy was given to; undefined when its Cluster is gone. */
+export function boundMember(proxy: Pod, { members }: Observed): MemberView | undefined {
+  const { nodeName = "" } = proxy.spec ?? {};
+  const name = proxy.metadata?.annotations?.[CLUSTER_ANNOTATION] ?? nodeName.slice(VIRTUAL_NODE_PREFIX.length);
+  return members.find((member) => member.name === name);
+}
+
+/** True when the proxy records exactly this pod as its delegate: status comes from no other. */
+export function isRecorded(delegate: Stored<Pod>, proxy: Stored<Pod>): boolean {
+  return isFor(delegate, proxy) && proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === delegate.metadata.uid;
+}
+
+/** Status from the delegate, as one write; nothing when the proxy shows it already. */
+export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>): Action[] {
+  const wanted = statusFrom(proxy, delegate);
+  return wanted === undefined ? [] : statusWrite(proxy, wanted);
+}
+
+/** One status write; nothing when the proxy shows `wanted` already. */
+export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
+  const patch = statusPatch(proxy, wanted);
+  return patch === undefined ? [] : [{ type: "status", patch }];
+}
+
+function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
+  // As kubelet: a pod whose phase on the API server is terminal has no business running.
+  if (isTerminal(proxy)) return isTerminal(delegate) ? [] : withdraw(member);
+  const patch = isDeleting(delegate) ? undefined : forwardPatch(proxy, delegate);
+  const forwards: Action[] = patch === undefined ? [] : [{ type: "forward", member: member.name, patch }];
+  return [...forwards, ...feedback(proxy, delegate)];
+}
+
+/** A second delegate of the same proxy: kept when the proxy has never started, so that it runs at most once. */
+function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
+  if (hasStarted(proxy)) return withdraw(member);
+  const memberNode = delegate.spec?.nodeName;
+  if (memberNode === undefined) return [];
+  return [{ type: "record", proxyUid: proxy.metadata.uid, delegateUid: delegate.metadata.uid, memberNode }];
+}
+
+/** The delegate went and nobody on the host had asked for it: what an eviction is on a node. */
+function vanished(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  { host }: Observed,
+  now: number,
+  surplus: readonly Action[],
+): DelegationDecision {
+  const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
+  if (last !== undefined && isTerminal(last))
+    return { actions: [...surplus, ...feedback(proxy, last)], outcome: "Finished" };
+  const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
+  if (!started && controllerOf(proxy) === undefined && member.delegate === undefined) {
+    const { uid: proxyUid } = proxy.metadata;
+    const create: Action = { type: "create", member: member.name, proxyUid, delegate: toDelegate(proxy, host) };
+    return { actions: [...surplus, create], outcome: "Placing" };
+  }
+  const message = `Cluster ${member.name}: the pod was deleted there`;
+  const shown = last === undefined ? undefined : statusFrom(proxy, last);
+  const base = shown === undefined ? proxy : { ...proxy, status: shown };
+  const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now });
+  return { actions: [...surplus, ...statusWrite(proxy, wanted)], outcome: "Lost" };
+}

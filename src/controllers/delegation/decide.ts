@@ -1,0 +1,38 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { isBound, isDeleting } from "../../pods/phase.ts";
+import { decideEnding } from "./decide-ending.ts";
+import { decidePlacing } from "./decide-placing.ts";
+import { decideRunning } from "./decide-running.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+
+/**
+ * The whole life of one proxy as a function of what is: never of which event came. Stale delegates under the proxy's
+ * name, left by an earlier proxy uid, go first, whatever the proxy does meanwhile.
+ */
+export function decide(observed: Observed, now: number): DelegationDecision {
+  const { proxy } = observed;
+  const sweeps = staleDelegates(observed);
+  if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
+  const decision = decideFor(proxy, observed, now);
+  return sweeps.length === 0 ? decision : { ...decision, actions: [...sweeps, ...decision.actions] };
+}
+
+function decideFor(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+  if (isDeleting(proxy)) return decideEnding(proxy, observed, now);
+  return isBound(proxy) ? decideRunning(proxy, observed, now) : decidePlacing(proxy, observed, now);
+}
+
+function staleDelegates({ proxy, members }: Observed): Action[] {
+  return members.flatMap((member) => {
+    const delegate = reachableDelegate(member);
+    if (delegate === undefined || isDeleting(delegate)) return [];
+    const proxyUid = ownerOf(delegate)?.uid;
+    if (proxyUid === undefined || proxyUid === proxy?.metadata.uid) return [];
+    return [{ type: "sweep", member: member.name, uid: delegate.metadata.uid, proxyUid }];
+  });
+}
+
+function reachableDelegate({ reachable, delegate }: MemberView): Stored<Pod> | undefined {
+  return reachable ? delegate : undefined;
+}

@@ -1,0 +1,324 @@
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_FINALIZER,
+  DELEGATE_UID_ANNOTATION,
+  HOST_LABEL,
+  MEMBER_NODE_ANNOTATION,
+  OWNER_ANNOTATION,
+  virtualNodeName,
+} from "../../api/keys.ts";
+import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
+import { objectRef } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, namespaces, pods } from "../../kube/resources.ts";
+import type { RefusalReason } from "../../placement/candidate.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { madeByHost, ownerOf } from "../../pods/delegate.ts";
+import { notPlacedCondition } from "../../pods/feedback.ts";
+import { isBound, isDeleting } from "../../pods/phase.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { DelegationOptions } from "./controller.ts";
+import { notPlacedEvent } from "./events.ts";
+import type { Memories } from "./memory.ts";
+import type { Action, Observed } from "./model.ts";
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+/** Carries out the delegation controller's actions: its only I/O. */
+export class Executor {
+  readonly #options: DelegationOptions & { readonly memories: Memories };
+
+  constructor(options: DelegationOptions & { readonly memories: Memories }) {
+    this.#options = options;
+  }
+
+  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
+  execute(action: Action, context: Context): Result {
+    switch (action.type) {
+      case "create":
+        return this.#create(action, context);
+      case "delete":
+        return this.#delete(action, context);
+      case "sweep":
+        return this.#sweep(action, context);
+      case "resolve":
+        return this.#resolve(action, context);
+      case "bind":
+        return this.#bind(action, context);
+      case "record":
+        return this.#record(action, context);
+      case "forward":
+        return this.#forward(action, context);
+      case "status":
+        return this.#status(action, context);
+      case "report":
+        return this.#report(action, context);
+      case "finish":
+        return this.#finish(action, context);
+      case "release":
+        return this.#release(action, context);
+      case "refuse": {
+        const { proxyUid, refusal, nodesVersion } = action;
+        this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now());
+        return Promise.resolve(undefined);
+      }
+    }
+  }
+
+  async #create({ member: name, delegate, proxyUid }: ActionOf<"create">, context: Context): Result {
+    const { memories, clock } = this.#options;
+    const member = this.#member(name);
+    if (member === undefined) return undefined;
+    memories.attempt(proxyUid, name, clock.now());
+    member.load.reserve(proxyUid, podRequests(delegate));
+    try {
+      const made = await this.#createIn(member, delegate, context);
+      memories.certain(proxyUid);
+      const { uid } = made.metadata;
+      return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
+    } catch (error) {
+      member.noteFailure(error);
+      if (isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
+        memories.uncertain(proxyUid, name);
+        throw error;
+      }
+      member.load.release(proxyUid);
+      if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
+      const refused = refusalOf(error);
+      if (refused === undefined) throw error;
+      // A definite no: the server has not made it.
+      memories.certain(proxyUid);
+      const refusal = { cluster: name, ...refused };
+      memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());
+      context.log.info({ member: name, reason: refused.reason }, refused.message);
+      return () => true;
+    }
+  }
+
+  /** Creates the delegate, and its namespace first when that is missing. */
+  async #createIn(member: Member, delegate: Pod, { signal }: Context): ReturnType<typeof member.client.create<Pod>> {
+    try {
+      return await member.client.create(pods, delegate, { signal });
+    } catch (error) {
+      const namespace = delegate.metadata?.namespace ?? "";
+      if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
+      await this.#createNamespace(member, namespace, signal);
+      return await member.client.create(pods, delegate, { signal });
+    }
+  }
+
+  async #createNamespace(member: Member, name: string, signal: AbortSignal): Promise<void> {
+    const { identity } = this.#options;
+    const owner = JSON.stringify({ cluster: identity.name, namespace: "", name, uid: "" });
+    const metadata = { name, labels: { [HOST_LABEL]: identity.id }, annotations: { [OWNER_ANNOTATION]: owner } };
+    try {
+      await member.client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata }, { signal });
+    } catch (error) {
+      if (!isKubeError(error, "AlreadyExists")) throw error;
+    }
+  }
+
+  /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
+  async #taken(member: Member, proxyUid: string, { key, signal }: Context): Result {
+    const { memories, clock, identity } = this.#options;
+    const pod = await member.client.find(pods, objectRef(key), { signal });
+    if (pod === undefined) return () => true;
+    if (!madeByHost(pod, identity.id)) {
+      memories.certain(proxyUid);
+      const message = "a pod of that name, not made by Legation for this host, is there";
+      memories.refuse(
+        proxyUid,
+        { cluster: member.name, reason: "NameTaken", message },
+        member.nodesVersion,
+        clock.now(),
+      );
+      return () => true;
+    }
+    const { uid } = pod.metadata;
+    if (ownerOf(pod)?.uid === proxyUid) memories.certain(proxyUid);
+    return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
+  }
+
+  async #delete({ member: name, uid, graceSeconds }: ActionOf<"delete">, { key, signal }: Context): Result {
+    const member = this.#member(name);
+    if (member === undefined) return undefined;
+    const grace = graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds };
+    try {
+      await member.client.delete(pods, objectRef(key), { uid, signal, ...grace });
+    } catch (error) {
+      member.noteFailure(error);
+      // Gone, or another pod by now: what was to be deleted is not there.
+      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    }
+    return shownGone(name, uid, graceSeconds);
+  }
+
+  async #sweep(action: ActionOf<"sweep">, context: Context): Result {
+    const { key, signal, log } = context;
+    const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
+    // The store is behind: the proxy is there, and its events will say so.
+    if (proxy?.metadata.uid === action.proxyUid) return undefined;
+    log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
+    return this.#delete({ type: "delete", member: action.member, uid: action.uid }, context);
+  }
+
+  async #resolve({ member: name, proxyUid }: ActionOf<"resolve">, { key, signal }: Context): Result {
+    const member = this.#member(name);
+    if (member === undefined) return undefined;
+    const pod = await member.client.find(pods, objectRef(key), { signal });
+    if (pod !== undefined && ownerOf(pod)?.uid === proxyUid) {
+      return shownInMember(name, (shown) => shown.metadata.uid === pod.metadata.uid);
+    }
+    this.#options.memories.certain(proxyUid);
+    member.load.release(proxyUid);
+    return () => true;
+  }
+
+  async #bind(action: ActionOf<"bind">, { key, signal }: Context): Result {
+    const { member, proxyUid, delegateUid, memberNode } = action;
+    const ref = objectRef(key);
+    const annotations = {
+      [CLUSTER_ANNOTATION]: member,
+      [DELEGATE_UID_ANNOTATION]: delegateUid,
+      [MEMBER_NODE_ANNOTATION]: memberNode,
+    };
+    const body = {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { ...ref, uid: proxyUid, annotations },
+      target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
+    };
+    try {
+      await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      this.#options.memories.forget(proxyUid);
+    } catch (error) {
+      // Bound already, being deleted, or another pod by now: each shows in the store.
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return shownOnProxy(proxyUid, (proxy) => isBound(proxy) || isDeleting(proxy));
+  }
+
+  async #record({ proxyUid, delegateUid, memberNode }: ActionOf<"record">, { key, signal }: Context): Result {
+    const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
+    const body = { metadata: { uid: proxyUid, annotations } };
+    return this.#patchProxy(proxyUid, () =>
+      this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
+    );
+  }
+
+  async #forward({ member: name, patch }: ActionOf<"forward">, { key, signal }: Context): Result {
+    const member = this.#member(name);
+    if (member === undefined) return undefined;
+    try {
+      const written = await member.client.patch(pods, objectRef(key), { type: "merge", body: patch }, { signal });
+      const { uid, resourceVersion } = written.metadata;
+      return shownInMember(name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
+    } catch (error) {
+      member.noteFailure(error);
+      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      throw error;
+    }
+  }
+
+  #status({ patch }: ActionOf<"status">, { key, signal }: Context): Result {
+    return this.#patchProxy(patch.metadata.uid, () =>
+      this.#options.host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body: patch },
+        { subresource: "status", signal },
+      ),
+    );
+  }
+
+  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
+    const { host, memories, clock } = this.#options;
+    const { key, signal } = context;
+    const now = clock.now();
+    const conditions = [notPlacedCondition(reason, message, now)];
+    const body = { metadata: { uid: proxyUid }, status: { conditions } };
+    const shown = await this.#patchProxy(proxyUid, () =>
+      host.patch(pods, objectRef(key), { type: "strategic", body }, { subresource: "status", signal }),
+    );
+    memories.reported(proxyUid, message);
+    await host.create(events, notPlacedEvent(objectRef(key), proxyUid, reason, message, now), { signal });
+    return shown;
+  }
+
+  async #finish({ proxyUid }: ActionOf<"finish">, { key, signal }: Context): Result {
+    try {
+      await this.#options.host.delete(pods, objectRef(key), { uid: proxyUid, gracePeriodSeconds: 0, signal });
+    } catch (error) {
+      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+    }
+    return shownOnProxy(proxyUid, ({ metadata }) => metadata.deletionGracePeriodSeconds === 0);
+  }
+
+  #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
+    const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
+    return this.#patchProxy(proxyUid, () =>
+      this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, { signal }),
+    );
+  }
+
+  /** A write on the proxy; one that finds it gone, or another under its name, has nothing left to do. */
+  async #patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
+    try {
+      const { metadata } = await write();
+      const version = metadata?.resourceVersion ?? "0";
+      return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
+    } catch (error) {
+      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      throw error;
+    }
+  }
+
+  #member(name: string): Member | undefined {
+    return this.#options.registry.member(name);
+  }
+}
+
+/** Why a member's API server refused a delegate; undefined when the same request may work next time. */
+function refusalOf(error: unknown): { reason: RefusalReason; message: string } | undefined {
+  if (!isKubeError(error, "BadRequest", "Forbidden", "NotFound", "MethodNotAllowed", "Unprocessable", "TooLarge")) {
+    return undefined;
+  }
+  // The member's controller manager makes the default account some moments after the namespace.
+  if (/serviceaccount "default" not found/.test(error.detail)) return undefined;
+  return { reason: "RefusedByMember", message: `its API server refused the pod: ${error.detail}` };
+}
+
+function shownInMember(
+  member: string,
+  holds: (delegate: NonNullable<Observed["members"][number]["delegate"]>) => boolean,
+): Shown<Observed> {
+  return ({ members }) => {
+    const delegate = members.find(({ name }) => name === member)?.delegate;
+    return delegate !== undefined && holds(delegate);
+  };
+}
+
+function shownGone(member: string, uid: string, graceSeconds: number | undefined): Shown<Observed> {
+  return ({ members }) => {
+    const delegate = members.find(({ name }) => name === member)?.delegate;
+    if (delegate?.metadata.uid !== uid) return true;
+    const { deletionGracePeriodSeconds } = delegate.metadata;
+    return isDeleting(delegate) && (graceSeconds === undefined || (deletionGracePeriodSeconds ?? 0) <= graceSeconds);
+  };
+}
+
+function shownOnProxy(proxyUid: string, holds: (proxy: NonNullable<Observed["proxy"]>) => boolean): Shown<Observed> {
+  return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);
+}
+
+/**
+ * True when the object is at least as new as the version. Resource versions of one resource are comparable as decimal
+ * numbers (KEP-5504, stable since 1.35).
+ */
+function isAtLeast(pod: Pod, version: string): boolean {
+  const own = pod.metadata?.resourceVersion ?? "0";
+  return own.length === version.length ? own >= version : own.length > version.length;
+}

@@ -1,0 +1,81 @@
+import type { Refusal } from "../../placement/candidate.ts";
+import type { Attempt, Memory } from "./model.ts";
+
+// First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
+const RETRY_AFTER_MS = 30_000;
+const RETRY_AFTER_MAX_MS = 10 * 60_000;
+
+interface Entry {
+  fresh: boolean;
+  attempts: Map<string, Attempt>;
+  uncertain?: string;
+  reported?: string;
+}
+
+const NOTHING: Memory = { fresh: true, attempts: new Map() };
+
+/** What the delegation controller remembers of proxies while it leads, by proxy uid. */
+export class Memories {
+  readonly #entries = new Map<string, Entry>();
+
+  of(proxyUid: string): Memory {
+    return this.#entries.get(proxyUid) ?? NOTHING;
+  }
+
+  /** Marks a proxy that was there before this controller led: an earlier leader may have acted on it. */
+  inherited(proxyUid: string): void {
+    this.#entry(proxyUid).fresh = false;
+  }
+
+  /** A delegate is being created, or was found, in the member; keeps the time of an attempt under way. */
+  attempt(proxyUid: string, member: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    const earlier = entry.attempts.get(member);
+    if (earlier !== undefined && earlier.refusal === undefined) return;
+    entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0 });
+  }
+
+  /** The member did not take the pod. */
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number): void {
+    const entry = this.#entry(proxyUid);
+    const earlier = entry.attempts.get(refusal.cluster);
+    const refusals = (earlier?.refusals ?? 0) + 1;
+    const waitMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
+    const since = earlier?.since ?? now;
+    entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
+  }
+
+  /** A create was sent and its answer lost. */
+  uncertain(proxyUid: string, member: string): void {
+    this.#entry(proxyUid).uncertain = member;
+  }
+
+  /** The member shows the delegate: a lost answer there is answered. */
+  found(proxyUid: string, member: string): void {
+    if (this.#entries.get(proxyUid)?.uncertain === member) this.certain(proxyUid);
+  }
+
+  /** The member is known to have the delegate, or not to have it. */
+  certain(proxyUid: string): void {
+    const entry = this.#entries.get(proxyUid);
+    if (entry !== undefined) delete entry.uncertain;
+  }
+
+  reported(proxyUid: string, message: string): void {
+    this.#entry(proxyUid).reported = message;
+  }
+
+  /** The proxy is bound or gone: nothing of its search for a member matters any more. */
+  forget(proxyUid: string): void {
+    this.#entries.delete(proxyUid);
+  }
+
+  #entry(proxyUid: string): Entry {
+    let entry = this.#entries.get(proxyUid);
+    if (entry === undefined) {
+      entry = { fresh: true, attempts: new Map() };
+      this.#entries.set(proxyUid, entry);
+    }
+    return entry;
+  }
+}

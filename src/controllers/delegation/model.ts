@@ -1,0 +1,120 @@
+import type { ObjectRef, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Candidate, Refusal } from "../../placement/candidate.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import type { StatusPatch } from "../../pods/feedback.ts";
+import type { ForwardPatch } from "../../pods/forward.ts";
+
+/** One member, as far as one proxy is concerned. */
+export interface MemberView {
+  readonly name: string;
+  /** Its API server answers now; what its stores show is current. */
+  readonly reachable: boolean;
+  /** Its delegates have been listed since this controller started to lead. */
+  readonly read: boolean;
+  /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
+  readonly delegate?: Stored<Pod>;
+  /** Last state of a delegate under that name which was seen to go. */
+  readonly departed?: Stored<Pod>;
+  readonly candidate: Candidate;
+  /** How long its scheduler may take before the next member is tried. */
+  readonly scheduleTimeoutMs: number;
+  /** Counts the changes of its nodes that matter to placement. */
+  readonly nodesVersion: number;
+}
+
+/** One attempt to run a proxy in a member. */
+export interface Attempt {
+  /** When its delegate was created or first seen; epoch ms. */
+  readonly since: number;
+  /** Why it did not work out; undefined while it is under way. */
+  readonly refusal?: Refusal;
+  /** No other attempt there before this time; epoch ms. */
+  readonly until?: number;
+  /** `nodesVersion` at the refusal: a member whose nodes changed may be tried again at once. */
+  readonly nodesVersion?: number;
+  /** Refusals in a row, for the backoff. */
+  readonly refusals: number;
+}
+
+/** What the controller remembers of one proxy uid. Losing it costs time, never correctness. */
+export interface Memory {
+  /** The proxy came to be while this controller led: no earlier leader can have made a delegate for it. */
+  readonly fresh: boolean;
+  readonly attempts: ReadonlyMap<string, Attempt>;
+  /** Member where a create was sent and its answer lost: a delegate may be there, so nobody else gets the pod. */
+  readonly uncertain?: string;
+  /** What the proxy's Placed condition last said. */
+  readonly reported?: string;
+}
+
+/** Everything that one decision depends on. */
+export interface Observed {
+  readonly ref: ObjectRef;
+  readonly host: HostIdentity;
+  readonly proxy: Stored<Pod> | undefined;
+  readonly members: readonly MemberView[];
+  readonly memory: Memory;
+  /** Whether the author's placement allows a member; the text says why not. */
+  readonly allows: (candidate: Candidate) => string | undefined;
+  /** Why the placement could not be read at all (a namespace's defaults changed since admission). */
+  readonly invalid?: string;
+  /** The virtual node was declared out of service: nothing is waited for there. */
+  readonly outOfService: (member: string) => boolean;
+}
+
+/** One write, or one note to the controller's memory. Each names its cluster and carries its preconditions. */
+export type Action =
+  | { readonly type: "create"; readonly member: string; readonly delegate: Pod; readonly proxyUid: string }
+  | {
+      readonly type: "delete";
+      readonly member: string;
+      readonly uid: string;
+      /** The delegate's own when absent. */
+      readonly graceSeconds?: number;
+    }
+  /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
+  | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }
+  /** Finds out whether a create whose answer was lost has made a delegate. */
+  | { readonly type: "resolve"; readonly member: string; readonly proxyUid: string }
+  | {
+      readonly type: "bind";
+      readonly member: string;
+      readonly proxyUid: string;
+      readonly delegateUid: string;
+      readonly memberNode: string;
+    }
+  /** Records another delegate for a bound proxy whose first one never started. */
+  | { readonly type: "record"; readonly proxyUid: string; readonly delegateUid: string; readonly memberNode: string }
+  | { readonly type: "forward"; readonly member: string; readonly patch: ForwardPatch }
+  | { readonly type: "status"; readonly patch: StatusPatch }
+  /** Tells the author why the pod waits: condition and event. */
+  | { readonly type: "report"; readonly proxyUid: string; readonly reason: string; readonly message: string }
+  /** Deletes the proxy with grace 0, as kubelet does when a pod's containers are gone. */
+  | { readonly type: "finish"; readonly proxyUid: string }
+  /** Removes the finalizer from the proxy. */
+  | { readonly type: "release"; readonly proxyUid: string }
+  | { readonly type: "refuse"; readonly proxyUid: string; readonly refusal: Refusal; readonly nodesVersion: number };
+
+/** What to do for one proxy now, and when to look again when nothing happens. */
+export interface DelegationDecision {
+  readonly actions: readonly Action[];
+  /** One word for logs and metrics. */
+  readonly outcome: Outcome;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+export type Outcome =
+  | "Orphaned" // delegates without a proxy
+  | "Gated"
+  | "Placing"
+  | "Scheduling" // the member's scheduler has the delegate
+  | "Withdrawing" // a delegate must go before the next member is tried
+  | "Waiting" // no member can be given the pod now
+  | "Binding"
+  | "Running"
+  | "Unreachable" // its member does not answer
+  | "Lost" // the delegate went without being asked to
+  | "Finished"
+  | "Ending"
+  | "Released";

@@ -1,0 +1,93 @@
+import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { Registry } from "../clusters/registry.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { configMaps, namespaces } from "../kube/resources.ts";
+import type { HostIdentity } from "../pods/delegate.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { DelegationController } from "./delegation/controller.ts";
+import { VirtualNodeController } from "./virtual-node/controller.ts";
+import type { KubeletEndpoint } from "./virtual-node/model.ts";
+
+export interface ControllersOptions {
+  readonly host: ClusterClient;
+  /** Makes the client of a member from its kubeconfig. */
+  readonly connect: (name: string, kubeconfig: string) => ClusterClient;
+  /** Where the API server reaches the kubelet API of the virtual nodes; without it they have none. */
+  readonly endpoint?: KubeletEndpoint;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
+}
+
+/** Everything that runs while this process leads. */
+export interface RunningControllers {
+  readonly registry: Registry;
+  stop(): Promise<void>;
+}
+
+/** Starts all controllers; resolves when the host has been read. Call it only while leading. */
+export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
+  const { host, connect, clock, log, endpoint, onReconcile } = options;
+  const identity = await readIdentity(host, signal);
+  const registry: Registry = new Registry({
+    host,
+    hostId: identity.id,
+    connect,
+    clock,
+    log,
+    listener: {
+      onCluster: (name) => {
+        virtualNodes.enqueue(name);
+        delegation.onCapacity();
+      },
+      onDelegate: (_member, key) => delegation.onDelegate(key),
+      onCapacity: (member) => {
+        virtualNodes.enqueue(member.name);
+        delegation.onCapacity();
+      },
+      onConnection: (member) => {
+        virtualNodes.enqueue(member.name);
+        delegation.onConnection(member);
+      },
+    },
+  });
+  const virtualNodes: VirtualNodeController = new VirtualNodeController({
+    host,
+    registry,
+    clock,
+    log,
+    boundTo: (node) => delegation.boundTo(node),
+    ...(endpoint === undefined ? {} : { endpoint }),
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("virtual-node", ...told) }),
+  });
+  const delegation: DelegationController = new DelegationController({
+    host,
+    identity,
+    registry,
+    virtualNodes: virtualNodes.nodes,
+    onBound: (name) => virtualNodes.enqueue(name),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("delegation", ...told) }),
+  });
+  await registry.start(signal);
+  await virtualNodes.start(signal);
+  await delegation.start(signal);
+  log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
+  return {
+    registry,
+    stop: async () => {
+      await delegation.stop();
+      await virtualNodes.stop();
+      await registry.stop();
+    },
+  };
+}
+
+/** The host's id is its kube-system namespace's uid; its name is what `legation install` wrote down. */
+async function readIdentity(host: ClusterClient, signal: AbortSignal): Promise<HostIdentity> {
+  const system = await host.get(namespaces, { name: "kube-system" }, { signal });
+  const settings = await host.find(configMaps, { namespace: SYSTEM_NAMESPACE, name: "legation" }, { signal });
+  return { id: system.metadata.uid, name: settings?.data?.["cluster-name"] ?? "host" };
+}

@@ -1,0 +1,217 @@
+import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX, virtualNodeName } from "../../api/keys.ts";
+import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient, Patch } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { clusters, leases, nodes } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Controller, type Shown } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { decide, LEASE_SECONDS } from "./decide.ts";
+import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
+
+export interface VirtualNodeOptions {
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly endpoint?: KubeletEndpoint;
+  /** Number of proxies bound to a node. */
+  readonly boundTo: (nodeName: string) => number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+interface Written {
+  renewedAt: number;
+  heartbeatAt: number;
+  reportedAt: number;
+}
+
+const LEASE_NAMESPACE = "kube-node-lease";
+const NEVER: Written = { renewedAt: 0, heartbeatAt: 0, reportedAt: 0 };
+
+/** One Node, Lease and Cluster status per member; the key is the Cluster's name. */
+export class VirtualNodeController {
+  readonly #options: VirtualNodeOptions;
+  readonly #nodes: Reflector<KubeNode>;
+  readonly #loop: Controller<string, Observed, Action>;
+  readonly #written = new Map<string, Written>();
+
+  constructor(options: VirtualNodeOptions) {
+    this.#options = options;
+    const { host: client, clock, log } = options;
+    this.#nodes = new Reflector({
+      client,
+      resource: nodes,
+      labelSelector: VIRTUAL_NODE_LABEL,
+      clock,
+      log,
+      onEvent: (event) => this.#onNode(event),
+    });
+    this.#loop = new Controller<string, Observed, Action>(
+      {
+        name: "virtual-node",
+        observe: (name) => this.#observe(name),
+        decide,
+        execute: (action, { key, signal }) => this.#execute(action, key, signal),
+        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  /** The virtual nodes as the host has them. */
+  get nodes(): ReadStore<KubeNode> {
+    return this.#nodes.store;
+  }
+
+  async start(signal: AbortSignal): Promise<void> {
+    this.#nodes.start();
+    await this.#nodes.whenSynced(signal);
+    for (const { metadata } of this.#nodes.store.list()) this.enqueue(clusterOf(metadata.name));
+    for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
+  }
+
+  async stop(): Promise<void> {
+    await this.#nodes.stop();
+    await this.#loop.stop();
+  }
+
+  /** The Cluster, its member or the proxies on it changed. */
+  enqueue(name: string): void {
+    this.#loop.enqueue(name);
+  }
+
+  #onNode({ type, object }: ReflectorEvent<KubeNode>): void {
+    const name = clusterOf(object.metadata.name);
+    const member = this.#options.registry.member(name);
+    if (member !== undefined) member.cordoned = type !== "deleted" && object.spec?.unschedulable === true;
+    this.enqueue(name);
+  }
+
+  #observe(name: string): Observed | undefined {
+    if (!this.#nodes.store.synced) return undefined;
+    const { registry, endpoint } = this.#options;
+    const cluster = registry.cluster(name);
+    const node = this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
+    if (cluster === undefined && node === undefined) {
+      this.#written.delete(name);
+      return undefined;
+    }
+    return { name, cluster, node, endpoint, facts: this.#facts(name), ...(this.#written.get(name) ?? NEVER) };
+  }
+
+  #facts(name: string): MemberFacts {
+    const { registry, boundTo } = this.#options;
+    const member = registry.member(name);
+    const proxies = boundTo(virtualNodeName(name));
+    if (member === undefined) {
+      const message = registry.problem(name) ?? "it is not connected";
+      return { reachable: false, message, nodes: 0, readyNodes: 0, capacity: {}, allocatable: {}, proxies };
+    }
+    member.cordoned = this.#isCordoned(name);
+    const { nodes: count, readyNodes, capacity, allocatable } = member.capacity;
+    const { message, version } = member.probed;
+    return {
+      reachable: member.probed.reachable && member.read,
+      ...(message === undefined ? {} : { message }),
+      ...(version === undefined ? {} : { version }),
+      nodes: count,
+      readyNodes,
+      capacity,
+      allocatable,
+      proxies,
+    };
+  }
+
+  #isCordoned(name: string): boolean {
+    return this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec?.unschedulable === true;
+  }
+
+  async #execute(action: Action, name: string, signal: AbortSignal): Promise<Shown<Observed> | undefined> {
+    const { host, clock } = this.#options;
+    const ref = { name: virtualNodeName(name) };
+    switch (action.type) {
+      case "createNode": {
+        await ignoring("AlreadyExists", host.create(nodes, action.node, { signal }));
+        this.#write(name, { heartbeatAt: clock.now() });
+        return ({ node }) => node !== undefined;
+      }
+      case "patchNode":
+        return this.#patchNode(host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal }));
+      case "patchNodeStatus": {
+        this.#write(name, { heartbeatAt: clock.now() });
+        const patch: Patch = { type: "strategic", body: action.patch };
+        return this.#patchNode(host.patch(nodes, ref, patch, { subresource: "status", signal }));
+      }
+      case "renewLease":
+        await this.#renewLease(ref.name, action.nodeUid, signal);
+        this.#write(name, { renewedAt: clock.now() });
+        return undefined;
+      case "patchClusterStatus": {
+        this.#write(name, { reportedAt: clock.now() });
+        const patch: Patch = { type: "merge", body: { status: action.status } };
+        const written = host.patch(clusters, { name }, patch, { subresource: "status", signal });
+        const version = (await ignoring("NotFound", written))?.metadata.resourceVersion;
+        return ({ cluster }) => cluster === undefined || cluster.metadata.resourceVersion === version;
+      }
+      case "addFinalizer":
+      case "removeFinalizer": {
+        const { finalizers = [], resourceVersion } = this.#options.registry.cluster(name)?.metadata ?? {};
+        const others = finalizers.filter((finalizer) => finalizer !== CLUSTER_FINALIZER);
+        const wanted = action.type === "addFinalizer" ? [...others, CLUSTER_FINALIZER] : others;
+        const body = { metadata: { finalizers: wanted, resourceVersion } };
+        await ignoring("NotFound", host.patch(clusters, { name }, { type: "merge", body }, { signal }));
+        return ({ cluster }) => cluster?.metadata.resourceVersion !== resourceVersion;
+      }
+      case "deleteNode":
+        await ignoring("NotFound", host.delete(nodes, ref, { uid: action.uid, signal }));
+        await ignoring("NotFound", host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }));
+        return ({ node }) => node?.metadata.uid !== action.uid;
+    }
+  }
+
+  async #patchNode(write: Promise<Stored<KubeNode>>): Promise<Shown<Observed> | undefined> {
+    const written = await ignoring("NotFound", write);
+    if (written === undefined) return undefined;
+    const { uid, resourceVersion } = written.metadata;
+    return ({ node }) => node?.metadata.uid !== uid || node.metadata.resourceVersion >= resourceVersion;
+  }
+
+  async #renewLease(name: string, nodeUid: string, signal: AbortSignal): Promise<void> {
+    const { host, clock } = this.#options;
+    const ref = { namespace: LEASE_NAMESPACE, name };
+    const renewTime = new Date(clock.now()).toISOString().replace("Z", "000Z");
+    const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
+    const renewed = await ignoring("NotFound", host.patch(leases, ref, { type: "merge", body: { spec } }, { signal }));
+    if (renewed !== undefined) return;
+    const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid: nodeUid }];
+    const lease: Lease = {
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: { ...ref, ownerReferences },
+      spec,
+    };
+    await ignoring("AlreadyExists", host.create(leases, lease, { signal }));
+  }
+
+  #write(name: string, written: Partial<Written>): void {
+    this.#written.set(name, { ...(this.#written.get(name) ?? NEVER), ...written });
+  }
+}
+
+function clusterOf(nodeName: string): string {
+  return nodeName.slice(VIRTUAL_NODE_PREFIX.length);
+}
+
+/** The write's answer, or undefined when it failed with the one code that means there is nothing to do. */
+async function ignoring<T>(code: "NotFound" | "AlreadyExists", write: Promise<T>): Promise<T | undefined> {
+  try {
+    return await write;
+  } catch (error) {
+    if (isKubeError(error, code)) return undefined;
+    throw error;
+  }
+}

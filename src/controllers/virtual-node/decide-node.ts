@@ -1,0 +1,97 @@
+import { NODE_LABELS_ANNOTATION, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT, virtualNodeName } from "../../api/keys.ts";
+import type { KubeNode, Taint } from "../../api/kubernetes.ts";
+import { formatAmounts } from "../../api/quantity.ts";
+import type { Observed } from "./model.ts";
+
+/** Labels of a Cluster that would say something untrue of its virtual node, or draw DaemonSets to it. */
+const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
+
+/** The virtual node of a member that has none yet. */
+export function desiredNode(observed: Observed, now: number): KubeNode {
+  const labels = desiredLabels(observed);
+  return {
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: {
+      name: virtualNodeName(observed.name),
+      labels,
+      annotations: { [NODE_LABELS_ANNOTATION]: Object.keys(labels).join(",") },
+    },
+    spec: { taints: [VIRTUAL_TAINT], providerID: `legation://${observed.name}` },
+    status: desiredStatus(observed, undefined, now) as NonNullable<KubeNode["status"]>,
+  };
+}
+
+/** Labels the node has from its Cluster, and those that say what it is. */
+export function desiredLabels({ name, cluster }: Observed): Record<string, string> {
+  const own = Object.entries(cluster?.metadata.labels ?? {}).filter(([key]) => !KEPT_OFF_NODES.has(key));
+  return {
+    ...Object.fromEntries(own),
+    [VIRTUAL_NODE_LABEL]: name,
+    "kubernetes.io/hostname": virtualNodeName(name),
+    // Shown by kubectl as the node's role.
+    "node-role.kubernetes.io/member": "",
+    // Its pods' addresses are the member's: no load balancer of the host reaches them.
+    "node.kubernetes.io/exclude-from-external-load-balancers": "true",
+  };
+}
+
+const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
+
+/** The node's taints with Legation's among them; undefined when it is there. Others' taints stay. */
+export function desiredTaints(current: readonly Taint[]): Taint[] | undefined {
+  const there = current.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect === "NoSchedule");
+  return there ? undefined : [...current, VIRTUAL_TAINT];
+}
+
+/** The node's status. Ready is Unknown, as of a lost kubelet, when the member's API server does not answer. */
+export function desiredStatus(
+  { name, facts, endpoint }: Observed,
+  node: KubeNode | undefined,
+  now: number,
+): Record<string, unknown> {
+  const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  const ready = facts.reachable
+    ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
+    : { status: "Unknown", reason: "MemberUnreachable", message: facts.message ?? "the member does not answer" };
+  const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
+  const since = before?.status === ready.status ? before.lastTransitionTime : undefined;
+  const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };
+  return {
+    conditions: [condition],
+    // What a lost member has is what it had.
+    ...(facts.reachable || node === undefined
+      ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(facts.allocatable) }
+      : {}),
+    ...(facts.version === undefined ? {} : { nodeInfo: nodeInfo(facts.version) }),
+    ...(endpoint === undefined
+      ? {}
+      : {
+          addresses: [
+            { type: isAddress(endpoint.address) ? "InternalIP" : "InternalDNS", address: endpoint.address },
+            { type: "Hostname", address: virtualNodeName(name) },
+          ],
+          daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
+        }),
+  };
+}
+
+/** The API requires every field of nodeInfo; what has no meaning for a whole cluster is empty. */
+function nodeInfo(version: string): object {
+  return {
+    architecture: "",
+    bootID: "",
+    containerRuntimeVersion: "legation://",
+    kernelVersion: "",
+    kubeProxyVersion: "",
+    kubeletVersion: version,
+    machineID: "",
+    operatingSystem: "linux",
+    osImage: "Kubernetes cluster",
+    systemUUID: "",
+  };
+}
+
+function isAddress(text: string): boolean {
+  return /^[\d.]+$/.test(text) || text.includes(":");
+}

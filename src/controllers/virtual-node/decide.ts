@@ -1,0 +1,120 @@
+import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION } from "../../api/keys.ts";
+import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import { jsonEqual } from "../../pods/equal.ts";
+import { desiredLabels, desiredNode, desiredStatus, desiredTaints } from "./decide-node.ts";
+import { clusterStatus } from "./decide-status.ts";
+import type { Action, Observed } from "./model.ts";
+
+/** kubelet's own: a lease of 40 s renewed every 10 s, and a status heartbeat every 5 min when nothing changed. */
+export const LEASE_SECONDS = 40;
+const RENEW_EVERY_MS = 10_000;
+const HEARTBEAT_EVERY_MS = 300_000;
+// Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
+const REPORT_EVERY_MS = 10_000;
+
+/** The virtual node, its lease and the Cluster's status, as a function of what is. */
+export function decide(
+  observed: Observed,
+  now: number,
+): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
+  const { cluster, node, facts } = observed;
+  if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
+  if (cluster.metadata.deletionTimestamp !== undefined) return decideRemoval(observed);
+
+  const actions: Action[] = [];
+  if (!cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER)) actions.push({ type: "addFinalizer" });
+  const times: number[] = [];
+  if (node === undefined) {
+    actions.push({ type: "createNode", node: desiredNode(observed, now) });
+  } else {
+    const patch = nodePatch(observed, node);
+    if (patch !== undefined) actions.push({ type: "patchNode", patch });
+    const status = desiredStatus(observed, node, now);
+    const heartbeatDue = facts.reachable && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
+    if (heartbeatDue || statusDiffers(node, status)) {
+      actions.push({ type: "patchNodeStatus", patch: { status: withRemovals(node, status) } });
+    }
+    // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
+    if (facts.reachable) {
+      if (now - observed.renewedAt >= RENEW_EVERY_MS) {
+        actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
+        times.push(now + RENEW_EVERY_MS);
+      } else {
+        times.push(observed.renewedAt + RENEW_EVERY_MS);
+      }
+    }
+  }
+  const status = clusterStatus(observed, now);
+  if (status !== undefined) {
+    const due = status.urgent ? now : observed.reportedAt + REPORT_EVERY_MS;
+    if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });
+    else times.push(due);
+  }
+  const outcome = facts.reachable ? "Ready" : "NotReady";
+  return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
+}
+
+/** A Cluster goes once no proxy is bound to its virtual node: `legation unjoin --drain` or kubectl drain sees to that. */
+function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[]; outcome: string } {
+  if (!cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER)) return { actions: [], outcome: "Removed" };
+  if (facts.proxies > 0) {
+    const cordoned = node === undefined || node.spec?.unschedulable === true;
+    return {
+      actions: cordoned ? [] : [{ type: "patchNode", patch: { spec: { unschedulable: true } } }],
+      outcome: "Draining",
+    };
+  }
+  return { actions: [...removal(node), { type: "removeFinalizer" }], outcome: "Removing" };
+}
+
+function removal(node: Stored<KubeNode> | undefined): Action[] {
+  return node === undefined || node.metadata.deletionTimestamp !== undefined
+    ? []
+    : [{ type: "deleteNode", uid: node.metadata.uid }];
+}
+
+function nodePatch(observed: Observed, node: Stored<KubeNode>): object | undefined {
+  const wanted = desiredLabels(observed);
+  const { labels: current = {}, annotations = {} } = node.metadata;
+  const labels: Record<string, string | null> = {};
+  for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) labels[key] = value;
+  const earlier = (annotations[NODE_LABELS_ANNOTATION] ?? "").split(",");
+  for (const key of earlier) if (key in current && !(key in wanted)) labels[key] = null;
+  const taints = desiredTaints(node.spec?.taints ?? []);
+  const metadata = { labels, annotations: { [NODE_LABELS_ANNOTATION]: Object.keys(wanted).join(",") } };
+  const patch = {
+    ...(Object.keys(labels).length === 0 ? {} : { metadata }),
+    ...(taints === undefined ? {} : { spec: { taints } }),
+  };
+  return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+function statusDiffers(node: KubeNode, wanted: Record<string, unknown>): boolean {
+  const current: Record<string, unknown> = { ...node.status };
+  return Object.entries(wanted).some(([field, value]) =>
+    field === "conditions" ? conditionsDiffer(current[field], value) : !jsonEqual(current[field], value),
+  );
+}
+
+/** Compares what conditions say, not when it was last said. */
+function conditionsDiffer(current: unknown, wanted: unknown): boolean {
+  if (!Array.isArray(current) || !Array.isArray(wanted)) return true;
+  return wanted.some((condition) => {
+    const old = current.find(({ type }) => type === condition.type);
+    return old?.status !== condition.status || old?.reason !== condition.reason || old?.message !== condition.message;
+  });
+}
+
+/** Resources that the member no longer has must be taken out of the node's maps by name. */
+function withRemovals(node: KubeNode, wanted: Record<string, unknown>): Record<string, unknown> {
+  const remove = (current: Record<string, string> | undefined, next: unknown): object => {
+    const kept = typeof next === "object" && next !== null ? next : {};
+    const gone = Object.keys(current ?? {}).filter((name) => !(name in kept));
+    return { ...kept, ...Object.fromEntries(gone.map((name) => [name, null])) };
+  };
+  return {
+    ...wanted,
+    capacity: remove(node.status?.capacity, wanted.capacity),
+    allocatable: remove(node.status?.allocatable, wanted.allocatable),
+  };
+}

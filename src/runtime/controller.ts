@@ -1,0 +1,206 @@
+import { isKubeError } from "../kube/errors.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Backoff } from "./backoff.ts";
+import type { Clock, Timer } from "./clock.ts";
+
+/** What one reconcile wants done. */
+export interface Decision<Action> {
+  /** Done in this order; the first that fails ends the reconcile. */
+  readonly actions: readonly Action[];
+  /** One word for logs and metrics. */
+  readonly outcome: string;
+  /** When to look again though nothing happened; epoch ms. */
+  readonly requeueAt?: number;
+}
+
+/** Says whether the stores show a write; until they do, the key is not decided on again. */
+export type Shown<Observed> = (observed: Observed) => boolean;
+
+export interface ActionContext<Key> {
+  readonly key: Key;
+  readonly signal: AbortSignal;
+  readonly log: Logger;
+}
+
+/** The parts of one controller; only `execute` does I/O. */
+export interface ControllerSpec<Key extends string, Observed, Action> {
+  readonly name: string;
+  /** Synchronous reads from the stores; undefined when nothing of the key is left. */
+  observe(key: Key): Observed | undefined;
+  decide(observed: Observed, now: number): Decision<Action>;
+  execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
+  /** Called after each reconcile, for metrics. */
+  onReconcile?(outcome: string, seconds: number): void;
+}
+
+// A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
+const SHOWN_TIMEOUT_MS = 10_000;
+// Keys handled before other work of the process (answers, watch lines) gets its turn.
+const KEYS_PER_TURN = 100;
+
+interface KeyState<Observed> {
+  running: boolean;
+  /** Enqueued again while running. */
+  dirty: boolean;
+  awaiting: { readonly shown: Shown<Observed>; readonly until: number } | undefined;
+  timer: Timer | undefined;
+  backoff: Backoff | undefined;
+}
+
+/**
+ * Runs one reconcile per key at a time, and any number of keys at once: how much reaches a cluster is its client's
+ * limit, so that keys waiting for a slow member never hold up keys of another.
+ */
+export class Controller<Key extends string, Observed, Action> {
+  readonly #spec: ControllerSpec<Key, Observed, Action>;
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #keys = new Map<Key, KeyState<Observed>>();
+  readonly #ready = new Set<Key>();
+  readonly #abort = new AbortController();
+  readonly #running = new Set<Promise<void>>();
+  #drainPlanned = false;
+  #reconciles = 0;
+
+  constructor(spec: ControllerSpec<Key, Observed, Action>, options: { readonly clock: Clock; readonly log: Logger }) {
+    this.#spec = spec;
+    this.#clock = options.clock;
+    this.#log = options.log.child({ controller: spec.name });
+  }
+
+  /** Number of keys that wait for their turn. */
+  get depth(): number {
+    return this.#ready.size;
+  }
+
+  /** Asks for a reconcile of the key; many before it runs are one. */
+  enqueue(key: Key): void {
+    if (this.#abort.signal.aborted) return;
+    const state = this.#keys.get(key);
+    if (state?.running === true) {
+      state.dirty = true;
+      return;
+    }
+    this.#ready.add(key);
+    this.#planDrain();
+  }
+
+  /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    this.#ready.clear();
+    for (const state of this.#keys.values()) state.timer?.cancel();
+    await Promise.all(this.#running);
+    this.#keys.clear();
+  }
+
+  #planDrain(): void {
+    if (this.#drainPlanned) return;
+    this.#drainPlanned = true;
+    setImmediate(() => {
+      this.#drainPlanned = false;
+      this.#drain();
+    });
+  }
+
+  #drain(): void {
+    let turn = 0;
+    for (const key of this.#ready) {
+      if (turn === KEYS_PER_TURN) break;
+      turn += 1;
+      this.#ready.delete(key);
+      this.#reconcile(key);
+    }
+    if (this.#ready.size > 0) this.#planDrain();
+  }
+
+  #reconcile(key: Key): void {
+    if (this.#abort.signal.aborted) return;
+    const observed = this.#spec.observe(key);
+    let state = this.#keys.get(key);
+    if (observed === undefined) {
+      state?.timer?.cancel();
+      this.#keys.delete(key);
+      return;
+    }
+    if (state === undefined) {
+      state = { running: false, dirty: false, awaiting: undefined, timer: undefined, backoff: undefined };
+      this.#keys.set(key, state);
+    }
+    const now = this.#clock.now();
+    state.timer?.cancel();
+    state.timer = undefined;
+    if (state.awaiting !== undefined) {
+      if (!state.awaiting.shown(observed) && now < state.awaiting.until) {
+        this.#requeue(key, state, state.awaiting.until - now);
+        return;
+      }
+      state.awaiting = undefined;
+    }
+    const reconcile = ++this.#reconciles;
+    let decision: Decision<Action>;
+    try {
+      decision = this.#spec.decide(observed, now);
+    } catch (error) {
+      // A defect: said once per attempt, and the other keys go on.
+      this.#log.error({ object: key, reconcile, err: error }, "decide failed");
+      this.#requeue(key, state, this.#backoffOf(state).next());
+      return;
+    }
+    if (decision.actions.length === 0) {
+      state.backoff = undefined;
+      if (decision.requeueAt !== undefined) this.#requeue(key, state, decision.requeueAt - now);
+      this.#spec.onReconcile?.(decision.outcome, 0);
+      return;
+    }
+    state.running = true;
+    const run = this.#execute(key, state, decision, reconcile);
+    this.#running.add(run);
+    void run.finally(() => this.#running.delete(run));
+  }
+
+  async #execute(key: Key, state: KeyState<Observed>, decision: Decision<Action>, reconcile: number): Promise<void> {
+    const started = this.#clock.now();
+    const log = this.#log.child({ object: key, reconcile });
+    let delayMs: number | undefined;
+    let failed = false;
+    try {
+      for (const action of decision.actions) {
+        const shown = await this.#spec.execute(action, { key, signal: this.#abort.signal, log });
+        if (shown !== undefined) state.awaiting = { shown, until: this.#clock.now() + SHOWN_TIMEOUT_MS };
+      }
+      state.backoff = undefined;
+      if (decision.requeueAt !== undefined) delayMs = decision.requeueAt - this.#clock.now();
+    } catch (error) {
+      if (this.#abort.signal.aborted) return;
+      failed = true;
+      delayMs = this.#backoffOf(state).next();
+      if (isKubeError(error)) {
+        delayMs = Math.max(delayMs, error.retryAfterMs ?? 0);
+        log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
+      } else {
+        log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
+      }
+    } finally {
+      state.running = false;
+    }
+    const seconds = (this.#clock.now() - started) / 1000;
+    log.debug({ outcome: decision.outcome, actions: decision.actions.length, seconds }, "reconciled");
+    this.#spec.onReconcile?.(decision.outcome, seconds);
+    if (delayMs !== undefined) this.#requeue(key, state, delayMs);
+    const { dirty } = state;
+    state.dirty = false;
+    // What was observed before the writes is old now; after a failure the backoff decides when to look.
+    if (!failed && (dirty || state.awaiting !== undefined)) this.enqueue(key);
+  }
+
+  #backoffOf(state: KeyState<Observed>): Backoff {
+    state.backoff ??= new Backoff({ initialMs: 50, maxMs: 30_000 });
+    return state.backoff;
+  }
+
+  #requeue(key: Key, state: KeyState<Observed>, delayMs: number): void {
+    state.timer?.cancel();
+    state.timer = this.#clock.setTimer(() => this.enqueue(key), Math.max(0, delayMs));
+  }
+}
