@@ -22,6 +22,8 @@ export interface ClusterCredentials {
   readonly source: string;
   /** The context's namespace, or the pod's own inside a cluster. */
   readonly namespace?: string;
+  /** Name of the cluster entry in the kubeconfig; absent inside a cluster. */
+  readonly clusterName?: string;
   readonly insecureSkipTlsVerify: boolean;
   readonly tlsServerName?: string;
   readonly proxyUrl?: string;

@@ -47,6 +47,7 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
     server: cluster.server.replace(/\/+$/, ""),
     source: `${source} (context ${contextName})`,
     ...(context.namespace === undefined ? {} : { namespace: context.namespace }),
+    clusterName: context.cluster,
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"],
     ...(cluster["tls-server-name"] === undefined ? {} : { tlsServerName: cluster["tls-server-name"] }),
     ...(cluster["proxy-url"] === undefined ? {} : { proxyUrl: cluster["proxy-url"] }),
