@@ -67,7 +67,7 @@ export class Probe {
 
   #plan(delayMs: number): void {
     this.#timer?.cancel();
-    this.#timer = this.#clock.setTimer(() => void this.#run(), delayMs);
+    this.#timer = this.#clock.after(delayMs, () => void this.#run());
   }
 
   async #run(): Promise<void> {

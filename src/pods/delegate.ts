@@ -27,8 +27,8 @@ export interface Owner {
   readonly uid: string;
 }
 
-/** Keys of a proxy that are the host's business only. */
-const HOST_ONLY_ANNOTATIONS = new Set([
+/** Annotations that a delegate has not from its proxy, or has of its own. */
+export const HOST_ONLY_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
@@ -39,7 +39,8 @@ const HOST_ONLY_ANNOTATIONS = new Set([
 
 // Binding copies these from the node to the pod (KEP-4742), so each cluster has values of its own.
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
-const HOST_ONLY_LABELS = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
+/** Labels that a delegate has not from its proxy, or has of its own. */
+export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
 
 /** Spec fields that the host's admission filled in, or that only the member may decide. */
 const HOST_SPEC_FIELDS = [
@@ -145,7 +146,7 @@ function isApiAccessVolume(volume: Volume): boolean {
   const sources = volume.projected?.sources;
   return (
     volume.name.startsWith("kube-api-access-") &&
-    sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined)
+    (sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined) ?? false)
   );
 }
 

@@ -1,6 +1,12 @@
 import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
-import { forwardedAnnotations, forwardedKeys, forwardedLabels } from "./delegate.ts";
+import {
+  forwardedAnnotations,
+  forwardedKeys,
+  forwardedLabels,
+  HOST_ONLY_ANNOTATIONS,
+  HOST_ONLY_LABELS,
+} from "./delegate.ts";
 
 /** JSON merge patch of a delegate's metadata; `null` removes a key. The uid makes it a precondition. */
 export interface ForwardPatch {
@@ -50,7 +56,10 @@ function earlierKeys(delegate: Pod): { labels: readonly string[]; annotations: r
     const value: unknown = JSON.parse(text);
     if (typeof value !== "object" || value === null) return { labels: [], annotations: [] };
     const { labels, annotations } = value as Record<string, unknown>;
-    return { labels: strings(labels), annotations: strings(annotations) };
+    return {
+      labels: strings(labels).filter((key) => !HOST_ONLY_LABELS.has(key)),
+      annotations: strings(annotations).filter((key) => !HOST_ONLY_ANNOTATIONS.has(key)),
+    };
   } catch {
     return { labels: [], annotations: [] };
   }

@@ -201,6 +201,6 @@ export class Controller<Key extends string, Observed, Action> {
 
   #requeue(key: Key, state: KeyState<Observed>, delayMs: number): void {
     state.timer?.cancel();
-    state.timer = this.#clock.setTimer(() => this.enqueue(key), Math.max(0, delayMs));
+    state.timer = this.#clock.after(Math.max(0, delayMs), () => this.enqueue(key));
   }
 }

@@ -1,5 +1,11 @@
 import { parsePlacement } from "../../api/annotations.ts";
-import { DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
+import {
+  DELEGATION_LABEL,
+  PROXY_LABEL,
+  PROXY_LABEL_VALUE,
+  VIRTUAL_NODE_PREFIX,
+  virtualNodeName,
+} from "../../api/keys.ts";
 import {
   type KubeNode,
   type Namespace,
@@ -130,9 +136,13 @@ export class DelegationController {
     }
   }
 
-  #onProxy({ type, object }: ReflectorEvent<Pod>): void {
+  #onProxy(event: ReflectorEvent<Pod>): void {
+    const { type, object } = event;
     const key = objectKey(object.metadata);
     const { uid } = object.metadata;
+    const node = object.spec?.nodeName;
+    const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
+    if (node !== undefined && moved) this.#options.onBound(node.slice(VIRTUAL_NODE_PREFIX.length));
     if (type === "deleted") {
       this.#unbound.delete(key);
       this.#memories.forget(uid);

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { FORWARDED_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION, PROXY_LABEL } from "../../../src/api/keys.ts";
+import { madeByHost, ownerOf, toDelegate } from "../../../src/pods/delegate.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+
+const host = { id: "host-id", name: "cern" };
+
+describe("a delegate is its proxy without what the host added", () => {
+  test("it has the proxy's name, namespace, labels and annotations, and says whose it is", () => {
+    const proxy = proxyPod({
+      metadata: { labels: { app: "web" }, annotations: { note: "kept" }, generateName: "web-" },
+    });
+    const { metadata } = toDelegate(proxy, host);
+    expect(metadata).toEqual({
+      name: "web-0",
+      namespace: "team",
+      generateName: "web-",
+      labels: { app: "web", [HOST_LABEL]: "host-id" },
+      annotations: {
+        note: "kept",
+        [OWNER_ANNOTATION]: '{"cluster":"cern","namespace":"team","name":"web-0","uid":"uid-1"}',
+        [FORWARDED_ANNOTATION]: '{"labels":["app"],"annotations":["note"]}',
+      },
+    });
+  });
+
+  test.each([
+    ["the proxy label", { metadata: { labels: { [PROXY_LABEL]: "true" } } }],
+    ["zone labels of the virtual node", { metadata: { labels: { "topology.kubernetes.io/zone": "virtual" } } }],
+    ["a forged host label", { metadata: { labels: { [HOST_LABEL]: "other" } } }],
+  ])("it does not have %s", (_, parts) => {
+    expect(toDelegate(proxyPod(parts), host).metadata?.labels).toEqual({ [HOST_LABEL]: "host-id" });
+  });
+
+  test("owner references and finalizers stay on the host", () => {
+    const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "j", uid: "u", controller: true }];
+    const proxy = proxyPod({ metadata: { ownerReferences, finalizers: ["batch.kubernetes.io/job-tracking"] } });
+    const { metadata } = toDelegate(proxy, host);
+    expect(metadata).not.toHaveProperty("ownerReferences");
+    expect(metadata).not.toHaveProperty("finalizers");
+  });
+
+  test.each([
+    ["node name", { nodeName: "legation-west" }],
+    ["resolved priority", { priority: 0, preemptionPolicy: "PreemptLowerPriority" }],
+    ["runtime class overhead", { overhead: { cpu: "1" } }],
+    ["Legation's scheduler name", { schedulerName: "legation" }],
+    ["deprecated service account alias", { serviceAccount: "default" }],
+    ["default tolerations", { tolerations: defaultTolerations() }],
+  ])("the %s is left to the member", (_, spec) => {
+    const { tolerations, ...rest } = toDelegate(proxyPod({ spec }), host).spec ?? {};
+    expect(rest).toEqual({ containers: [{ name: "main", image: "busybox" }] });
+    expect(tolerations ?? []).toEqual([]);
+  });
+
+  test("the author's own scheduler, classes, tolerations and unknown fields stay", () => {
+    const toleration = { key: "gpu", operator: "Exists", effect: "NoSchedule" };
+    const spec = {
+      priorityClassName: "high",
+      runtimeClassName: "kata",
+      serviceAccountName: "runner",
+      tolerations: [toleration, ...defaultTolerations()],
+      fieldOfTheFuture: { kept: true },
+    };
+    const annotations = { "legation.dev/scheduler-name": "volcano" };
+    const delegate = toDelegate(proxyPod({ spec, metadata: { annotations } }), host);
+    expect(delegate.spec).toMatchObject({ ...spec, tolerations: [toleration], schedulerName: "volcano" });
+    expect(delegate.metadata?.annotations).not.toHaveProperty("legation.dev/scheduler-name");
+  });
+
+  test("the host's API access volume goes with its mounts; the author's volumes stay", () => {
+    const token = {
+      name: "kube-api-access-x2x4z",
+      projected: { sources: [{ serviceAccountToken: { path: "token" } }] },
+    };
+    const mount = { name: token.name, mountPath: "/var/run/secrets/kubernetes.io/serviceaccount", readOnly: true };
+    const data = { name: "data", emptyDir: {} };
+    const dataMount = { name: "data", mountPath: "/data" };
+    const proxy = proxyPod({
+      spec: {
+        volumes: [data, token],
+        containers: [{ name: "main", volumeMounts: [dataMount, mount] }],
+        initContainers: [{ name: "init", volumeMounts: [mount] }],
+      },
+    });
+    const { volumes, containers, initContainers } = toDelegate(proxy, host).spec ?? {};
+    expect(volumes).toEqual([data]);
+    expect(containers).toEqual([{ name: "main", volumeMounts: [dataMount] }]);
+    expect(initContainers).toEqual([{ name: "init" }]);
+  });
+});
+
+describe("the owner annotation", () => {
+  test("names the proxy that the delegate was made for", () => {
+    const delegate = toDelegate(proxyPod(), host);
+    expect(ownerOf(delegate)).toEqual({ cluster: "cern", namespace: "team", name: "web-0", uid: "uid-1" });
+    expect(madeByHost(delegate, "host-id")).toBe(true);
+    expect(madeByHost(delegate, "another-host")).toBe(false);
+  });
+
+  test.each(["", "{", "null", "[]", '"text"', '{"cluster":"c"}', '{"cluster":1,"namespace":"n","name":"n","uid":"u"}'])(
+    "that reads %j is nobody's",
+    (text) => {
+      const object = { metadata: { labels: { [HOST_LABEL]: "host-id" }, annotations: { [OWNER_ANNOTATION]: text } } };
+      expect(ownerOf(object)).toBeUndefined();
+      expect(madeByHost(object, "host-id")).toBe(false);
+    },
+  );
+});
+
+function defaultTolerations(): { key: string; operator: string; effect: string; tolerationSeconds: number }[] {
+  return ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"].map((key) => ({
+    key,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds: 300,
+  }));
+}

@@ -1,0 +1,200 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { PLACED_CONDITION } from "../../../src/api/keys.ts";
+import type { PodStatus } from "../../../src/api/kubernetes.ts";
+import { lostStatus, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
+import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+
+const now = Date.parse("2026-02-03T04:05:06.789Z");
+
+describe("a proxy's status is its delegate's", () => {
+  test("verbatim, fields of the future included", () => {
+    const status = { ...runningStatus(), fieldOfTheFuture: [1, { two: 3 }] };
+    expect(statusFrom(proxyPod(), pod({ status }))).toEqual(status);
+  });
+
+  test.each([
+    ["nominatedNodeName", "node-7"],
+    ["resourceClaimStatuses", [{ name: "gpu" }]],
+  ])("but for %s, which the host's own components write", (field, value) => {
+    const delegate = pod({ status: { ...runningStatus(), [field]: value } });
+    expect(statusFrom(proxyPod(), delegate)).not.toHaveProperty(field);
+  });
+
+  test("statuses of containers that the member injected are dropped", () => {
+    const injected = containerStatus({ name: "mesh-sidecar" });
+    const own = containerStatus();
+    const delegate = pod({
+      status: { phase: "Running", containerStatuses: [injected, own], initContainerStatuses: [injected] },
+    });
+    const status = statusFrom(proxyPod(), delegate);
+    expect(status?.containerStatuses).toEqual([own]);
+    expect(status).not.toHaveProperty("initContainerStatuses");
+  });
+
+  test("the member's PodScheduled never replaces the host's", () => {
+    const scheduled = { type: "PodScheduled", status: "True" };
+    const proxy = proxyPod({ status: { phase: "Pending", conditions: [scheduled] } });
+    const unschedulable = { type: "PodScheduled", status: "False", reason: "Unschedulable" };
+    const delegate = pod({ status: { phase: "Pending", conditions: [unschedulable] } });
+    expect(statusFrom(proxy, delegate)?.conditions).toEqual([scheduled]);
+  });
+
+  test("conditions that the host set, such as readiness gates, stay", () => {
+    const gate = { type: "example.com/gate", status: "True" };
+    const proxy = proxyPod({ status: { phase: "Running", conditions: [gate] } });
+    const conditions = statusFrom(proxy, pod({ status: runningStatus() }))?.conditions;
+    expect(conditions).toEqual([gate, { type: "Ready", status: "True" }]);
+  });
+
+  test("a placement that was reported as missing is reported as made", () => {
+    const waiting = { type: PLACED_CONDITION, status: "False", reason: "NotPlaced", message: "west: full" };
+    const proxy = proxyPod({ status: { phase: "Pending", conditions: [waiting] } });
+    const conditions = statusFrom(proxy, pod({ status: runningStatus() }))?.conditions;
+    expect(conditions).toContainEqual({ type: PLACED_CONDITION, status: "True", reason: "Placed" });
+  });
+
+  test("generations count the proxy's changes, and are told only when the delegate's is the newest", () => {
+    const proxy = proxyPod({ metadata: { generation: 4 } });
+    const conditions = [{ type: "Ready", status: "True", observedGeneration: 1 }];
+    const status: PodStatus = { ...runningStatus(), observedGeneration: 2, conditions };
+    const told = statusFrom(proxy, pod({ metadata: { generation: 2 }, status }));
+    expect(told?.observedGeneration).toBe(4);
+    expect(told?.conditions).toEqual([{ type: "Ready", status: "True" }]);
+    expect(statusFrom(proxy, pod({ metadata: { generation: 3 }, status }))).not.toHaveProperty("observedGeneration");
+  });
+});
+
+describe("a phase never goes backwards", () => {
+  test.each([
+    ["Succeeded", runningStatus()],
+    ["Failed", runningStatus()],
+    ["Failed", endedStatus(0)],
+    ["Running", { phase: "Pending" }],
+    ["Running", {}],
+  ])("from %s nothing follows from %j", (phase, status) => {
+    expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))).toBeUndefined();
+  });
+
+  test.each([
+    ["Pending", runningStatus()],
+    ["Running", endedStatus(0)],
+    ["Pending", endedStatus(1)],
+  ])("from %s it goes on to %j", (phase, status) => {
+    expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))?.phase).toBe(status.phase);
+  });
+});
+
+describe("a status patch", () => {
+  test("is nothing when the proxy shows the status already", () => {
+    expect(statusPatch(proxyPod({ status: runningStatus() }), runningStatus())).toBeUndefined();
+  });
+
+  test("holds what changed, removes what went, and has the uid as precondition", () => {
+    const proxy = proxyPod({ status: { phase: "Pending", message: "pulling", hostIP: "10.0.0.1" } });
+    expect(statusPatch(proxy, { phase: "Running", hostIP: "10.0.0.1" })).toEqual({
+      metadata: { uid: "uid-1" },
+      status: { phase: "Running", message: null },
+    });
+  });
+
+  test("replaces lists that strategic merge would add to", () => {
+    const proxy = proxyPod({ status: { podIPs: [{ ip: "10.1.0.1" }] } });
+    expect(statusPatch(proxy, { podIPs: [{ ip: "10.1.0.2" }] })?.status).toEqual({
+      podIPs: [{ ip: "10.1.0.2" }, { $patch: "replace" }],
+    });
+  });
+
+  test("merges conditions by type: unchanged ones are left out, lost fields and types removed", () => {
+    const ready = { type: "Ready", status: "False", reason: "ContainersNotReady" };
+    const kept = { type: "Initialized", status: "True" };
+    const gone = { type: "PodResizePending", status: "True" };
+    const proxy = proxyPod({ status: { conditions: [ready, kept, gone] } });
+    const wanted = { conditions: [kept, { type: "Ready", status: "True" }] };
+    expect(statusPatch(proxy, wanted)?.status).toEqual({
+      conditions: [
+        { type: "Ready", status: "True", reason: null },
+        { type: "PodResizePending", $patch: "delete" },
+      ],
+    });
+  });
+
+  test("applied once, asks for nothing more, whatever the two statuses are", () => {
+    const text = fc.string({ maxLength: 4 });
+    const condition = fc.record(
+      { type: fc.constantFrom("A", "B", "C"), status: text, reason: text },
+      { requiredKeys: ["type", "status"] },
+    );
+    const status = fc.record(
+      {
+        phase: fc.constantFrom("Pending", "Running"),
+        message: text,
+        podIPs: fc.array(fc.record({ ip: text }), { maxLength: 2 }),
+        conditions: fc.uniqueArray(condition, { selector: ({ type }) => type, maxLength: 3 }),
+      },
+      { requiredKeys: [] },
+    );
+    fc.assert(
+      fc.property(status, status, (current, wanted) => {
+        const patch = statusPatch(proxyPod({ status: current }), wanted);
+        const applied = patch === undefined ? current : strategicMerge(current, patch.status);
+        expect(statusPatch(proxyPod({ status: applied }), wanted)).toBeUndefined();
+      }),
+    );
+  });
+});
+
+describe("the status of a proxy whose delegate is gone", () => {
+  test("is Failed, with running containers as kubelet tells of those it cannot find", () => {
+    const status = lostStatus(proxyPod({ status: runningStatus() }), { message: "deleted", now });
+    expect(status.phase).toBe("Failed");
+    expect(status.containerStatuses?.[0]?.state).toEqual({
+      terminated: {
+        exitCode: 137,
+        reason: "ContainerStatusUnknown",
+        message: "The container could not be located when the pod was terminated",
+        startedAt: "2026-01-01T00:00:00Z",
+        finishedAt: "2026-02-03T04:05:06Z",
+      },
+    });
+    expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Ready", status: "False" }));
+    expect(status.conditions?.map(({ type }) => type)).not.toContain("DisruptionTarget");
+  });
+
+  test("is a disruption when nobody on the host had asked for it", () => {
+    const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
+    const { reason, conditions } = lostStatus(proxyPod({ status: runningStatus() }), options);
+    expect(reason).toBe("DeletedInMember");
+    expect(conditions).toContainEqual(
+      expect.objectContaining({ type: "DisruptionTarget", status: "True", message: "deleted there" }),
+    );
+  });
+
+  test("keeps what containers that had ended said", () => {
+    const ended = endedStatus(3);
+    const status = lostStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });
+    expect(status.containerStatuses).toEqual(ended.containerStatuses);
+  });
+});
+
+/** What the API server makes of a strategic merge patch, for the fields the property uses. */
+function strategicMerge(current: PodStatus, patch: Record<string, unknown>): PodStatus {
+  const merged: Record<string, unknown> = { ...current };
+  for (const [field, value] of Object.entries(patch)) {
+    if (value === null) delete merged[field];
+    else if (field === "podIPs" && Array.isArray(value)) merged[field] = value.filter((item) => !("$patch" in item));
+    else if (field === "conditions" && Array.isArray(value)) {
+      const byType = new Map((current.conditions ?? []).map((condition) => [condition.type, { ...condition }]));
+      for (const { $patch, ...change } of value) {
+        if ($patch === "delete") byType.delete(change.type);
+        else {
+          const next = { ...byType.get(change.type), ...change };
+          for (const key of Object.keys(next)) if (next[key] === null) delete next[key];
+          byType.set(change.type, next);
+        }
+      }
+      merged[field] = [...byType.values()];
+    } else merged[field] = value;
+  }
+  return merged;
+}
