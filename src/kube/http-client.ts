@@ -211,6 +211,8 @@ export class HttpClient implements ClusterClient {
 
   async #object<T extends KubeObject>(_resource: Resource<T>, request: WireRequest): Promise<Stored<T>> {
     const body = this.#parse(await this.#transport.send(request), request);
+    // A dry run's answer has no resourceVersion, since nothing was stored.
+    if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
     if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
     return body;
   }

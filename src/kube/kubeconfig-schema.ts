@@ -80,7 +80,7 @@ const userSchema = z.object({
     .nullish()
     .transform((value) => value ?? undefined),
   exec: execConfigSchema.nullish().transform((value) => value ?? undefined),
-  "auth-provider": z.unknown(),
+  "auth-provider": z.unknown().optional(),
 });
 
 const contextSchema = z.object({ cluster: z.string(), user: text, namespace: text });

@@ -166,12 +166,11 @@ function userProof(
       );
     }
     const plugin = new ExecPlugin(user.exec, clusterInfo(cluster), source);
+    const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
     return {
       identity: () => {
         const identity = plugin.identity();
-        return identity instanceof Promise
-          ? identity.then((found) => ({ ...found, ...headers }))
-          : { ...identity, ...headers };
+        return identity instanceof Promise ? identity.then(impersonating) : impersonating(identity);
       },
       refresh: () => plugin.refresh(),
     };

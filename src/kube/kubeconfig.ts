@@ -2,7 +2,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parse } from "yaml";
-import { z } from "zod";
+import type { z } from "zod";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
 import { type KubeConfig, kubeConfigSchema } from "./kubeconfig-schema.ts";
@@ -92,7 +92,7 @@ function parseKubeConfig(text: string, source: string): KubeConfig {
     throw badCredentials(`not YAML: ${cause instanceof Error ? cause.message : cause}`, source, cause);
   }
   const parsed = kubeConfigSchema.safeParse(document ?? {});
-  if (!parsed.success) throw badCredentials(z.prettifyError(parsed.error), source);
+  if (!parsed.success) throw badCredentials(problems(parsed.error), source);
   return parsed.data;
 }
 
@@ -121,4 +121,16 @@ function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
 /** As kubectl: a plugin's command with a slash is relative to the kubeconfig, a bare name is looked up in PATH. */
 function command(name: string, folder: string): string {
   return name.includes("/") ? resolve(folder, name) : name;
+}
+
+/** Every problem on one line: `clusters[0].cluster.server: write ...`. */
+function problems(error: z.ZodError): string {
+  return error.issues.map(({ path, message }) => `${fieldPath(path)}: ${message}`).join("; ");
+}
+
+function fieldPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
+    .join("")
+    .replace(/^\./, "");
 }

@@ -1,4 +1,10 @@
-import { type DestinationStream, type Logger as PinoLogger, pino, stdTimeFunctions } from "pino";
+import {
+  type DestinationStream,
+  type Logger as PinoLogger,
+  type LoggerOptions as PinoOptions,
+  pino,
+  stdTimeFunctions,
+} from "pino";
 
 /** Structured logger; child loggers carry bindings such as the cluster or a reconcile id. */
 export type Logger = PinoLogger;
@@ -17,13 +23,11 @@ const SECRET_PATHS = ["authorization", "token", "password", "key", "data", "stri
 
 /** A logger that writes one JSON object a line and never a secret's value. */
 export function createLogger(options: LoggerOptions = {}): Logger {
-  return pino(
-    {
-      level: options.level ?? "info",
-      base: null,
-      timestamp: stdTimeFunctions.isoTime,
-      redact: { paths: SECRET_PATHS, censor: "[redacted]" },
-    },
-    options.destination ?? process.stdout,
-  );
+  const settings: PinoOptions = {
+    level: options.level ?? "info",
+    base: null,
+    timestamp: stdTimeFunctions.isoTime,
+    redact: { paths: SECRET_PATHS, censor: "[redacted]" },
+  };
+  return options.destination === undefined ? pino(settings) : pino(settings, options.destination);
 }

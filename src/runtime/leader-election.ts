@@ -1,0 +1,219 @@
+import { hostname } from "node:os";
+import type { Lease, Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { leases } from "../kube/resources.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import type { Clock } from "./clock.ts";
+
+/** Which Lease, under which name, and what to do on winning or losing it. */
+export interface LeaderElectorOptions {
+  /** Best a client of its own: renewals must not queue behind the controllers' requests. */
+  readonly client: ClusterClient;
+  readonly namespace: string;
+  readonly name: string;
+  /** Unique per process; default: host name and a random suffix. */
+  readonly identity?: string;
+  /** How long others wait after the last renewal they saw before they take over. */
+  readonly leaseDurationMs?: number;
+  /** The leader gives up when no renewal has succeeded for this long. */
+  readonly renewDeadlineMs?: number;
+  readonly retryPeriodMs?: number;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onStartedLeading: () => void;
+  /**
+   * Called once, when leading ends for whatever reason; `validUntil` has passed by then. A clean stop releases the lease
+   * only after this has resolved, so it must end all writing.
+   */
+  readonly onStoppedLeading: () => void | Promise<void>;
+}
+
+/** What was seen of the Lease, and when by this machine's clock. */
+interface Observation {
+  readonly version: string;
+  readonly seenAt: number;
+}
+
+// Followers measure the lease from when they see a renewal, which is after the leader sent it: the margin is for clocks
+// that run at different speeds, and for a write that takes a moment to arrive.
+const SAFETY_MARGIN_MS = 1_000;
+
+/** Identity for a process that is not given one. */
+export function defaultIdentity(): string {
+  return `${hostname()}_${crypto.randomUUID()}`;
+}
+
+/**
+ * Leader election on a coordination.k8s.io Lease, as client-go does it and interoperable with it. Remote clocks are never
+ * trusted: a lease counts as expired when *this* process has not seen it change for its whole duration.
+ */
+export class LeaderElector {
+  readonly #options: LeaderElectorOptions;
+  readonly identity: string;
+  readonly #durationMs: number;
+  readonly #renewDeadlineMs: number;
+  readonly #retryMs: number;
+  readonly #abort = new AbortController();
+  #running: Promise<void> | undefined;
+  #observed: Observation | undefined;
+  /** The Lease as last read or written; its resourceVersion guards the next write. */
+  #lease: Stored<Lease> | undefined;
+  #phase: "following" | "leading" | "finished" = "following";
+  /** When the last successful renewal was sent. */
+  #renewedAt = 0;
+
+  constructor(options: LeaderElectorOptions) {
+    this.#options = options;
+    this.identity = options.identity ?? defaultIdentity();
+    this.#durationMs = options.leaseDurationMs ?? 15_000;
+    this.#renewDeadlineMs = options.renewDeadlineMs ?? 10_000;
+    this.#retryMs = options.retryPeriodMs ?? 2_000;
+    if (this.#retryMs >= this.#renewDeadlineMs || this.#renewDeadlineMs >= this.#durationMs - SAFETY_MARGIN_MS) {
+      throw new RangeError("retryPeriodMs must be less than renewDeadlineMs, and that less than leaseDurationMs - 1 s");
+    }
+  }
+
+  get isLeader(): boolean {
+    const until = this.validUntil();
+    return until !== undefined && this.#options.clock.now() < until;
+  }
+
+  /**
+   * Absolute time until which writes of this leader are safe: counted from just before the last successful renewal was
+   * *sent*, so it ends before anyone else can hold the lease. Undefined until this process first leads; a time long past
+   * when it has stopped, so that a client with this as its deadline refuses every further write.
+   */
+  validUntil(): number | undefined {
+    if (this.#phase === "following") return undefined;
+    return this.#phase === "leading" ? this.#renewedAt + this.#durationMs - SAFETY_MARGIN_MS : 0;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Resolves when this process has lost or given up the lease, or was stopped before it had it. */
+  async finished(): Promise<void> {
+    await this.#running;
+  }
+
+  /** Stops leading, then gives the lease away so that another takes over at once. */
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("leader election was stopped"));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { clock, log, onStartedLeading } = this.#options;
+    const { signal } = this.#abort;
+    while (!signal.aborted) {
+      const outcome = await this.#attempt(signal);
+      if (outcome === "held" && this.#phase === "following") {
+        this.#phase = "leading";
+        log.info({ identity: this.identity }, "leading");
+        onStartedLeading();
+      }
+      const overdue = clock.now() - this.#renewedAt >= this.#renewDeadlineMs;
+      if (this.#phase === "leading" && (outcome === "taken" || (outcome === "unknown" && overdue))) {
+        log.error({ identity: this.identity, outcome }, "lost the lease");
+        break;
+      }
+      // Spread, so that followers do not all write at the same moment.
+      const waitMs = this.#phase === "leading" ? this.#retryMs : this.#retryMs * (0.75 + Math.random() / 2);
+      await clock.sleep(waitMs, signal).catch(() => {});
+    }
+    if (this.#phase !== "leading") return;
+    this.#phase = "finished";
+    await this.#options.onStoppedLeading();
+    if (signal.aborted) await this.#release();
+  }
+
+  /** `held`: ours and renewed; `taken`: someone else's; `unknown`: the server did not say. */
+  async #attempt(signal: AbortSignal): Promise<"held" | "taken" | "unknown"> {
+    const { client, clock, log, namespace, name } = this.#options;
+    const leading = this.#phase === "leading";
+    // As leader, an attempt must be over before the renew deadline is; and one hung request must leave time for another.
+    const leftMs = leading ? this.#renewedAt + this.#renewDeadlineMs - clock.now() : this.#renewDeadlineMs;
+    const options = { timeoutMs: Math.max(1, Math.min(leftMs, this.#renewDeadlineMs / 2)), signal };
+    try {
+      if (this.#lease === undefined) {
+        const found = await client.find(leases, { namespace, name }, options);
+        if (found === undefined) {
+          const sentAt = clock.now();
+          this.#held(await client.create(leases, this.#record(undefined), options), sentAt);
+          return "held";
+        }
+        this.#see(found);
+        if (!this.#mayTake(found)) return "taken";
+        this.#lease = found;
+      }
+      const sentAt = clock.now();
+      this.#held(await client.replace(leases, this.#record(this.#lease), options), sentAt);
+      return "held";
+    } catch (error) {
+      // Read again before the next attempt: someone else, or our own lost answer, has changed it.
+      this.#lease = undefined;
+      if (!signal.aborted && !isKubeError(error, "Conflict", "AlreadyExists")) {
+        log.warn({ err: error, identity: this.identity }, "lease not renewed");
+      }
+      return "unknown";
+    }
+  }
+
+  #held(lease: Stored<Lease>, sentAt: number): void {
+    this.#lease = lease;
+    this.#renewedAt = sentAt;
+  }
+
+  #see({ metadata }: Stored<Lease>): void {
+    if (this.#observed?.version === metadata.resourceVersion) return;
+    this.#observed = { version: metadata.resourceVersion, seenAt: this.#options.clock.now() };
+  }
+
+  #mayTake({ spec }: Stored<Lease>): boolean {
+    const holder = spec?.holderIdentity ?? "";
+    if (holder === "" || holder === this.identity) return true;
+    // The holder's own duration counts: it may run with other settings.
+    const durationMs = Math.max(this.#durationMs, (spec?.leaseDurationSeconds ?? 0) * 1000);
+    return this.#observed !== undefined && this.#options.clock.now() >= this.#observed.seenAt + durationMs;
+  }
+
+  #record(previous: Stored<Lease> | undefined): Lease {
+    const { namespace, name, clock } = this.#options;
+    const now = microTime(clock.now());
+    const ours = previous?.spec?.holderIdentity === this.identity;
+    const transitions = previous?.spec?.leaseTransitions ?? 0;
+    return {
+      ...previous,
+      apiVersion: "coordination.k8s.io/v1",
+      kind: "Lease",
+      metadata: previous?.metadata ?? { namespace, name },
+      spec: {
+        ...previous?.spec,
+        holderIdentity: this.identity,
+        leaseDurationSeconds: Math.ceil(this.#durationMs / 1000),
+        acquireTime: ours ? (previous?.spec?.acquireTime ?? now) : now,
+        renewTime: now,
+        leaseTransitions: previous === undefined || ours ? transitions : transitions + 1,
+      },
+    };
+  }
+
+  async #release(): Promise<void> {
+    const { client, log, clock } = this.#options;
+    if (this.#lease === undefined) return;
+    const record = this.#record(this.#lease);
+    const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
+    try {
+      await client.replace(leases, { ...record, spec }, { timeoutMs: this.#retryMs });
+    } catch (error) {
+      log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
+    }
+  }
+}
+
+/** RFC 3339 with exactly six decimals, the only form that the API server takes for a MicroTime. */
+function microTime(ms: number): string {
+  return new Date(ms).toISOString().replace("Z", "000Z");
+}

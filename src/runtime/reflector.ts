@@ -1,0 +1,333 @@
+import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
+import type { ClusterClient, WatchEvent } from "../kube/client.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
+import type { Resource } from "../kube/resources.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { ConnectionBackoff } from "./backoff.ts";
+import type { Clock } from "./clock.ts";
+import { type IndexFunction, type ReadStore, Store } from "./store.ts";
+
+/** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
+export type ReflectorEvent<T extends KubeObject> =
+  | { readonly type: "added"; readonly object: Stored<T> }
+  | { readonly type: "updated"; readonly object: Stored<T>; readonly previous: Stored<T> }
+  | { readonly type: "deleted"; readonly object: Stored<T> };
+
+/**
+ * - `idle`: not started
+ * - `listing`: reading the whole state; the store still shows the one before
+ * - `watching`: the server has accepted a watch and the store follows it; a watch that the server ends in good order and
+ *   that is opened again at once does not leave this state
+ * - `backing-off`: the last attempt failed, or ended too soon; the store shows the state before
+ * - `stopped`: for good
+ */
+export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "stopped";
+
+/** What to reflect, and who is told. */
+export interface ReflectorOptions<T extends KubeObject> {
+  readonly client: ClusterClient;
+  readonly resource: Resource<T>;
+  /** All namespaces when absent. */
+  readonly namespace?: string;
+  readonly labelSelector?: string;
+  readonly fieldSelector?: string;
+  /** Makes objects smaller before they are stored; may change its argument. Default: `withoutManagedFields`. */
+  readonly transform?: (object: Stored<T>) => Stored<T>;
+  readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called after the store has changed. What it throws is logged. */
+  readonly onEvent?: (event: ReflectorEvent<T>) => void;
+  readonly onState?: (state: ReflectorState) => void;
+}
+
+const PAGE_SIZE = 500;
+// A page of 500 large objects from a busy server takes longer than an ordinary request may.
+const LIST_TIMEOUT_MS = 30_000;
+const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
+// Spread, so that the watches of a process do not all end at once.
+const WATCH_SECONDS = { least: 240, spread: 120 };
+// A server that refuses a watch this often in a row does not know our resourceVersion: restored from a backup, say.
+const REFUSALS_BEFORE_RELIST = 3;
+
+/** The default transform: who set which field is half of an object's size, and nobody here reads it. */
+export function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
+  delete object.metadata.managedFields;
+  return object;
+}
+
+/**
+ * Keeps a store equal to one resource of one cluster, whatever happens to the connection.
+ *
+ * Lists are consistent reads (no resourceVersion): with `resourceVersion=0` a lagging API server may answer with the
+ * past, and the absence of an object in a list is taken as proof here. A list is staged, then compared with the store,
+ * so that deletions and replacements (same name, new uid) that no watch told of are seen too.
+ */
+export class Reflector<T extends KubeObject> {
+  readonly #options: ReflectorOptions<T>;
+  readonly #store: Store<T>;
+  readonly #transform: (object: Stored<T>) => Stored<T>;
+  readonly #backoff: ConnectionBackoff;
+  readonly #abort = new AbortController();
+  readonly #synced = Promise.withResolvers<void>();
+  #wakeUp: AbortController | undefined;
+  #running: Promise<void> | undefined;
+  #state: ReflectorState = "idle";
+  /** Where the next watch begins; undefined: a list is due. */
+  #version: string | undefined;
+  #pageSize: number | undefined = PAGE_SIZE;
+  #refusals = 0;
+  #lastContactMs: number | undefined;
+  #lastListedAt: number | undefined;
+
+  constructor(options: ReflectorOptions<T>) {
+    this.#options = options;
+    this.#store = new Store(options.indexes);
+    this.#transform = options.transform ?? withoutManagedFields;
+    this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
+  }
+
+  get store(): ReadStore<T> {
+    return this.#store;
+  }
+
+  get state(): ReflectorState {
+    return this.#state;
+  }
+
+  /** When the server last sent anything: a page, an event, a bookmark. */
+  get lastContactMs(): number | undefined {
+    return this.#lastContactMs;
+  }
+
+  /** The last complete list was *begun* at this time: it shows everything that was done before. */
+  get lastListedAt(): number | undefined {
+    return this.#lastListedAt;
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Resolves when no event will come any more. */
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("the reflector was stopped"));
+    await this.#running;
+    this.#setState("stopped");
+  }
+
+  /** Resolves once the store has held the whole state and its events are delivered; rejects with the signal's reason. */
+  async whenSynced(signal?: AbortSignal): Promise<void> {
+    if (signal === undefined) return this.#synced.promise;
+    signal.throwIfAborted();
+    const aborted = Promise.withResolvers<never>();
+    const onAbort = (): void => aborted.reject(signal.reason);
+    signal.addEventListener("abort", onAbort, { once: true });
+    try {
+      await Promise.race([this.#synced.promise, aborted.promise]);
+    } finally {
+      signal.removeEventListener("abort", onAbort);
+    }
+  }
+
+  /** Ends a wait between attempts: the server is known to answer again. */
+  retry(): void {
+    this.#wakeUp?.abort();
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#abort;
+    while (!signal.aborted) {
+      let delayMs: number;
+      try {
+        if (this.#version === undefined) {
+          this.#setState("listing");
+          this.#version = await this.#list(signal);
+        }
+        await this.#watch(this.#version, signal);
+        delayMs = this.#backoff.ended();
+        if (delayMs > 0) this.#setState("backing-off");
+      } catch (error) {
+        if (signal.aborted) return;
+        delayMs = this.#failed(error);
+      }
+      if (delayMs > 0) await this.#wait(delayMs, signal);
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const { client, resource, namespace, labelSelector, fieldSelector, clock } = this.#options;
+    const begunAt = clock.now();
+    const staged = new Map<ObjectKey, Stored<T>>();
+    let token: string | undefined;
+    for (;;) {
+      const page = await client.list(resource, {
+        signal,
+        timeoutMs: LIST_TIMEOUT_MS,
+        ...(namespace === undefined ? {} : { namespace }),
+        ...(labelSelector === undefined ? {} : { labelSelector }),
+        ...(fieldSelector === undefined ? {} : { fieldSelector }),
+        ...(this.#pageSize === undefined ? {} : { limit: this.#pageSize }),
+        ...(token === undefined ? {} : { continue: token }),
+      });
+      this.#lastContactMs = clock.now();
+      for (const item of page.items) this.#stage(staged, item);
+      token = page.continue;
+      if (token !== undefined) continue;
+      this.#lastListedAt = begunAt;
+      this.#pageSize = PAGE_SIZE;
+      this.#replaceAll(staged);
+      return page.resourceVersion;
+    }
+  }
+
+  #stage(staged: Map<ObjectKey, Stored<T>>, item: Stored<T>): void {
+    const key = objectKey(item.metadata);
+    const known = this.#store.get(key);
+    // The same state again: keeping the object that is there halves what a relist costs in memory.
+    const same = known !== undefined && sameUid(known, item) && sameVersion(known, item);
+    staged.set(key, same ? known : this.#transform(item));
+  }
+
+  /** The store becomes `staged` at once; then everyone hears of the differences. */
+  #replaceAll(staged: Map<ObjectKey, Stored<T>>): void {
+    const events: ReflectorEvent<T>[] = [];
+    for (const previous of this.#store.list()) {
+      const key = objectKey(previous.metadata);
+      const object = staged.get(key);
+      if (object !== undefined && sameUid(object, previous)) continue;
+      this.#store.delete(key);
+      events.push({ type: "deleted", object: previous });
+    }
+    for (const [key, object] of staged) {
+      const previous = this.#store.get(key);
+      if (previous === object) continue;
+      this.#store.set(object);
+      events.push(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+    }
+    this.#store.synced = true;
+    for (const event of events) this.#emit(event);
+    this.#synced.resolve();
+  }
+
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { client, resource, namespace, labelSelector, fieldSelector, clock } = this.#options;
+    const events = client.watch(resource, {
+      resourceVersion,
+      signal,
+      timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
+      onOpen: () => this.#opened(),
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    });
+    for await (const event of events) {
+      if (signal.aborted) return;
+      this.#lastContactMs = clock.now();
+      this.#apply(event);
+    }
+  }
+
+  #opened(): void {
+    this.#refusals = 0;
+    this.#lastContactMs = this.#options.clock.now();
+    this.#backoff.working();
+    this.#setState("watching");
+  }
+
+  #apply(event: WatchEvent<T>): void {
+    if (event.type === "BOOKMARK") {
+      this.#version = event.resourceVersion;
+      return;
+    }
+    const object = this.#transform(event.object);
+    const { metadata } = object;
+    this.#version = metadata.resourceVersion;
+    const key = objectKey(metadata);
+    const previous = this.#store.get(key);
+    if (event.type === "DELETED") {
+      if (previous === undefined) return;
+      this.#store.delete(key);
+      this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
+      return;
+    }
+    if (previous === undefined) {
+      this.#store.set(object);
+      this.#emit({ type: "added", object });
+    } else if (!sameUid(previous, object)) {
+      this.#store.delete(key);
+      this.#emit({ type: "deleted", object: previous });
+      this.#store.set(object);
+      this.#emit({ type: "added", object });
+    } else if (!sameVersion(previous, object)) {
+      this.#store.set(object);
+      this.#emit({ type: "updated", object, previous });
+    }
+  }
+
+  #emit(event: ReflectorEvent<T>): void {
+    try {
+      this.#options.onEvent?.(event);
+    } catch (err) {
+      const { name, namespace } = event.object.metadata;
+      this.#options.log.error(
+        { err, resource: this.#options.resource.plural, namespace, name },
+        "event handler failed",
+      );
+    }
+  }
+
+  /** Notes a failed attempt; returns the delay before the next. */
+  #failed(error: unknown): number {
+    const { log, resource } = this.#options;
+    const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
+    if (isKubeError(error, "Gone")) {
+      // A continue token that expired will expire again when the list takes as long: the next one is not paged.
+      if (this.#version === undefined) this.#pageSize = undefined;
+      this.#version = undefined;
+    } else if (isKubeError(error, "ServerError", "BadRequest")) {
+      this.#refusals += 1;
+      if (this.#refusals >= REFUSALS_BEFORE_RELIST) this.#version = undefined;
+    } else if (!isKubeError(error) || error.code === "BadAnswer") {
+      // What was missed in an unreadable event can only be found by a list.
+      this.#version = undefined;
+    }
+    const detail = error instanceof KubeError ? { code: error.code } : { err: error };
+    log.warn({ ...detail, resource: resource.plural, delayMs: Math.round(delayMs) }, messageOf(error));
+    this.#setState("backing-off");
+    return delayMs;
+  }
+
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    this.#wakeUp = new AbortController();
+    try {
+      await this.#options.clock.sleep(ms, AbortSignal.any([signal, this.#wakeUp.signal]));
+    } catch {
+      // Woken early, or stopped: the loop looks which.
+    } finally {
+      this.#wakeUp = undefined;
+    }
+  }
+
+  #setState(state: ReflectorState): void {
+    if (this.#state === state) return;
+    this.#state = state;
+    try {
+      this.#options.onState?.(state);
+    } catch (err) {
+      this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
+    }
+  }
+}
+
+function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
+  return a.metadata.uid === b.metadata.uid;
+}
+
+function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
+  return a.metadata.resourceVersion === b.metadata.resourceVersion;
+}
+
+function messageOf(error: unknown): string {
+  return error instanceof Error ? error.message : String(error);
+}
