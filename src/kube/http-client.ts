@@ -188,7 +188,9 @@ export class HttpClient implements ClusterClient {
     const answer = await this.#transport.send({
       verb: VERBS[request.method],
       method: request.method,
-      plural: request.path.split("?", 1)[0] ?? request.path,
+      // The path stands for the name, so that metrics get one label for all raw requests.
+      plural: "raw",
+      name: request.path,
       path: request.path,
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       ...(request.contentType === undefined ? {} : { contentType: request.contentType }),

@@ -11,7 +11,7 @@ import type { WatchStream } from "./watch-stream.ts";
 export interface WireRequest {
   /** Kubernetes verb. */
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
-  /** Plural, with its subresource when there is one; or the path of a raw request. */
+  /** Plural, with its subresource when there is one. */
   readonly plural: string;
   readonly namespace?: string | undefined;
   readonly name?: string | undefined;

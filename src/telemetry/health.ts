@@ -1,0 +1,52 @@
+import { createServer } from "node:http";
+import type { Metrics } from "./metrics.ts";
+
+/** What the health endpoint shows, and where it listens. */
+export interface HealthOptions {
+  readonly host: string;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly metrics: Metrics;
+  /** Why the process is not ready to serve; undefined when it is. */
+  readonly notReady: () => string | undefined;
+}
+
+/** A running health endpoint. */
+export interface Health {
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+/** Serves `/healthz` (the event loop turns), `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
+export async function serveHealth(options: HealthOptions): Promise<Health> {
+  const server = createServer((request, response) => {
+    const path = request.url?.split("?", 1)[0];
+    const answer = (status: number, text: string, type = "text/plain"): void => {
+      response.writeHead(status, { "content-type": type }).end(text);
+    };
+    if (path === "/healthz") answer(200, "ok\n");
+    else if (path === "/readyz") {
+      const reason = options.notReady();
+      answer(reason === undefined ? 200 : 503, `${reason ?? "ok"}\n`);
+    } else if (path === "/metrics") {
+      const { registry } = options.metrics;
+      registry.metrics().then(
+        (text) => answer(200, text, registry.contentType),
+        (error: unknown) => answer(500, `${error}\n`),
+      );
+    } else answer(404, "not found; there is /healthz, /readyz and /metrics\n");
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(options.port, options.host, resolve);
+  });
+  const address = server.address();
+  return {
+    port: typeof address === "object" && address !== null ? address.port : options.port,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}
