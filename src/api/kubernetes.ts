@@ -6,6 +6,9 @@ import type {
   V1Lease,
   V1Namespace,
   V1Node,
+  V1NodeCondition,
+  V1NodeStatus,
+  V1NodeSystemInfo,
   V1ObjectMeta,
   V1OwnerReference,
   V1Pod,
@@ -57,6 +60,11 @@ export type Volume = Wire<V1Volume>;
 export type Toleration = Wire<V1Toleration>;
 export type Taint = Wire<V1Taint>;
 export type KubeNode = Wire<V1Node>;
+export type NodeStatus = Wire<V1NodeStatus>;
+export type NodeCondition = Wire<V1NodeCondition>;
+export type NodeSystemInfo = Wire<V1NodeSystemInfo>;
+/** Quantities by resource name, as on the wire. */
+export type ResourceList = Readonly<Record<string, string>>;
 export type Namespace = Wire<V1Namespace>;
 export type Secret = Wire<V1Secret>;
 export type ConfigMap = Wire<V1ConfigMap>;

@@ -55,6 +55,9 @@ interface Scored {
   readonly pods: number;
 }
 
+// Sums of fractions of cores drift in the last bits; no request is this small.
+const ROUNDING = 1e-6;
+
 const nameOf = ({ name }: Scored): string => name;
 
 function byLoad(a: Scored, b: Scored): number {
@@ -87,7 +90,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "rea
       return { reason: "TooLarge", message };
     }
     const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0);
-    if (wanted > left) {
+    if (wanted - left > ROUNDING) {
       return { reason: "Full", message: `${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} left` };
     }
   }

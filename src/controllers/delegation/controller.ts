@@ -56,6 +56,8 @@ export class DelegationController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet: looked at again when members change. */
   readonly #unbound = new Set<ObjectKey>();
+  /** The proxies that were there when this controller began to lead have been read. */
+  #leading = false;
 
   constructor(options: DelegationOptions) {
     this.#options = options;
@@ -101,6 +103,7 @@ export class DelegationController {
     await this.#namespaces.whenSynced(signal);
     this.#proxies.start();
     await this.#proxies.whenSynced(signal);
+    this.#leading = true;
     for (const { metadata } of this.#proxies.store.list()) this.#loop.enqueue(objectKey(metadata));
     for (const { metadata } of this.#options.registry.members().flatMap((member) => member.delegates())) {
       this.#loop.enqueue(objectKey(metadata));
@@ -150,7 +153,7 @@ export class DelegationController {
       this.#unbound.delete(key);
     } else {
       this.#unbound.add(key);
-      if (!this.#proxies.store.synced) this.#memories.inherited(uid);
+      if (!this.#leading) this.#memories.inherited(uid);
     }
     this.#loop.enqueue(key);
   }
@@ -190,7 +193,8 @@ export class DelegationController {
     const parsed = parsePlacement(proxy.metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    return { allows: (candidate) => parsed.placement.excludes(candidate) };
+    const { clusters } = parsed.placement;
+    return { allows: ({ name }) => (clusters === undefined || clusters.includes(name) ? undefined : "not named") };
   }
 
   #outOfService(member: string): boolean {

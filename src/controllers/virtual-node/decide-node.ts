@@ -1,7 +1,10 @@
 import { NODE_LABELS_ANNOTATION, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT, virtualNodeName } from "../../api/keys.ts";
-import type { KubeNode, Taint } from "../../api/kubernetes.ts";
+import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import type { Observed } from "./model.ts";
+
+/** The parts of a node's status that Legation writes. */
+export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
 /** Labels of a Cluster that would say something untrue of its virtual node, or draw DaemonSets to it. */
 const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
@@ -18,7 +21,7 @@ export function desiredNode(observed: Observed, now: number): KubeNode {
       annotations: { [NODE_LABELS_ANNOTATION]: Object.keys(labels).join(",") },
     },
     spec: { taints: [VIRTUAL_TAINT], providerID: `legation://${observed.name}` },
-    status: desiredStatus(observed, undefined, now) as NonNullable<KubeNode["status"]>,
+    status: desiredStatus(observed, undefined, now),
   };
 }
 
@@ -49,7 +52,7 @@ export function desiredStatus(
   { name, facts, endpoint }: Observed,
   node: KubeNode | undefined,
   now: number,
-): Record<string, unknown> {
+): NodeStatusParts {
   const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
@@ -77,7 +80,7 @@ export function desiredStatus(
 }
 
 /** The API requires every field of nodeInfo; what has no meaning for a whole cluster is empty. */
-function nodeInfo(version: string): object {
+function nodeInfo(version: string): NodeSystemInfo {
   return {
     architecture: "",
     bootID: "",

@@ -1,7 +1,8 @@
 import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION } from "../../api/keys.ts";
-import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, NodeCondition, ResourceList, Stored } from "../../api/kubernetes.ts";
+import { parseAmounts } from "../../api/quantity.ts";
 import { jsonEqual } from "../../pods/equal.ts";
-import { desiredLabels, desiredNode, desiredStatus, desiredTaints } from "./decide-node.ts";
+import { desiredLabels, desiredNode, desiredStatus, desiredTaints, type NodeStatusParts } from "./decide-node.ts";
 import { clusterStatus } from "./decide-status.ts";
 import type { Action, Observed } from "./model.ts";
 
@@ -89,16 +90,22 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>): object | undefin
   return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
-function statusDiffers(node: KubeNode, wanted: Record<string, unknown>): boolean {
-  const current: Record<string, unknown> = { ...node.status };
-  return Object.entries(wanted).some(([field, value]) =>
-    field === "conditions" ? conditionsDiffer(current[field], value) : !jsonEqual(current[field], value),
-  );
+function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
+  const { conditions, capacity, allocatable, ...rest } = wanted;
+  const { status = {} } = node;
+  if (conditionsDiffer(status.conditions, conditions)) return true;
+  if (capacity !== undefined && amountsDiffer(status.capacity, capacity)) return true;
+  if (allocatable !== undefined && amountsDiffer(status.allocatable, allocatable)) return true;
+  return (Object.keys(rest) as (keyof typeof rest)[]).some((field) => !jsonEqual(status[field], rest[field]));
+}
+
+/** The API server writes quantities in a form of its own (10000 pods are `10k`): only their values compare. */
+function amountsDiffer(current: ResourceList | undefined, wanted: ResourceList): boolean {
+  return !jsonEqual(parseAmounts(current), parseAmounts(wanted));
 }
 
 /** Compares what conditions say, not when it was last said. */
-function conditionsDiffer(current: unknown, wanted: unknown): boolean {
-  if (!Array.isArray(current) || !Array.isArray(wanted)) return true;
+function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readonly NodeCondition[]): boolean {
   return wanted.some((condition) => {
     const old = current.find(({ type }) => type === condition.type);
     return old?.status !== condition.status || old?.reason !== condition.reason || old?.message !== condition.message;
@@ -106,15 +113,15 @@ function conditionsDiffer(current: unknown, wanted: unknown): boolean {
 }
 
 /** Resources that the member no longer has must be taken out of the node's maps by name. */
-function withRemovals(node: KubeNode, wanted: Record<string, unknown>): Record<string, unknown> {
-  const remove = (current: Record<string, string> | undefined, next: unknown): object => {
-    const kept = typeof next === "object" && next !== null ? next : {};
-    const gone = Object.keys(current ?? {}).filter((name) => !(name in kept));
-    return { ...kept, ...Object.fromEntries(gone.map((name) => [name, null])) };
+function withRemovals(node: KubeNode, wanted: NodeStatusParts): object {
+  const remove = (current: ResourceList = {}, next: ResourceList): Record<string, string | null> => {
+    const gone = Object.keys(current).filter((name) => !(name in next));
+    return { ...next, ...Object.fromEntries(gone.map((name) => [name, null])) };
   };
+  const { capacity, allocatable } = wanted;
   return {
     ...wanted,
-    capacity: remove(node.status?.capacity, wanted.capacity),
-    allocatable: remove(node.status?.allocatable, wanted.allocatable),
+    ...(capacity === undefined ? {} : { capacity: remove(node.status?.capacity, capacity) }),
+    ...(allocatable === undefined ? {} : { allocatable: remove(node.status?.allocatable, allocatable) }),
   };
 }

@@ -1,0 +1,368 @@
+import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
+import { decide } from "../../../../src/controllers/delegation/decide.ts";
+import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
+import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+const deleting = { deletionTimestamp: "2026-02-03T04:05:00Z" };
+const unschedulable = {
+  phase: "Pending",
+  conditions: [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/3 nodes fit" }],
+};
+
+function names(actions: readonly Action[]): string[] {
+  return actions.map((action) => ("member" in action ? `${action.type} ${action.member}` : action.type));
+}
+
+function refused(reason: "Unschedulable" | "RefusedByMember", parts: Partial<Attempt> = {}): Attempt {
+  const refusal = { cluster: "west", reason, message: "no" };
+  return { since: now - 60_000, refusal, until: now + 60_000, nodesVersion: 1, refusals: 1, ...parts };
+}
+
+describe("a proxy without a node", () => {
+  test("gets a delegate in the least loaded member", () => {
+    const { actions, outcome } = decide(world(proxyPod(), [member("west", { used: 5 }), member("east")]), now);
+    expect(names(actions)).toEqual(["create east"]);
+    expect(outcome).toBe("Placing");
+  });
+
+  test("waits while a scheduling gate holds it", () => {
+    const gated = proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } });
+    expect(decide(world(gated, [member("west")]), now)).toEqual({ actions: [], outcome: "Gated" });
+  });
+
+  test("is bound once its delegate is scheduled, with the delegate's uid and node", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(decide(world(proxy, [member("west", { delegate }), member("east")]), now).actions).toEqual([
+      { type: "bind", member: "west", proxyUid: "uid-1", delegateUid: "delegate-uid", memberNode: "west-node-1" },
+    ]);
+  });
+
+  test("says why in every member when none may have it", () => {
+    const closed = { reason: "ClusterNotReady", message: "its API server does not answer" } as const;
+    const west = member("west");
+    const candidate = { ...west.candidate, closed };
+    const east = member("east");
+    const allows = ({ name }: { name: string }): string | undefined => (name === "east" ? "not named" : undefined);
+    const { actions } = decide(world(proxyPod(), [{ ...west, candidate }, east], { allows }), now);
+    expect(actions).toEqual([
+      {
+        type: "report",
+        proxyUid: "uid-1",
+        reason: "NotPlaced",
+        message: "east: not named; west: its API server does not answer",
+      },
+    ]);
+  });
+
+  test("says the same thing once only", () => {
+    const observed = world(proxyPod(), [], {
+      memory: memory({ reported: "no member cluster has joined: see `legation join`" }),
+    });
+    expect(decide(observed, now).actions).toEqual([]);
+  });
+
+  test("waits where it has the best chance when no member has room", () => {
+    const west = member("west", { used: 102 });
+    const east = member("east", { used: 101 });
+    expect(names(decide(world(proxyPod(), [west, east]), now).actions)).toEqual(["create east"]);
+  });
+
+  describe("whose delegate the member cannot schedule", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { status: unschedulable });
+    const held = member("west", { delegate });
+    const since = (ago: number): Map<string, Attempt> => new Map([["west", { since: now - ago, refusals: 0 }]]);
+
+    test("stays until the member's time is over, and says what the scheduler said", () => {
+      const decision = decide(
+        world(proxy, [held, member("east")], { memory: memory({ attempts: since(10_000) }) }),
+        now,
+      );
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 20_000);
+    });
+
+    test("is withdrawn when the time is over and another member has room", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(names(decide(observed, now).actions)).toEqual(["refuse", "delete west"]);
+    });
+
+    test("stays when no other member has room", () => {
+      const observed = world(proxy, [held, member("east", { used: 100 })], {
+        memory: memory({ attempts: since(99_000) }),
+      });
+      expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    });
+
+    test("is not created elsewhere before it is seen to be gone", () => {
+      const going = delegateOf(proxy, { status: unschedulable, metadata: deleting });
+      const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Withdrawing" });
+    });
+
+    test("goes to the next member once it is gone", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const observed = world(proxy, [member("west"), member("east", { used: 50 })], { memory: memory({ attempts }) });
+      expect(names(decide(observed, now).actions)).toEqual(["create east"]);
+    });
+
+    test.each<[string, Partial<Attempt>]>([
+      ["its nodes changed", { nodesVersion: 0 }],
+      ["enough time has passed", { until: now }],
+    ])("goes back to a member that refused when %s", (_, parts) => {
+      const attempts = new Map([["west", refused("RefusedByMember", parts)]]);
+      expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
+        "create west",
+      ]);
+    });
+
+    test("is not sent again where the API server has just refused it", () => {
+      const attempts = new Map([["west", refused("RefusedByMember")]]);
+      const decision = decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now);
+      expect(decision.actions).toEqual([expect.objectContaining({ type: "report", message: "west: no" })]);
+      expect(decision.requeueAt).toBe(now + 60_000);
+    });
+  });
+
+  describe("of which a member may have a delegate that is not seen", () => {
+    test("after a lost answer it is created in that member again and nowhere else", () => {
+      const observed = world(proxyPod(), [member("west", { used: 90 }), member("east")], {
+        memory: memory({ uncertain: "west" }),
+      });
+      expect(names(decide(observed, now).actions)).toEqual(["create west"]);
+    });
+
+    test("after a lost answer of a member that has gone silent it waits", () => {
+      const west = member("west", { reachable: false });
+      const observed = world(proxyPod(), [west, member("east")], { memory: memory({ uncertain: "west" }) });
+      expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    });
+
+    test("inherited from an earlier leader, it waits for every member that might have it", () => {
+      const west = member("west", { reachable: false, read: false });
+      const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }) });
+      expect(names(decide(inherited, now).actions)).toEqual(["report"]);
+      const fresh = world(proxyPod(), [west, member("east")]);
+      expect(names(decide(fresh, now).actions)).toEqual(["create east"]);
+    });
+
+    test("held by a member that has gone silent, it waits", () => {
+      const proxy = proxyPod();
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy) });
+      expect(decide(world(proxy, [west, member("east")]), now).outcome).toBe("Unreachable");
+    });
+  });
+
+  test("never keeps two delegates: the one that is scheduled stays", () => {
+    const proxy = proxyPod();
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "two", spec: { nodeName: "n" } }) });
+    expect(decide(world(proxy, [west, east]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid" },
+    ]);
+  });
+
+  test("whose name an earlier proxy's delegate still has: that one is swept first", () => {
+    const earlier = delegateOf(proxyPod({ uid: "uid-0" }));
+    const { actions } = decide(world(proxyPod(), [member("west", { delegate: earlier })]), now);
+    expect(actions).toEqual([{ type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-0" }]);
+  });
+});
+
+describe("a bound proxy", () => {
+  test("gets its delegate's status in one write", () => {
+    const proxy = boundProxy();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });
+    const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
+    expect(names(actions)).toEqual(["status"]);
+  });
+
+  test("gets no write when it shows the status already", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([]);
+  });
+
+  test("takes no status from a delegate other than the recorded one", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { uid: "forged", spec: { nodeName: "n" }, status: endedStatus(0) });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+  });
+
+  test("is left as it is while its member does not answer", () => {
+    const observed = world(boundProxy({ status: runningStatus() }), [member("west", { reachable: false })]);
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Unreachable" });
+  });
+
+  test("whose delegate went ends Failed as a disruption", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const { actions, outcome } = decide(world(proxy, [member("west")]), now);
+    expect(outcome).toBe("Lost");
+    expect(actions).toEqual([
+      expect.objectContaining({
+        type: "status",
+        patch: expect.objectContaining({
+          status: expect.objectContaining({ phase: "Failed", reason: "DeletedInMember" }),
+        }),
+      }),
+    ]);
+  });
+
+  test("whose delegate went after its end gets the end that was seen", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const departed = delegateOf(proxy, { status: endedStatus(0) });
+    const { actions } = decide(world(proxy, [member("west", { departed })]), now);
+    expect(actions).toEqual([
+      { type: "status", patch: expect.objectContaining({ status: expect.objectContaining({ phase: "Succeeded" }) }) },
+    ]);
+  });
+
+  test("without a controller and never started gets a new delegate in the same member, and records it", () => {
+    const proxy = boundProxy();
+    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["create west"]);
+    const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
+    expect(decide(world(proxy, [member("west", { delegate: again })]), now).actions).toEqual([
+      { type: "record", proxyUid: "uid-1", delegateUid: "two", memberNode: "n2" },
+    ]);
+  });
+
+  test("with a controller and never started is Failed, so that the controller replaces it", () => {
+    const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
+    const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")]), now);
+    expect(outcome).toBe("Lost");
+  });
+
+  test("that is terminal lets no delegate run on", () => {
+    const proxy = boundProxy({ status: endedStatus(1) });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+  });
+
+  test("never has a second delegate elsewhere", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "late" }) });
+    expect(decide(world(proxy, [west, east]), now).actions).toEqual([{ type: "delete", member: "east", uid: "late" }]);
+  });
+});
+
+describe("a proxy that is being deleted", () => {
+  const ending = { metadata: { ...deleting, deletionGracePeriodSeconds: 17 }, status: runningStatus() };
+
+  test("has its delegate deleted with the caller's grace period", () => {
+    const proxy = boundProxy(ending);
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 17 },
+    ]);
+  });
+
+  test("has it asked once, and again only for a shorter time", () => {
+    const proxy = boundProxy(ending);
+    const asked = (deletionGracePeriodSeconds: number): string[] => {
+      const metadata = { ...deleting, deletionGracePeriodSeconds };
+      const delegate = delegateOf(proxy, { metadata, status: runningStatus() });
+      return names(decide(world(proxy, [member("west", { delegate })]), now).actions);
+    };
+    expect(asked(17)).toEqual([]);
+    expect(asked(30)).toEqual(["delete west"]);
+  });
+
+  test("still gets status while its delegate ends", () => {
+    const proxy = boundProxy(ending);
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 17 };
+    const delegate = delegateOf(proxy, { metadata, status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
+  });
+
+  test("is let go with its last status, grace 0 and without the finalizer once the delegate is gone", () => {
+    const proxy = boundProxy(ending);
+    const departed = delegateOf(proxy, { status: endedStatus(143) });
+    const { actions } = decide(world(proxy, [member("west", { departed })]), now);
+    expect(names(actions)).toEqual(["status", "finish", "release"]);
+  });
+
+  test("that had ended needs one write only", () => {
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 0 };
+    const proxy = boundProxy({ metadata, status: endedStatus(0) });
+    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["release"]);
+  });
+
+  test("before it was bound takes its delegate with it, which keeps its own grace period", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "delete", member: "west", uid: "delegate-uid" },
+    ]);
+  });
+
+  test("without a delegate anywhere goes at once", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["release"]);
+  });
+
+  test("after a lost answer goes only when the member was asked", () => {
+    const proxy = proxyPod({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+    const observed = world(proxy, [member("west")], { memory: memory({ uncertain: "west" }) });
+    expect(names(decide(observed, now).actions)).toEqual(["resolve west"]);
+  });
+
+  test("that Legation does not hold is none of its business", () => {
+    const proxy = boundProxy({ metadata: { ...ending.metadata, finalizers: ["other"] } });
+    expect(decide(world(proxy, [member("west")]), now).actions).toEqual([]);
+  });
+
+  describe("in a member that does not answer", () => {
+    const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
+
+    test("waits, as on a lost node", () => {
+      const proxy = boundProxy(ending);
+      expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
+    });
+
+    test("goes when it was deleted by force", () => {
+      const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+      expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["release"]);
+    });
+
+    test("goes when the virtual node is out of service", () => {
+      const proxy = boundProxy(ending);
+      const observed = world(proxy, [lost(proxy)], { outOfService: () => true });
+      expect(names(decide(observed, now).actions)).toEqual(["status", "finish", "release"]);
+    });
+
+    test("goes when its delegate was seen to have ended", () => {
+      const proxy = boundProxy({ metadata: { ...deleting, deletionGracePeriodSeconds: 0 }, status: endedStatus(0) });
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: endedStatus(0) }) });
+      expect(names(decide(world(proxy, [west]), now).actions)).toEqual(["release"]);
+    });
+  });
+
+  test("keeps its final status visible while another finalizer holds it", () => {
+    const finalizers = [DELEGATE_FINALIZER, "batch.kubernetes.io/job-tracking"];
+    const metadata = { ...deleting, deletionGracePeriodSeconds: 0, finalizers };
+    const proxy = boundProxy({ metadata, status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["status", "release"]);
+  });
+});
+
+describe("a delegate without a proxy", () => {
+  test("is swept", () => {
+    const delegate = delegateOf(proxyPod());
+    expect(decide(world(undefined, [member("west", { delegate })]), now).actions).toEqual([
+      { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-1" },
+    ]);
+  });
+
+  test("is left alone while its member does not answer, or when it is on its way out", () => {
+    const delegate = delegateOf(proxyPod());
+    const going = delegateOf(proxyPod(), { metadata: deleting });
+    const members = [member("west", { delegate, reachable: false }), member("east", { delegate: going })];
+    expect(decide(world(undefined, members), now).actions).toEqual([]);
+  });
+});
