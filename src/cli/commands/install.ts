@@ -1,0 +1,72 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { flag } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import type { Applied } from "../install/apply.ts";
+import { hostName, installedName } from "../install/host-name.ts";
+import { install } from "../install/install.ts";
+import { HOST_CONFIG_NAME } from "../install/plan.ts";
+import { loadManifests, packageRoot } from "../manifests/load.ts";
+import { printOutcome } from "../output.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+const webhookUrl = z.string().transform((text, context) => {
+  const url = URL.parse(text);
+  if (url?.protocol === "https:" && url.pathname === "/" && url.search === "" && url.hash === "") return url.origin;
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not an https address without a path; write e.g. https://127.0.0.1:8443`,
+  });
+  return z.NEVER;
+});
+
+interface InstallInput extends GlobalInput {
+  readonly webhookUrl?: string | undefined;
+  readonly clusterName?: string | undefined;
+  readonly image?: string | undefined;
+}
+
+/** `legation install` */
+export const installCommand: Subcommand<InstallInput> = {
+  name: "install",
+  summary: "install or upgrade Legation on the host cluster",
+  description:
+    "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
+    "Run it again to upgrade or after an interruption: what is right already stays as it is.",
+  flags: [
+    flag("--webhook-url <url>", "address of a webhook that runs outside the cluster; nothing is deployed in it then"),
+    flag("--cluster-name <name>", "what members call this host (default: as installed, else the kubeconfig's name)"),
+    flag("--image <image>", "image of the webhook and the controller in the cluster"),
+  ],
+  examples: [
+    ["install", "in the cluster of the current context"],
+    ["install --image registry.example/legation:0.1.0", "with your own image"],
+    ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
+  ],
+  input: withGlobals({
+    webhookUrl: webhookUrl.optional(),
+    clusterName: hostName.optional(),
+    image: z.string().min(1).optional(),
+  }),
+  run: async (options, session) => {
+    const { terminal, signal } = session;
+    const { client, clusterName } = await session.connect(options, "host");
+    const manifests = await loadManifests(join(packageRoot(), "manifests"));
+    const name = options.clusterName ?? (await installedName(client, signal)) ?? hostName.safeParse(clusterName).data;
+    const done = await install(
+      manifests,
+      { webhookUrl: options.webhookUrl, image: options.image, clusterName: name ?? "host" },
+      { client, signal, onApplied: (applied) => terminal.progress(describe(applied)) },
+    );
+    const changed = done.filter(({ change }) => change !== "unchanged").length;
+    printOutcome(terminal, options.output, {
+      text: `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: host "${name ?? "host"}")`,
+      document: { clusterName: name ?? "host", objects: done },
+    });
+  },
+};
+
+function describe({ kind, namespace, name, change }: Applied): string {
+  return `${kind} ${namespace === undefined ? "" : `${namespace}/`}${name} ${change}`;
+}

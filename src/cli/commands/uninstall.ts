@@ -1,0 +1,41 @@
+import { join } from "node:path";
+import { flag, toggle } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { loadManifests, packageRoot } from "../manifests/load.ts";
+import { printOutcome } from "../output.ts";
+import type { Subcommand } from "../subcommand.ts";
+import { uninstall } from "../uninstall/uninstall.ts";
+
+interface UninstallInput extends GlobalInput {
+  readonly force: boolean;
+}
+
+/** `legation uninstall` */
+export const uninstallCommand: Subcommand<UninstallInput> = {
+  name: "uninstall",
+  summary: "take Legation off the host cluster",
+  description:
+    "Removes every object, finalizer and label of Legation from the host and, as far as the stored credentials permit, " +
+    "from its members. It refuses while delegated pods have not finished, unless --force deletes them. What the authors " +
+    "wrote themselves (annotations on their workloads) stays. A controller that runs outside should be stopped first.",
+  flags: [flag("--force", "delete delegated pods that have not finished")],
+  examples: [
+    ["uninstall", "when nothing is delegated any more"],
+    ["uninstall --force", "delegated pods are deleted; their controllers start them on the host"],
+  ],
+  input: withGlobals({ force: toggle }),
+  run: async (options, session) => {
+    const { terminal, signal } = session;
+    const { client } = await session.connect(options, "host");
+    const result = await uninstall(await loadManifests(join(packageRoot(), "manifests")), options, {
+      host: client,
+      connectText: session.connectText,
+      signal,
+      report: (line) => terminal.progress(line),
+    });
+    const rest = result.remained.map((what) => `\n  remains: ${what}`).join("");
+    const optedIn =
+      result.namespaces.length === 0 ? "" : `\n  namespaces that were opted in: ${result.namespaces.join(", ")}`;
+    printOutcome(terminal, options.output, { text: `Legation is uninstalled${optedIn}${rest}`, document: result });
+  },
+};

@@ -1,0 +1,69 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import { duration, flag, toggle } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { memberName } from "../join/input.ts";
+import { printOutcome } from "../output.ts";
+import type { Subcommand } from "../subcommand.ts";
+import { unjoin } from "../unjoin/unjoin.ts";
+
+interface UnjoinInput extends GlobalInput {
+  readonly name: string;
+  readonly memberKubeconfig?: string | undefined;
+  readonly memberContext?: string | undefined;
+  readonly drain: boolean;
+  readonly force: boolean;
+  readonly timeout: number;
+}
+
+/** `legation unjoin` */
+export const unjoinCommand: Subcommand<UnjoinInput> = {
+  name: "unjoin",
+  summary: "take a member cluster out",
+  description:
+    "Removes the Cluster, its virtual node and its credentials from the host, and what the host made from the member: " +
+    "its objects, its access, and the namespaces that it made and nobody else uses. It refuses while pods run there, " +
+    "unless --drain moves them. It may be repeated until nothing remains.",
+  arguments: [new Argument("<name>", "name of the member")],
+  flags: [
+    flag("--member-kubeconfig <file>", "kubeconfig of the member with cluster-admin rights (default: the stored one)"),
+    flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
+    flag("--drain", "evict the pods that run there, honouring PodDisruptionBudgets"),
+    flag("--force", "the member is gone for good: delete its pods on the host without waiting for it"),
+    flag("--timeout <duration>", "how long pods and the controller may take (default: 5m)"),
+  ],
+  examples: [
+    ["unjoin west --drain --member-kubeconfig west.yaml", "move its pods elsewhere and leave nothing behind"],
+    ["unjoin west", "nothing runs there; with the stored credentials"],
+    ["unjoin west --force", "west burnt down"],
+  ],
+  input: withGlobals({
+    name: memberName,
+    memberKubeconfig: z.string().optional(),
+    memberContext: z.string().optional(),
+    drain: toggle,
+    force: toggle,
+    timeout: duration.default(300_000),
+  }),
+  run: async (options, session) => {
+    const { terminal, signal } = session;
+    const { name, drain, force, timeout: timeoutMs, memberKubeconfig, memberContext } = options;
+    const host = await session.connect(options, "host");
+    const member =
+      memberKubeconfig === undefined
+        ? undefined
+        : await session.connect({ kubeconfig: memberKubeconfig, context: memberContext }, name);
+    const result = await unjoin(
+      { name, drain, force, timeoutMs },
+      {
+        host: host.client,
+        member,
+        connectText: session.connectText,
+        signal,
+        report: (line) => terminal.progress(line),
+      },
+    );
+    const rest = result.remained.map((what) => `\n  still in ${name}: ${what}`).join("");
+    printOutcome(terminal, options.output, { text: `Cluster ${name} has left${rest}`, document: result });
+  },
+};

@@ -1,0 +1,53 @@
+import type { ClusterClient } from "../kube/client.ts";
+import { createClusterClient } from "../kube/connect.ts";
+import type { ClusterCredentials } from "../kube/credentials.ts";
+import { credentialsFromKubeconfigText, loadKubeConfig } from "../kube/kubeconfig.ts";
+import type { Environment } from "./flags.ts";
+import type { ClusterChoice, Connection } from "./session.ts";
+
+/** All clusters that one command talks to; closed together when it ends. */
+export class Connections {
+  readonly #env: Environment;
+  readonly #userAgent: string;
+  readonly #clients: ClusterClient[] = [];
+
+  constructor(env: Environment, userAgent: string) {
+    this.#env = env;
+    this.#userAgent = userAgent;
+  }
+
+  /** Opens the cluster that a person chose. */
+  open({ kubeconfig, context }: ClusterChoice, as: string): Promise<Connection> {
+    const chosen = {
+      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    };
+    return this.#connect(loadKubeConfig({ ...chosen, env: this.#env }), as);
+  }
+
+  /** Opens a cluster from a stored kubeconfig, which may neither run programs nor name files here. */
+  openText(kubeconfig: string, as: string): Promise<Connection> {
+    return this.#connect(credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: as }), as);
+  }
+
+  async close(): Promise<void> {
+    await Promise.all(this.#clients.map((client) => client.close()));
+  }
+
+  async #connect(credentials: ClusterCredentials, cluster: string): Promise<Connection> {
+    const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
+    this.#clients.push(client);
+    const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
+    const { ca } = await credentials.identity();
+    return {
+      client,
+      server: credentials.server,
+      skipsTlsVerify: credentials.insecureSkipTlsVerify,
+      namespace,
+      ...(clusterName === undefined ? {} : { clusterName }),
+      ...(ca === undefined ? {} : { certificateAuthority: ca }),
+      ...(tlsServerName === undefined ? {} : { tlsServerName }),
+      ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    };
+  }
+}

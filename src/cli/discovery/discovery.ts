@@ -1,0 +1,102 @@
+import { z } from "zod";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { Failure } from "../failure.ts";
+
+const resourceList = z.object({
+  resources: z.array(
+    z.object({ name: z.string(), kind: z.string(), namespaced: z.boolean(), verbs: z.array(z.string()).default([]) }),
+  ),
+});
+
+const groupList = z.object({
+  groups: z.array(z.object({ name: z.string(), preferredVersion: z.object({ version: z.string() }) })),
+});
+
+interface Discovered {
+  readonly resource: Resource<KubeObject>;
+  readonly verbs: readonly string[];
+}
+
+/** What one API server serves, asked once and remembered. */
+export class Discovery {
+  readonly #client: ClusterClient;
+  readonly #signal: AbortSignal;
+  readonly #groups = new Map<string, Promise<readonly Discovered[]>>();
+
+  constructor(client: ClusterClient, signal: AbortSignal) {
+    this.#client = client;
+    this.#signal = signal;
+  }
+
+  /** The resource of a manifest's apiVersion and kind; undefined when the server does not serve it. */
+  async find(apiVersion: string, kind: string): Promise<Resource<KubeObject> | undefined> {
+    try {
+      const served = await this.#groupVersion(apiVersion);
+      return served.find(({ resource }) => resource.kind === kind)?.resource;
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return undefined;
+      throw error;
+    }
+  }
+
+  /** Like `find`, but a resource that is not served is a failure. */
+  async get(apiVersion: string, kind: string): Promise<Resource<KubeObject>> {
+    const found = await this.find(apiVersion, kind);
+    if (found !== undefined) return found;
+    throw new Failure("refused", {
+      object: this.#client.cluster,
+      problem: `the API server does not serve ${kind} in ${apiVersion}`,
+      remedy: "Legation needs Kubernetes 1.30 or newer",
+    });
+  }
+
+  /**
+   * Every namespaced resource that can be listed, in its group's preferred version. `unknown` holds the groups that
+   * did not answer (an aggregated API that is down): nothing can be said of what is in them.
+   */
+  async listable(): Promise<{
+    readonly resources: readonly Resource<KubeObject>[];
+    readonly unknown: readonly string[];
+  }> {
+    const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
+    const groups = ["v1", ...answer.groups.map(({ name, preferredVersion }) => `${name}/${preferredVersion.version}`)];
+    const resources: Resource<KubeObject>[] = [];
+    const unknown: string[] = [];
+    for (const group of groups) {
+      try {
+        for (const { resource, verbs } of await this.#groupVersion(group)) {
+          if (resource.namespaced && verbs.includes("list")) resources.push(resource);
+        }
+      } catch (error) {
+        if (!isKubeError(error)) throw error;
+        unknown.push(group);
+      }
+    }
+    return { resources, unknown };
+  }
+
+  #groupVersion(apiVersion: string): Promise<readonly Discovered[]> {
+    const known = this.#groups.get(apiVersion);
+    if (known !== undefined) return known;
+    const asked = this.#ask(apiVersion);
+    this.#groups.set(apiVersion, asked);
+    // A group that was missing may be served later: a CRD of this very installation.
+    asked.catch(() => this.#groups.delete(apiVersion));
+    return asked;
+  }
+
+  async #ask(apiVersion: string): Promise<readonly Discovered[]> {
+    const [version = "", group = ""] = apiVersion.split("/").reverse();
+    const path = group === "" ? `/api/${version}` : `/apis/${group}/${version}`;
+    const { resources } = resourceList.parse(await this.#client.raw({ method: "GET", path, signal: this.#signal }));
+    return resources
+      .filter(({ name }) => !name.includes("/"))
+      .map(({ name, kind, namespaced, verbs }) => ({
+        resource: { group, version, plural: name, kind, namespaced },
+        verbs,
+      }));
+  }
+}

@@ -1,0 +1,80 @@
+import { isKubeError, type KubeErrorCode } from "../kube/errors.ts";
+import { EXIT_CODES, type ExitName } from "./exit-codes.ts";
+
+export interface FailureFields {
+  /** What the message is about, as a person would name it: `Cluster west`, `--labels`. */
+  readonly object: string;
+  /** The field of it that is wrong, e.g. `metadata.name`. */
+  readonly field?: string;
+  readonly problem: string;
+  /** What to write or do instead. */
+  readonly remedy?: string;
+  readonly cause?: unknown;
+}
+
+/** An error meant for the person at the terminal: says the object, the field, what was wrong and what to do. */
+export class Failure extends Error {
+  override readonly name = "Failure";
+  readonly exit: ExitName;
+  readonly remedy: string | undefined;
+
+  constructor(exit: Exclude<ExitName, "ok">, fields: FailureFields) {
+    const subject = fields.field === undefined ? fields.object : `${fields.object}: ${fields.field}`;
+    super(`${subject}: ${fields.problem}`, { cause: fields.cause });
+    this.exit = exit;
+    this.remedy = fields.remedy;
+  }
+}
+
+const REMEDIES: Partial<Record<KubeErrorCode, string>> = {
+  Unauthorized: "check the credentials in the kubeconfig",
+  BadCredentials: "check the kubeconfig and its context",
+  Forbidden: "use an account that may do this; `install`, `uninstall`, `join` and `unjoin` need cluster-admin",
+  NotSent: "check that the API server runs and that the kubeconfig names its address",
+  AnswerLost: "run the command again: every command may be repeated",
+  TooManyRequests: "the API server is busy: run the command again",
+};
+
+/** What to print and how to exit for any error that reached the top. */
+export interface Diagnosis {
+  readonly exit: ExitName;
+  readonly message: string;
+  readonly remedy?: string;
+}
+
+/** Turns any thrown value into one message; `signal` is the command's own, to tell an interruption from a failure. */
+export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
+  if (signal?.aborted === true && !(error instanceof Failure)) {
+    const terminated = signal.reason instanceof Interruption && signal.reason.signal === "SIGTERM";
+    return { exit: terminated ? "terminated" : "interrupted", message: "interrupted" };
+  }
+  if (error instanceof Failure) {
+    return {
+      exit: error.exit,
+      message: error.message,
+      ...(error.remedy === undefined ? {} : { remedy: error.remedy }),
+    };
+  }
+  if (isKubeError(error)) {
+    const remedy = REMEDIES[error.code];
+    return { exit: "failure", message: error.message, ...(remedy === undefined ? {} : { remedy }) };
+  }
+  const message = error instanceof Error ? error.message : String(error);
+  return { exit: "failure", message, remedy: "run it again with --verbose and report what it prints" };
+}
+
+/** Reason of the command's abort signal. */
+export class Interruption extends Error {
+  override readonly name = "Interruption";
+  readonly signal: "SIGINT" | "SIGTERM";
+
+  constructor(signal: "SIGINT" | "SIGTERM") {
+    super(`interrupted by ${signal}`);
+    this.signal = signal;
+  }
+}
+
+/** The number for `process.exitCode`. */
+export function exitCodeOf(name: ExitName): number {
+  return EXIT_CODES[name];
+}

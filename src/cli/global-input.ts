@@ -1,0 +1,16 @@
+import { z } from "zod";
+import { outputFormat } from "./output.ts";
+import type { ClusterChoice } from "./session.ts";
+
+/** What every subcommand gets: which cluster is the host, and how to print. */
+export interface GlobalInput extends ClusterChoice {
+  readonly output: "text" | "json" | "yaml";
+}
+
+/** Schema of one subcommand's own flags together with those that all have. */
+export function withGlobals<Shape extends z.ZodRawShape>(
+  shape: Shape,
+): z.ZodType<z.output<z.ZodObject<Shape>> & GlobalInput> {
+  const globals = z.object({ kubeconfig: z.string().optional(), context: z.string().optional(), output: outputFormat });
+  return z.intersection(z.object(shape), globals);
+}

@@ -1,0 +1,55 @@
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { namespaces } from "../../kube/resources.ts";
+import { Discovery } from "../discovery/discovery.ts";
+import { Failure } from "../failure.ts";
+import type { Manifest } from "../manifests/load.ts";
+import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
+import { type InstallOptions, planInstall } from "./plan.ts";
+
+export interface InstallContext {
+  readonly client: ClusterClient;
+  readonly signal: AbortSignal;
+  /** Hears of each object as it is done. */
+  readonly onApplied: (applied: Applied) => void;
+}
+
+/** Installs or upgrades Legation on the host. Every step may be repeated, so a call that was cut is simply run again. */
+export async function install(
+  manifests: readonly Manifest[],
+  options: InstallOptions,
+  { client, signal, onApplied }: InstallContext,
+): Promise<Applied[]> {
+  const discovery = new Discovery(client, signal);
+  const { apply, leaveOut } = planInstall(manifests, options);
+  // Asked before the first write: a server that lacks a kind must not be left with half an installation.
+  for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
+  await refuseTerminatingNamespace(client, signal);
+
+  const done: Applied[] = [];
+  const report = (applied: Applied): void => {
+    done.push(applied);
+    onApplied(applied);
+  };
+  const definitions = apply.filter(({ kind }) => kind === "CustomResourceDefinition");
+  for (const definition of definitions) report(await applyManifest(client, discovery, definition, signal));
+  for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
+  for (const manifest of apply) {
+    if (!definitions.includes(manifest)) report(await applyManifest(client, discovery, manifest, signal));
+  }
+  for (const manifest of leaveOut) {
+    const removed = await removeManifest(client, discovery, manifest, signal);
+    if (removed !== undefined) report(removed);
+  }
+  return done;
+}
+
+async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSignal): Promise<void> {
+  const found = await client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  if (found?.metadata.deletionTimestamp === undefined) return;
+  throw new Failure("refused", {
+    object: `namespace ${SYSTEM_NAMESPACE}`,
+    problem: "is being deleted",
+    remedy: "wait until it is gone, then run the command again",
+  });
+}

@@ -1,0 +1,123 @@
+import { z } from "zod";
+import { GROUP, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { Manifest } from "../manifests/load.ts";
+
+/** Label on everything that `legation install` makes; `uninstall` and an upgrade find it by this. */
+export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
+export const MANAGED_BY = "legation";
+
+/** Name of the ConfigMap in Legation's namespace that tells the controller what the host is called. */
+export const HOST_CONFIG_NAME = "legation";
+
+export interface InstallOptions {
+  /** Where the API server reaches a webhook that runs outside; absent when it runs in the cluster. */
+  readonly webhookUrl?: string | undefined;
+  /** Image of the webhook and the controller; absent: as the manifests say. */
+  readonly image?: string | undefined;
+  /** Name of the host, written to members for people to see. */
+  readonly clusterName: string;
+}
+
+export interface InstallPlan {
+  /** In the order in which they must be applied. */
+  readonly apply: readonly Manifest[];
+  /** Objects of the manifests that this kind of installation does without. */
+  readonly leaveOut: readonly Manifest[];
+}
+
+// What a kind needs must stand before it. A webhook configuration stops pods from the moment it exists, and an
+// admission policy may refuse them, so both wait until all that they rely on is there.
+const ORDER: readonly string[] = [
+  "CustomResourceDefinition",
+  "Namespace",
+  "ServiceAccount",
+  "ClusterRole",
+  "Role",
+  "ClusterRoleBinding",
+  "RoleBinding",
+  "ConfigMap",
+  "Secret",
+  "Service",
+  "PodDisruptionBudget",
+  "Deployment",
+  "*",
+  "ValidatingAdmissionPolicy",
+  "ValidatingAdmissionPolicyBinding",
+  "ValidatingWebhookConfiguration",
+  "MutatingWebhookConfiguration",
+];
+
+const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget"]);
+const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
+
+/** What an installation applies, in order, and what it leaves out. */
+export function planInstall(manifests: readonly Manifest[], options: InstallOptions): InstallPlan {
+  const outside = options.webhookUrl !== undefined;
+  const leaveOut = outside ? manifests.filter(({ kind }) => IN_CLUSTER_KINDS.has(kind)) : [];
+  const apply = manifests
+    .filter((manifest) => !leaveOut.includes(manifest))
+    .map((manifest) => adjust(manifest, options))
+    .concat(hostConfig(options.clusterName))
+    .map(labelled)
+    .sort((a, b) => position(a.kind) - position(b.kind));
+  return { apply, leaveOut };
+}
+
+function position(kind: string): number {
+  const index = ORDER.indexOf(kind);
+  return index === -1 ? ORDER.indexOf("*") : index;
+}
+
+function adjust(manifest: Manifest, options: InstallOptions): Manifest {
+  if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
+  if (manifest.kind === "Deployment" && options.image !== undefined) return withImage(manifest, options.image);
+  return manifest;
+}
+
+const clientConfig = z.looseObject({
+  service: z.looseObject({ path: z.string().optional() }).optional(),
+  caBundle: z.unknown().optional(),
+});
+const webhookList = z.array(z.looseObject({ name: z.string(), clientConfig }));
+
+/** Points webhooks at a URL; never carries a caBundle, which belongs to the webhook process alone. */
+function withClientConfig(manifest: Manifest, url: string | undefined): Manifest {
+  const webhooks = webhookList.parse(manifest.webhooks).map((webhook) => {
+    const { service, caBundle: _, ...rest } = webhook.clientConfig;
+    const target = url === undefined ? { service } : { url: new URL(service?.path ?? "/", url).href };
+    return { ...webhook, clientConfig: { ...rest, ...target } };
+  });
+  return { ...manifest, webhooks };
+}
+
+const container = z.looseObject({ image: z.string().optional() });
+const deploymentSpec = z.looseObject({
+  template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
+});
+
+function withImage(manifest: Manifest, image: string): Manifest {
+  const spec = deploymentSpec.parse(manifest.spec);
+  const { template } = spec;
+  const containers = template.spec.containers.map((each) => ({ ...each, image }));
+  return { ...manifest, spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } } };
+}
+
+const labelMap = z.record(z.string(), z.string()).default({});
+
+function labelled(manifest: Manifest): Manifest {
+  const labels = { ...labelMap.parse(manifest.metadata.labels), [MANAGED_BY_LABEL]: MANAGED_BY };
+  return { ...manifest, metadata: { ...manifest.metadata, labels } };
+}
+
+function hostConfig(clusterName: string): Manifest {
+  return {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: {
+      name: HOST_CONFIG_NAME,
+      namespace: SYSTEM_NAMESPACE,
+      labels: { "app.kubernetes.io/part-of": GROUP.split(".")[0] ?? GROUP },
+    },
+    data: { "cluster-name": clusterName },
+  };
+}

@@ -1,0 +1,158 @@
+import type { Cluster } from "../../api/cluster.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { apiVersionOf, clusters } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { Discovery } from "../discovery/discovery.ts";
+import { Failure } from "../failure.ts";
+import type { Manifest } from "../manifests/load.ts";
+import { requestToken } from "../member/access.ts";
+import type { Connection } from "../session.ts";
+import { removeCluster } from "../unjoin/remove-cluster.ts";
+import { waitFor } from "../wait.ts";
+import { memberKubeconfig } from "./kubeconfig.ts";
+import { grantAccess, storeCredentials } from "./steps.ts";
+import { UndoStack } from "./undo.ts";
+import { validateJoin } from "./validate.ts";
+
+export interface JoinOptions {
+  readonly name: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** Address that the controller shall use, when it is not the kubeconfig's. */
+  readonly memberServer?: string | undefined;
+  readonly timeoutMs: number;
+  /** What the member shall call the host. */
+  readonly hostName: string;
+}
+
+export interface JoinContext {
+  readonly host: ClusterClient;
+  readonly member: Connection;
+  /** Opens the member as the controller will: from the kubeconfig that was made. */
+  readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
+  /** The member-side ClusterRole of the manifests. */
+  readonly role: Manifest;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/** Joins a member, or leaves both clusters as they were. Resolves to the Cluster when it is Ready. */
+export async function join(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
+  const undo = new UndoStack();
+  try {
+    return await joinSteps(options, context, undo);
+  } catch (error) {
+    const remained = await undo.run(context.report);
+    for (const what of remained) context.report(`could not be undone: ${what}`);
+    throw error;
+  }
+}
+
+async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoStack): Promise<Stored<Cluster>> {
+  const { host, member, signal, report } = context;
+  const { name } = options;
+  const hostId = await validateJoin({
+    host,
+    hostDiscovery: new Discovery(host, signal),
+    member: member.client,
+    name,
+    signal,
+  });
+
+  const discovery = new Discovery(member.client, signal);
+  const account = { hostId, hostName: options.hostName, cluster: name };
+  await grantAccess(context.role, account, { member: member.client, discovery, undo, signal, report });
+  const { token, expires } = await requestToken(member.client, hostId, signal);
+
+  const kubeconfig = memberKubeconfig({
+    cluster: name,
+    server: options.memberServer ?? member.server,
+    certificateAuthority: member.certificateAuthority,
+    skipsTlsVerify: member.skipsTlsVerify,
+    tlsServerName: member.tlsServerName,
+    proxyUrl: member.proxyUrl,
+    token,
+  });
+  await tryAccess(kubeconfig, options, context);
+  const secretName = await storeCredentials({ cluster: name, kubeconfig, expires }, { host, undo, signal });
+  report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
+
+  const cluster: Cluster = {
+    apiVersion: apiVersionOf(clusters),
+    kind: clusters.kind,
+    metadata: { name, labels: { ...options.labels } },
+    spec: { credentialsSecret: { name: secretName } },
+  };
+  undo.push(`${host.cluster}: Cluster ${name}`, (undoSignal) => takeBackCluster(host, name, undoSignal));
+  await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
+  report(`${host.cluster}: Cluster ${name} created; waiting until it is Ready`);
+  return await waitReady(host, options, signal, report);
+}
+
+/** Uses the new account once, so that wrong rights or a wrong address show here and not in the controller's log. */
+async function tryAccess(kubeconfig: string, options: JoinOptions, context: JoinContext): Promise<void> {
+  const { signal, report } = context;
+  const { client } = await context.connectText(kubeconfig, options.name);
+  // A binding takes a moment to reach the authorizer's cache.
+  const attempts = 20;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+      return;
+    } catch (error) {
+      if (isKubeError(error, "Forbidden", "Unauthorized") && attempt < attempts) {
+        await realClock.sleep(250, signal);
+        continue;
+      }
+      // --member-server is the address that the controller uses; this machine need not reach it.
+      if (options.memberServer === undefined || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
+      report(`${options.name}: ${options.memberServer} cannot be reached from here; the controller must reach it`);
+      return;
+    }
+  }
+}
+
+async function waitReady(
+  host: ClusterClient,
+  { name, timeoutMs }: JoinOptions,
+  signal: AbortSignal,
+  report: (line: string) => void,
+): Promise<Stored<Cluster>> {
+  let told: string | undefined;
+  const ready = await waitFor(
+    async () => {
+      const cluster = await host.get(clusters, { name }, { signal });
+      const condition = cluster.status?.conditions?.find(({ type }) => type === "Ready");
+      if (condition?.status === "True") return cluster;
+      if (condition !== undefined && condition.message !== told) {
+        told = condition.message;
+        report(`${name}: not ready: ${told}`);
+      }
+      return undefined;
+    },
+    { timeoutMs, signal },
+  );
+  if (ready !== undefined) return ready;
+  throw new Failure("notReady", {
+    object: `Cluster ${name}`,
+    field: "status.conditions[Ready]",
+    problem:
+      told === undefined
+        ? `nobody reported on it within ${timeoutMs / 1000} s`
+        : `was not True within ${timeoutMs / 1000} s: ${told}`,
+    remedy:
+      told === undefined
+        ? "check that `legation controller` runs, then join again"
+        : `repair that and join again, with a longer --timeout if it is slow`,
+  });
+}
+
+// The controller removes its finalizer within seconds when it runs; when it does not, nobody else will.
+const CONTROLLER_PATIENCE_MS = 10_000;
+
+async function takeBackCluster(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
+  const cluster = await host.find(clusters, { name }, { signal });
+  if (cluster !== undefined)
+    await removeCluster(host, cluster, { patienceMs: CONTROLLER_PATIENCE_MS, force: true, signal });
+}

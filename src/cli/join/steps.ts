@@ -1,0 +1,109 @@
+import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import type { Discovery } from "../discovery/discovery.ts";
+import { applyManifest } from "../install/apply.ts";
+import type { Manifest } from "../manifests/load.ts";
+import {
+  accessObjects,
+  clusterRoleBindings,
+  clusterRoles,
+  findSystemNamespace,
+  type HostAccount,
+  ownedByRole,
+  systemNamespace,
+} from "../member/access.ts";
+import { contentsOf } from "../member/contents.ts";
+import { credentialsSecretName } from "../member/names.ts";
+import { remove } from "../removal.ts";
+import type { UndoStack } from "./undo.ts";
+
+/** Annotation on a member's Secret: when its token ends (RFC 3339); the controller renews it before. */
+export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
+
+export interface GrantContext {
+  readonly member: ClusterClient;
+  readonly discovery: Discovery;
+  readonly undo: UndoStack;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/** Makes the host's service account and its rights in the member. */
+export async function grantAccess(role: Manifest, account: HostAccount, context: GrantContext): Promise<void> {
+  const { member, signal } = context;
+  if ((await findSystemNamespace(member, signal)) === undefined) {
+    await make(namespaces, systemNamespace, context, (uid) => removeNamespaceWhenEmpty(context, account.hostId, uid));
+  }
+  const objects = accessObjects(role, account);
+  await make(clusterRoles, objects.role, context);
+  const owner = await member.get(clusterRoles, { name: objects.role.metadata.name }, { signal });
+  await make(serviceAccounts, ownedByRole(objects.user, owner), context);
+  await make(clusterRoleBindings, ownedByRole(objects.binding, owner), context);
+}
+
+/** Applies one object in the member; what did not exist before is undone on failure. */
+async function make(
+  resource: Resource<KubeObject>,
+  manifest: Manifest,
+  { member, discovery, undo, signal, report }: GrantContext,
+  takeBack?: (uid: string) => (signal: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { name, namespace } = manifest.metadata;
+  const ref = namespace === undefined ? { name } : { namespace, name };
+  const what = `${member.cluster}: ${manifest.kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
+  const before = await member.find(resource, ref, { signal });
+  let made: Stored<KubeObject> | undefined;
+  if (before === undefined) {
+    // Pushed before the write: an interruption must not forget an object whose answer was lost.
+    undo.push(what, async (undoSignal) => {
+      const uid = made?.metadata.uid;
+      if (takeBack !== undefined && uid !== undefined) await takeBack(uid)(undoSignal);
+      else await remove(member, resource, ref, { signal: undoSignal, ...(uid === undefined ? {} : { uid }) });
+    });
+  }
+  const { change } = await applyManifest(member, discovery, manifest, signal);
+  if (before === undefined) made = await member.find(resource, ref, { signal });
+  report(`${what} ${change}`);
+}
+
+function removeNamespaceWhenEmpty(
+  { member, discovery }: GrantContext,
+  hostId: string,
+  uid: string,
+): (signal: AbortSignal) => Promise<void> {
+  return async (signal) => {
+    const { foreign, unknown } = await contentsOf(member, discovery, SYSTEM_NAMESPACE, hostId, signal);
+    if (foreign.length > 0 || unknown.length > 0)
+      throw new Error(`kept: it holds ${[...foreign, ...unknown].join(", ")}`);
+    await remove(member, namespaces, { name: SYSTEM_NAMESPACE }, { uid, signal });
+  };
+}
+
+/** Stores the member's kubeconfig on the host; a leftover of an earlier join under the name is overwritten. */
+export async function storeCredentials(
+  options: { readonly cluster: string; readonly kubeconfig: string; readonly expires: string },
+  { host, undo, signal }: { readonly host: ClusterClient; readonly undo: UndoStack; readonly signal: AbortSignal },
+): Promise<string> {
+  const { cluster, kubeconfig, expires } = options;
+  const name = credentialsSecretName(cluster);
+  const ref = { namespace: SYSTEM_NAMESPACE, name };
+  const secret: Secret = {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: {
+      ...ref,
+      labels: { [VIRTUAL_NODE_LABEL]: cluster },
+      annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
+    },
+    type: "Opaque",
+    data: { kubeconfig: Buffer.from(kubeconfig).toString("base64") },
+  };
+  undo.push(`${host.cluster}: Secret ${SYSTEM_NAMESPACE}/${name}`, async (undoSignal) => {
+    await remove(host, secrets, ref, { signal: undoSignal });
+  });
+  const patch = { type: "apply", body: secret, force: true } as const;
+  await host.patch(secrets, ref, patch, { fieldManager: "legation-join", signal });
+  return name;
+}

@@ -1,0 +1,43 @@
+#!/usr/bin/env node
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { z } from "zod";
+import { Connections } from "./connections.ts";
+import { EXIT_CODES } from "./exit-codes.ts";
+import { Interruption } from "./failure.ts";
+import { packageRoot } from "./manifests/load.ts";
+import { runProgram } from "./program.ts";
+import { Terminal } from "./terminal.ts";
+
+const { env, stdout, stderr } = process;
+const { version } = z
+  .object({ version: z.string() })
+  .parse(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")));
+
+const interruption = new AbortController();
+for (const signal of ["SIGINT", "SIGTERM"] as const) {
+  process.on(signal, () => {
+    // The first one lets the command clean up; who asks again does not want to wait for that.
+    if (interruption.signal.aborted) process.exit(signal === "SIGINT" ? EXIT_CODES.interrupted : EXIT_CODES.terminated);
+    interruption.abort(new Interruption(signal));
+  });
+}
+// `legation status | head -1` closes the pipe: that is no error.
+stdout.on("error", (error: NodeJS.ErrnoException) => {
+  if (error.code !== "EPIPE") throw error;
+  process.exit(EXIT_CODES.ok);
+});
+
+const connections = new Connections(env, `legation/${version}`);
+process.exitCode = await runProgram(
+  process.argv.slice(2),
+  {
+    env,
+    terminal: new Terminal(stdout, stderr, env),
+    signal: interruption.signal,
+    connect: (choice, as) => connections.open(choice, as),
+    connectText: (kubeconfig, as) => connections.openText(kubeconfig, as),
+  },
+  version,
+);
+await connections.close();

@@ -1,0 +1,155 @@
+import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { Discovery } from "../discovery/discovery.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
+import { remove } from "../removal.ts";
+import { clusterRoleBindings, clusterRoles } from "./access.ts";
+import { contentsOf } from "./contents.ts";
+import { hostAccountName } from "./names.ts";
+
+/** What cleaning a member did, in words for people. */
+export interface Cleaning {
+  readonly removed: readonly string[];
+  /** What is still there, and why. */
+  readonly remained: readonly string[];
+}
+
+/**
+ * Takes everything that one host made out of a member: its objects, the namespaces it made that nobody else uses, and
+ * last its own access. What the credentials do not permit is named and left.
+ */
+export async function cleanMember(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<Cleaning> {
+  const cleaner = new Cleaner(client, hostId, signal);
+  await cleaner.sweepObjects();
+  await cleaner.sweepNamespaces();
+  await cleaner.giveUpAccess();
+  return { removed: cleaner.removed, remained: cleaner.remained };
+}
+
+class Cleaner {
+  readonly removed: string[] = [];
+  readonly remained: string[] = [];
+  readonly #client: ClusterClient;
+  readonly #hostId: string;
+  readonly #signal: AbortSignal;
+  readonly #discovery: Discovery;
+
+  constructor(client: ClusterClient, hostId: string, signal: AbortSignal) {
+    this.#client = client;
+    this.#hostId = hostId;
+    this.#signal = signal;
+    this.#discovery = new Discovery(client, signal);
+  }
+
+  async sweepObjects(): Promise<void> {
+    const { resources, unknown } = await this.#discovery.listable();
+    for (const group of unknown) this.#remains(`objects in ${group}`, "that API does not answer");
+    const forbidden: string[] = [];
+    for (const resource of resources) {
+      try {
+        for (const object of await this.#own(resource)) {
+          // The service account that this very call may be using goes last, with the rest of the access.
+          if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
+          await this.#remove(resource, object);
+        }
+      } catch (error) {
+        if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
+        else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
+      }
+    }
+    // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
+    if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
+  }
+
+  async sweepNamespaces(): Promise<void> {
+    try {
+      for (const namespace of await this.#own(namespaces)) await this.#removeNamespace(namespace);
+      const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
+      if (system?.metadata.labels?.[MANAGED_BY_LABEL] === MANAGED_BY) await this.#removeNamespace(system);
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      this.#remains("namespaces that Legation made", error.detail);
+    }
+  }
+
+  async giveUpAccess(): Promise<void> {
+    const name = hostAccountName(this.#hostId);
+    const role = `ClusterRole ${name}`;
+    const follow: readonly [Resource<KubeObject>, { namespace?: string; name: string }, string][] = [
+      [clusterRoleBindings, { name }, `ClusterRoleBinding ${name}`],
+      [serviceAccounts, { namespace: SYSTEM_NAMESPACE, name }, `ServiceAccount ${SYSTEM_NAMESPACE}/${name}`],
+    ];
+    try {
+      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.removed.push(role);
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      this.#remains([role, ...follow.map(([, , what]) => what)].join(", "), error.detail);
+      return;
+    }
+    // Kubernetes removes these two with the ClusterRole that owns them; an administrator need not wait for that.
+    for (const [resource, ref, what] of follow) {
+      try {
+        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.removed.push(what);
+      } catch (error) {
+        if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
+        this.removed.push(`${what} (with its ClusterRole)`);
+      }
+    }
+  }
+
+  async #own(resource: Resource<KubeObject>): Promise<Stored<KubeObject>[]> {
+    const labelSelector = `${HOST_LABEL}=${this.#hostId}`;
+    const items: Stored<KubeObject>[] = [];
+    let token: string | undefined;
+    do {
+      const page = await this.#client.list(resource, {
+        labelSelector,
+        limit: 500,
+        signal: this.#signal,
+        ...(token === undefined ? {} : { continue: token }),
+      });
+      items.push(...page.items);
+      token = page.continue;
+    } while (token !== undefined);
+    return items;
+  }
+
+  async #removeNamespace(namespace: Stored<KubeObject>): Promise<void> {
+    const { name } = namespace.metadata;
+    const { foreign, unknown } = await contentsOf(this.#client, this.#discovery, name, this.#hostId, this.#signal);
+    if (foreign.length > 0) {
+      this.#remains(`Namespace ${name}`, `it holds ${some(foreign)}`);
+    } else if (unknown.length > 0) {
+      this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
+    } else {
+      await this.#remove(namespaces, namespace);
+    }
+  }
+
+  async #remove(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<void> {
+    const { name, namespace, uid } = object.metadata;
+    const what = `${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
+    try {
+      const ref = namespace === undefined ? { name } : { namespace, name };
+      if (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) this.removed.push(what);
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
+      this.#remains(what, error.detail);
+    }
+  }
+
+  #remains(what: string, why: string): void {
+    this.remained.push(`${what}: ${why}`);
+  }
+}
+
+const SHOWN = 5;
+
+/** The first few of a list, for a message. */
+export function some(items: readonly string[]): string {
+  const rest = items.length - SHOWN;
+  return items.slice(0, SHOWN).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
+}

@@ -1,0 +1,71 @@
+import { HOST_LABEL } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
+import type { Discovery } from "../discovery/discovery.ts";
+
+/** What is in a namespace beside Legation's own. */
+export interface Contents {
+  /** `ConfigMap settings`: objects that somebody else made; at most a few of each kind. */
+  readonly foreign: readonly string[];
+  /** Kinds or API groups that could not be read: the namespace cannot be called empty. */
+  readonly unknown: readonly string[];
+}
+
+// Enough to name some of them in a message, not all.
+const EXAMPLES_PER_KIND = 20;
+
+// Kubernetes itself puts these into every namespace, or they follow other objects.
+const FOLLOWERS = new Set(["events", "endpoints", "endpointslices", "leases"]);
+const METRICS_GROUP = "metrics.k8s.io";
+
+/** Looks through everything listable in a namespace for objects that this host did not make. */
+export async function contentsOf(
+  client: ClusterClient,
+  discovery: Discovery,
+  namespace: string,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<Contents> {
+  const { resources, unknown } = await discovery.listable();
+  const found: { readonly kind: string; readonly object: Stored<KubeObject> }[] = [];
+  const unread = [...unknown];
+  for (const resource of resources) {
+    if (FOLLOWERS.has(resource.plural) || resource.group === METRICS_GROUP) continue;
+    try {
+      const { items } = await client.list(resource, { namespace, limit: EXAMPLES_PER_KIND, signal });
+      for (const object of items) found.push({ kind: resource.kind, object });
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      // Served for creation only, or gone meanwhile: nothing of it can be in the namespace.
+      if (!isKubeError(error, "NotFound", "MethodNotAllowed")) unread.push(kindName(resource));
+    }
+  }
+  return { foreign: foreignAmong(found, hostId), unknown: unread };
+}
+
+/** Names the objects that are neither this host's, nor owned by one of its, nor part of every namespace. */
+export function foreignAmong(
+  found: readonly { readonly kind: string; readonly object: Stored<KubeObject> }[],
+  hostId: string,
+): string[] {
+  const own = new Set(
+    found
+      .filter(({ object }) => object.metadata.labels?.[HOST_LABEL] === hostId)
+      .map(({ object }) => object.metadata.uid),
+  );
+  return found
+    .filter(({ kind, object }) => {
+      const { uid, name, ownerReferences = [] } = object.metadata;
+      if (own.has(uid) || ownerReferences.some((owner) => own.has(owner.uid))) return false;
+      if (kind === "ServiceAccount") return name !== "default";
+      if (kind === "ConfigMap") return name !== "kube-root-ca.crt";
+      return true;
+    })
+    .map(({ kind, object }) => `${kind} ${object.metadata.name}`);
+}
+
+function kindName({ group, plural }: Resource<KubeObject>): string {
+  return group === "" ? plural : `${plural}.${group}`;
+}

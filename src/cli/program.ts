@@ -1,0 +1,69 @@
+import { Command, CommanderError } from "commander";
+import { z } from "zod";
+import { installCommand } from "./commands/install.ts";
+import { joinCommand } from "./commands/join.ts";
+import { statusCommand, statusPodCommand } from "./commands/status.ts";
+import { uninstallCommand } from "./commands/uninstall.ts";
+import { unjoinCommand } from "./commands/unjoin.ts";
+import { diagnose, exitCodeOf } from "./failure.ts";
+import { flag, readInput, toggle } from "./flags.ts";
+import type { Session } from "./session.ts";
+import { addSubcommand } from "./subcommand.ts";
+
+const EXIT_CODE_HELP = `
+Exit codes:
+  0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
+  4 what was waited for did not come in time   130, 143 interrupted
+
+Every flag can also be given as the environment variable shown beside it; flags come first.`;
+
+/** The whole command line of Legation. */
+export function createProgram(session: Session, version: string): Command {
+  const { terminal } = session;
+  const program = new Command("legation")
+    .description("Runs unchanged Kubernetes pods and workloads in other clusters.")
+    .version(version, "-V, --version", "print Legation's version")
+    .helpCommand(false)
+    .showHelpAfterError("(see --help)")
+    .configureHelp({ showGlobalOptions: true })
+    .configureOutput({ writeOut: (text) => terminal.write(text), writeErr: (text) => terminal.complain(text) })
+    .exitOverride()
+    .addHelpText("after", EXIT_CODE_HELP)
+    .addOption(
+      flag("--kubeconfig <file>", "kubeconfig of the host cluster (default: KUBECONFIG, ~/.kube/config, in-cluster)"),
+    )
+    .addOption(flag("--context <name>", "context of that kubeconfig (default: its current one)"))
+    .addOption(flag("-o, --output <format>", "print the result as json or yaml"))
+    .addOption(flag("--verbose", "print the stack of an error"));
+  addSubcommand(program, installCommand, session);
+  addSubcommand(program, uninstallCommand, session);
+  addSubcommand(program, joinCommand, session);
+  addSubcommand(program, unjoinCommand, session);
+  const status = addSubcommand(program, statusCommand, session);
+  addSubcommand(status, statusPodCommand, session);
+  return program;
+}
+
+/** Runs one command line; resolves to the exit code and never rejects. */
+export async function runProgram(args: readonly string[], session: Session, version: string): Promise<number> {
+  const { terminal } = session;
+  const program = createProgram(session, version);
+  try {
+    await program.parseAsync(args, { from: "user" });
+    return exitCodeOf("ok");
+  } catch (error) {
+    if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    const { exit, message, remedy } = diagnose(error, session.signal);
+    terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
+    if (remedy !== undefined) terminal.progress(`       ${remedy}`);
+    const { verbose } = readInput(program, {}, session.env, z.object({ verbose: toggle }));
+    if (verbose) terminal.progress(stackOf(error));
+    return exitCodeOf(exit);
+  }
+}
+
+function stackOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const own = error.stack ?? error.message;
+  return error.cause === undefined ? own : `${own}\ncaused by: ${stackOf(error.cause)}`;
+}

@@ -1,0 +1,106 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { nodes, pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/phase.ts";
+import { Failure } from "../failure.ts";
+import { some } from "../member/clean.ts";
+import { remove } from "../removal.ts";
+import { waitFor } from "../wait.ts";
+import { listProxies, podName } from "./list.ts";
+
+/** Sets or clears a node's cordon; false when there is no such node. */
+export async function setCordon(
+  host: ClusterClient,
+  node: string,
+  unschedulable: boolean,
+  signal: AbortSignal,
+): Promise<boolean> {
+  try {
+    await host.patch(nodes, { name: node }, { type: "merge", body: { spec: { unschedulable } } }, { signal });
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return false;
+    throw error;
+  }
+}
+
+export interface DrainOptions {
+  readonly timeoutMs: number;
+  /** Delete with grace 0 instead of evicting: the member will never say that they ended. */
+  readonly force: boolean;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/**
+ * Ends every proxy on a node: those that run through the eviction API, so that PodDisruptionBudgets hold, finished ones
+ * by deletion, as Kubernetes does with the pods of a node that is gone. Resolves when none is left, to the rest otherwise.
+ */
+export async function drainNode(
+  host: ClusterClient,
+  node: string,
+  { timeoutMs, force, signal, report }: DrainOptions,
+): Promise<readonly Stored<Pod>[]> {
+  const asked = new Set<string>();
+  const blocked = new Map<string, string>();
+  let rest: readonly Stored<Pod>[] = [];
+  await waitFor(
+    async () => {
+      rest = await listProxies(host, { node, signal });
+      for (const proxy of rest) {
+        const { uid, deletionTimestamp } = proxy.metadata;
+        if (asked.has(uid) || (deletionTimestamp !== undefined && !force)) continue;
+        const refusal = await end(host, proxy, force, signal);
+        if (refusal === undefined) {
+          asked.add(uid);
+          report(`${podName(proxy)} ${isTerminal(proxy) || force ? "deleted" : "evicted"}`);
+        } else if (blocked.get(uid) !== refusal) {
+          blocked.set(uid, refusal);
+          report(`${podName(proxy)} waits: ${refusal}`);
+        }
+      }
+      return rest.length === 0 ? true : undefined;
+    },
+    { timeoutMs, intervalMs: 1000, signal },
+  );
+  return rest;
+}
+
+/** Ends one proxy; the text says why it may not end yet. */
+async function end(
+  host: ClusterClient,
+  proxy: Stored<Pod>,
+  force: boolean,
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const { name, namespace = "", uid } = proxy.metadata;
+  if (force || isTerminal(proxy)) {
+    await remove(host, pods, { namespace, name }, { uid, signal, ...(force ? { gracePeriodSeconds: 0 } : {}) });
+    return undefined;
+  }
+  try {
+    const eviction = {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: { namespace, name },
+      deleteOptions: { preconditions: { uid } },
+    };
+    await host.createSubresource(pods, { namespace, name }, "eviction", eviction, { signal });
+    return undefined;
+  } catch (error) {
+    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+    if (isKubeError(error, "TooManyRequests")) return error.detail;
+    throw error;
+  }
+}
+
+/** The failure of a drain that did not end in time. */
+export function drainTimedOut(cluster: string, rest: readonly Stored<Pod>[], timeoutMs: number): Failure {
+  return new Failure("notReady", {
+    object: `Cluster ${cluster}`,
+    problem: `${rest.length} pods had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
+    remedy:
+      "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
+  });
+}

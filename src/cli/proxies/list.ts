@@ -1,0 +1,36 @@
+import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/phase.ts";
+
+/** Proxies of the host: all, or those bound to one node. */
+export async function listProxies(
+  host: ClusterClient,
+  { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
+): Promise<Stored<Pod>[]> {
+  const items: Stored<Pod>[] = [];
+  let token: string | undefined;
+  do {
+    const page = await host.list(pods, {
+      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
+      limit: 500,
+      signal,
+      ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
+      ...(token === undefined ? {} : { continue: token }),
+    });
+    items.push(...page.items);
+    token = page.continue;
+  } while (token !== undefined);
+  return items;
+}
+
+/** Those that have not finished: they run, or wait to. */
+export function unfinished(proxies: readonly Stored<Pod>[]): Stored<Pod>[] {
+  return proxies.filter((proxy) => !isTerminal(proxy));
+}
+
+/** `namespace/name` of a pod. */
+export function podName({ metadata }: Stored<Pod>): string {
+  return `${metadata.namespace}/${metadata.name}`;
+}

@@ -1,0 +1,61 @@
+import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { Resource } from "../kube/resources.ts";
+
+/** Which incarnation to delete, and until when. */
+export interface RemovalOptions {
+  readonly signal: AbortSignal;
+  /** Only the object with this uid: one that was made anew under the name is left alone. */
+  readonly uid?: string;
+  readonly gracePeriodSeconds?: number;
+}
+
+/** Deletes an object; one that is not there, or is another one by now, is as good as deleted. True when it was there. */
+export async function remove(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  ref: ObjectRef,
+  options: RemovalOptions,
+): Promise<boolean> {
+  try {
+    await client.delete(resource, ref, { propagationPolicy: "Background", ...options });
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "NotFound") || (options.uid !== undefined && isKubeError(error, "Conflict"))) return false;
+    throw error;
+  }
+}
+
+/** Takes one finalizer off an object, whoever else writes it meanwhile. */
+export async function dropFinalizer(
+  client: ClusterClient,
+  resource: Resource<KubeObject>,
+  object: Stored<KubeObject>,
+  finalizer: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const { uid, name, namespace } = object.metadata;
+  const ref: ObjectRef = namespace === undefined ? { name } : { namespace, name };
+  let current: Stored<KubeObject> | undefined = object;
+  while (current !== undefined && current.metadata.uid === uid) {
+    const index: number = current.metadata.finalizers?.indexOf(finalizer) ?? -1;
+    if (index === -1) return;
+    const path = `/metadata/finalizers/${index}`;
+    const body = [
+      { op: "test", path: "/metadata/uid", value: uid },
+      { op: "test", path, value: finalizer },
+      { op: "remove", path },
+    ];
+    try {
+      await client.patch(resource, ref, { type: "json", body }, { signal });
+      return;
+    } catch (error) {
+      // A failed test of a JSON patch is 422: the object changed since it was read.
+      if (!isKubeError(error, "NotFound", "Conflict", "Unprocessable")) throw error;
+      const next: Stored<KubeObject> | undefined = await client.find(resource, ref, { signal });
+      if (next?.metadata.resourceVersion === current.metadata.resourceVersion) throw error;
+      current = next;
+    }
+  }
+}

@@ -1,0 +1,154 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { virtualNodeName } from "../../api/keys.ts";
+import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import { age, table } from "../table.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** What the status of all clusters is made from. */
+export interface Snapshot {
+  readonly clusters: readonly Stored<Cluster>[];
+  /** Virtual nodes. */
+  readonly nodes: readonly Stored<KubeNode>[];
+  readonly proxies: readonly Stored<Pod>[];
+}
+
+/** One resource of a member: what its nodes offer, and what this host's pods leave of it. Cores or bytes. */
+export interface Share {
+  readonly free: number;
+  readonly allocatable: number;
+}
+
+/** One member, as `legation status` shows it. */
+export interface ClusterStatus {
+  readonly name: string;
+  /** Status of the Cluster's Ready condition; Unknown when nobody has reported. */
+  readonly ready: string;
+  /** Why it is not ready, or takes no pods. */
+  readonly reason?: string;
+  readonly version?: string;
+  readonly nodes?: number;
+  readonly cpu: Share;
+  readonly memory: Share;
+  readonly pods: { readonly running: number; readonly unfinished: number };
+  readonly created?: string;
+}
+
+/** All members, and the proxies that have none yet. */
+export interface HostStatus {
+  readonly clusters: readonly ClusterStatus[];
+  readonly waiting: { readonly unplaced: number; readonly gated: number };
+}
+
+/** Counts and sums one snapshot. */
+export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
+  const alive = proxies.filter((proxy) => !isTerminal(proxy));
+  const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
+  const cordoned = new Set(
+    nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name),
+  );
+  const unbound = alive.filter((proxy) => !isBound(proxy));
+  const gated = unbound.filter(isGated).length;
+  return {
+    clusters: clusters
+      .map((cluster) => {
+        const node = virtualNodeName(cluster.metadata.name);
+        return clusterStatus(cluster, byNode.get(node) ?? [], cordoned.has(node));
+      })
+      .sort((a, b) => (a.name < b.name ? -1 : 1)),
+    waiting: { unplaced: unbound.length - gated, gated },
+  };
+}
+
+function clusterStatus(cluster: Stored<Cluster>, proxies: readonly Stored<Pod>[], cordoned: boolean): ClusterStatus {
+  const { metadata, status } = cluster;
+  const used: Record<string, number> = {};
+  for (const proxy of proxies) addAmounts(used, podRequests(proxy));
+  const allocatable = parseAmounts(status?.allocatable);
+  const share = (resource: string): Share => ({
+    free: (allocatable[resource] ?? 0) - (used[resource] ?? 0),
+    allocatable: allocatable[resource] ?? 0,
+  });
+  const ready = status?.conditions?.find(({ type }) => type === "Ready");
+  const reason = reasonOf(cluster, ready, cordoned);
+  return {
+    name: metadata.name,
+    ready: ready?.status ?? "Unknown",
+    ...(reason === undefined ? {} : { reason }),
+    ...(status?.version === undefined ? {} : { version: status.version }),
+    ...(status?.nodes === undefined ? {} : { nodes: status.nodes }),
+    cpu: share("cpu"),
+    memory: share("memory"),
+    pods: {
+      running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
+      unfinished: proxies.length,
+    },
+    ...(metadata.creationTimestamp === undefined ? {} : { created: metadata.creationTimestamp }),
+  };
+}
+
+function reasonOf(
+  { metadata }: Stored<Cluster>,
+  ready: { readonly status: string; readonly message?: string | undefined } | undefined,
+  cordoned: boolean,
+): string | undefined {
+  if (metadata.deletionTimestamp !== undefined) return "is being removed";
+  if (ready === undefined) return "nobody has reported on it: does `legation controller` run?";
+  if (ready.status !== "True") return ready.message;
+  return cordoned ? "cordoned: takes no new pods" : undefined;
+}
+
+/** The table that people see. */
+export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
+  if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
+  const header = [
+    "NAME",
+    "READY",
+    "VERSION",
+    "NODES",
+    "CPU FREE/ALL",
+    "MEMORY FREE/ALL",
+    "PODS RUN/ALL",
+    "AGE",
+    "REASON",
+  ];
+  const rows = clusters.map((cluster) => [
+    cluster.name,
+    terminal.paint(cluster.ready === "True" ? "green" : "red", cluster.ready),
+    cluster.version ?? "-",
+    String(cluster.nodes ?? "-"),
+    `${cores(cluster.cpu.free)}/${cores(cluster.cpu.allocatable)}`,
+    `${bytes(cluster.memory.free)}/${bytes(cluster.memory.allocatable)}`,
+    `${cluster.pods.running}/${cluster.pods.unfinished}`,
+    cluster.created === undefined ? "-" : age(now - Date.parse(cluster.created)),
+    cluster.reason ?? "",
+  ]);
+  const reasons = clusters.some(({ reason }) => reason !== undefined);
+  return table(reasons ? header : header.slice(0, -1), rows) + waitingLine(waiting);
+}
+
+function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {
+  const parts = [
+    ...(unplaced === 0 ? [] : [`${unplaced} not placed yet`]),
+    ...(gated === 0 ? [] : [`${gated} held back by scheduling gates`]),
+  ];
+  return parts.length === 0 ? "" : `\npods without a member: ${parts.join(", ")} (see \`legation status pod NAME\`)`;
+}
+
+function cores(value: number): string {
+  return String(Math.round(value * 10) / 10);
+}
+
+const BYTE_UNITS = ["", "Ki", "Mi", "Gi", "Ti", "Pi"];
+
+function bytes(value: number): string {
+  let rest = value;
+  let unit = 0;
+  while (Math.abs(rest) >= 1024 && unit < BYTE_UNITS.length - 1) {
+    rest /= 1024;
+    unit += 1;
+  }
+  return `${Math.round(rest * 10) / 10}${BYTE_UNITS[unit]}`;
+}

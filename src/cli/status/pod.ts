@@ -1,0 +1,192 @@
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  PLACED_CONDITION,
+  PROXY_LABEL,
+  SCHEDULER_NAME_ANNOTATION,
+} from "../../api/keys.ts";
+import type { ContainerStatus, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import { conditionOf, isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import { table } from "../table.ts";
+import type { Terminal } from "../terminal.ts";
+
+/** One station of a pod's way. */
+export interface Station {
+  /** RFC 3339; absent when nobody recorded it, or when it has not happened yet. */
+  readonly at?: string;
+  readonly what: string;
+  /** Further lines, such as a reason per member. */
+  readonly details: readonly string[];
+}
+
+/** One pod's way so far, oldest station first. */
+export interface Journey {
+  readonly pod: string;
+  readonly delegated: boolean;
+  readonly cluster?: string;
+  readonly delegateUid?: string;
+  readonly memberNode?: string;
+  readonly stations: readonly Station[];
+  readonly events: readonly {
+    readonly at: string;
+    readonly type: string;
+    readonly reason: string;
+    readonly message: string;
+  }[];
+}
+
+/** Reads a pod's way from the host's objects alone. */
+export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journey {
+  const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
+  const delegated = labels[PROXY_LABEL] !== undefined;
+  const cluster = annotations[CLUSTER_ANNOTATION];
+  const delegateUid = annotations[DELEGATE_UID_ANNOTATION];
+  const memberNode = annotations[MEMBER_NODE_ANNOTATION];
+  return {
+    pod: `${namespace}/${name}`,
+    delegated,
+    ...(cluster === undefined ? {} : { cluster }),
+    ...(delegateUid === undefined ? {} : { delegateUid }),
+    ...(memberNode === undefined ? {} : { memberNode }),
+    stations: [created(pod, delegated), ...placing(pod, delegated), ...running(pod), ...ending(pod)],
+    events: events
+      .map(({ type = "", reason = "", message = "", lastTimestamp, eventTime, metadata }) => ({
+        at: lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "",
+        type,
+        reason,
+        message,
+      }))
+      .sort((a, b) => (a.at < b.at ? -1 : 1)),
+  };
+}
+
+function created(pod: Stored<Pod>, delegated: boolean): Station {
+  const { creationTimestamp, annotations = {}, ownerReferences = [] } = pod.metadata;
+  const owner = ownerReferences.find(({ controller }) => controller === true);
+  const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
+  return station(creationTimestamp, delegated ? "created, and admitted as a proxy" : "created; it is not delegated", [
+    ...(owner === undefined ? [] : [`by ${owner.kind} ${owner.name}`]),
+    ...(scheduler === undefined ? [] : [`its own scheduler there is ${scheduler}`]),
+    ...(delegated
+      ? []
+      : [`it lacks the label ${PROXY_LABEL}: its namespace, workload or itself did not ask for delegation`]),
+  ]);
+}
+
+function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
+  const { annotations = {} } = pod.metadata;
+  const scheduled = conditionOf(pod, "PodScheduled");
+  if (isBound(pod)) {
+    const cluster = annotations[CLUSTER_ANNOTATION];
+    const at = scheduled?.lastTransitionTime;
+    const bound = `bound to node ${pod.spec?.nodeName}`;
+    if (cluster === undefined) return [station(at, bound, [])];
+    const memberNode = annotations[MEMBER_NODE_ANNOTATION];
+    const delegate = [
+      `uid ${annotations[DELEGATE_UID_ANNOTATION] ?? "unknown"}`,
+      ...(memberNode === undefined ? [] : [`on its node ${memberNode}`]),
+    ];
+    return [station(at, `delegate scheduled in ${cluster}; ${bound}`, delegate)];
+  }
+  if (isTerminal(pod)) return [];
+  if (isGated(pod)) {
+    const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
+    return [station(undefined, "waits for its scheduling gates", [`gates: ${gates}`])];
+  }
+  if (!delegated) return [station(undefined, "waits for a scheduler", scheduled?.message ? [scheduled.message] : [])];
+  const placed = conditionOf(pod, PLACED_CONDITION);
+  if (placed === undefined)
+    return [station(undefined, "waits for a member cluster; nobody has reported on it yet", [])];
+  return [
+    station(
+      placed.lastTransitionTime,
+      `waits for a member cluster: ${placed.reason ?? "not placed"}`,
+      (placed.message ?? "").split("; ").filter((line) => line !== ""),
+    ),
+  ];
+}
+
+function running(pod: Stored<Pod>): Station[] {
+  const { startTime, containerStatuses = [], initContainerStatuses = [], phase } = pod.status ?? {};
+  const stations: Station[] = [];
+  if (startTime !== undefined) stations.push(station(startTime, "accepted by the kubelet", []));
+  const started = [...initContainerStatuses, ...containerStatuses].flatMap(startsOf).sort();
+  const restarts = containerStatuses.filter(({ restartCount }) => restartCount > 0);
+  const waiting = [...initContainerStatuses, ...containerStatuses].flatMap(({ name, state }) =>
+    state?.waiting === undefined
+      ? []
+      : [`${name}: ${[state.waiting.reason, state.waiting.message].filter(Boolean).join(": ")}`],
+  );
+  if (started[0] !== undefined) {
+    stations.push(
+      station(
+        started[0],
+        "containers started",
+        restarts.map(({ name, restartCount }) => `${name} restarted ${restartCount} times`),
+      ),
+    );
+  }
+  if (waiting.length > 0 && !isTerminal(pod))
+    stations.push(station(undefined, `${phase ?? "Pending"}: containers wait`, waiting));
+  const ready = conditionOf(pod, "Ready");
+  if (ready?.status === "True") stations.push(station(ready.lastTransitionTime, "ready", []));
+  return stations;
+}
+
+function ending(pod: Stored<Pod>): Station[] {
+  const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = pod.metadata;
+  const { phase, reason, message, containerStatuses = [] } = pod.status ?? {};
+  const stations: Station[] = [];
+  if (deletionTimestamp !== undefined) {
+    // The API server sets it to the moment at which the grace period ends.
+    const asked = new Date(Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000);
+    const held = finalizers.length === 0 ? [] : [`held by ${finalizers.join(", ")}`];
+    stations.push(
+      station(
+        `${asked.toISOString().slice(0, 19)}Z`,
+        `deletion asked for (grace ${deletionGracePeriodSeconds} s)`,
+        held,
+      ),
+    );
+  }
+  if (isTerminal(pod)) {
+    const finished = containerStatuses.flatMap(({ state }) => state?.terminated?.finishedAt ?? []).sort();
+    stations.push(
+      station(finished.at(-1), `finished: ${phase}${reason === undefined ? "" : ` (${reason})`}`, [
+        ...(message === undefined ? [] : [message]),
+        ...containerStatuses.flatMap(exitOf),
+      ]),
+    );
+  }
+  return stations;
+}
+
+function startsOf({ state, lastState }: ContainerStatus): string[] {
+  return [lastState?.terminated?.startedAt, state?.running?.startedAt, state?.terminated?.startedAt].filter(
+    (at) => at !== undefined,
+  );
+}
+
+function exitOf({ name, state }: ContainerStatus): string[] {
+  const ended = state?.terminated;
+  if (ended === undefined) return [];
+  return [`${name}: exit code ${ended.exitCode}${ended.reason === undefined ? "" : ` (${ended.reason})`}`];
+}
+
+function station(at: string | undefined, what: string, details: readonly string[]): Station {
+  return at === undefined ? { what, details } : { at, what, details };
+}
+
+/** The way as people read it. */
+export function journeyText(journey: Journey, terminal: Terminal): string {
+  const start = Date.parse(journey.stations[0]?.at ?? "");
+  const rows = journey.stations.flatMap(({ at, what, details }) => [
+    [at ?? "-", at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
+    ...details.map((detail) => ["", "", `  ${terminal.paint("dim", detail)}`]),
+  ]);
+  const way = table(["TIME", "AFTER", `POD ${journey.pod}`], rows);
+  if (journey.events.length === 0) return way;
+  const events = journey.events.map(({ at, type, reason, message }) => [at, type, reason, message]);
+  return `${way}\n\n${table(["TIME", "EVENT", "REASON", "MESSAGE"], events)}`;
+}

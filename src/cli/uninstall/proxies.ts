@@ -1,0 +1,57 @@
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_FINALIZER,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  PROXY_LABEL,
+  SCHEDULER_NAME_ANNOTATION,
+} from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { pods } from "../../kube/resources.ts";
+import { isTerminal } from "../../pods/phase.ts";
+import { dropFinalizer, remove } from "../removal.ts";
+
+// Only what Legation itself wrote; the author's own annotations stay the author's.
+const OWN_ANNOTATIONS = [
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  SCHEDULER_NAME_ANNOTATION,
+];
+
+/** Every pod of the host that carries Legation's label or finalizer, whatever somebody did to the other of the two. */
+export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
+  const marked: Stored<Pod>[] = [];
+  let token: string | undefined;
+  do {
+    const page = await host.list(pods, { limit: 500, signal, ...(token === undefined ? {} : { continue: token }) });
+    marked.push(...page.items.filter(isMarked));
+    token = page.continue;
+  } while (token !== undefined);
+  return marked;
+}
+
+function isMarked({ metadata }: Stored<Pod>): boolean {
+  return metadata.labels?.[PROXY_LABEL] !== undefined || metadata.finalizers?.includes(DELEGATE_FINALIZER) === true;
+}
+
+/**
+ * Lets a proxy go. One that has not finished is deleted: without Legation nobody runs it, and its controller replaces
+ * it. A finished one keeps its result, without Legation's marks.
+ */
+export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
+  const { name, namespace = "", uid } = proxy.metadata;
+  const ref = { namespace, name };
+  if (!isTerminal(proxy)) await remove(host, pods, ref, { uid, gracePeriodSeconds: 0, signal });
+  await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
+  if (!isTerminal(proxy)) return;
+  const annotations = Object.fromEntries(OWN_ANNOTATIONS.map((key) => [key, null]));
+  const body = { metadata: { uid, labels: { [PROXY_LABEL]: null }, annotations } };
+  try {
+    await host.patch(pods, ref, { type: "merge", body }, { signal });
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+}

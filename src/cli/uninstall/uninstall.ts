@@ -1,0 +1,175 @@
+import type { Cluster } from "../../api/cluster.ts";
+import {
+  CLUSTER_FINALIZER,
+  DELEGATION_LABEL,
+  HOST_LABEL,
+  SYSTEM_NAMESPACE,
+  VIRTUAL_NODE_LABEL,
+  VIRTUAL_NODE_PREFIX,
+} from "../../api/keys.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { KubeError } from "../../kube/errors.ts";
+import { apiVersionOf, clusters, leases, namespaces, nodes, serviceAccounts } from "../../kube/resources.ts";
+import { Discovery } from "../discovery/discovery.ts";
+import { Failure } from "../failure.ts";
+import { clusterId } from "../identity.ts";
+import type { Manifest } from "../manifests/load.ts";
+import { cleanMember, some } from "../member/clean.ts";
+import { podName, unfinished } from "../proxies/list.ts";
+import { dropFinalizer, remove } from "../removal.ts";
+import type { Connection } from "../session.ts";
+import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
+import { storedConnection } from "../unjoin/unjoin.ts";
+import { type KindName, type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
+import { listMarkedPods, releaseProxy } from "./proxies.ts";
+
+export interface UninstallContext {
+  readonly host: ClusterClient;
+  readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/** What an uninstallation left. */
+export interface Uninstalled {
+  /** What is still in members or on the host, and why. */
+  readonly remained: readonly string[];
+  /** Namespaces that were opted in. */
+  readonly namespaces: readonly string[];
+}
+
+// These refuse or change objects while they are there, the removal of Legation's own marks included.
+const ADMISSION_KINDS = new Set([
+  "MutatingWebhookConfiguration",
+  "ValidatingWebhookConfiguration",
+  "ValidatingAdmissionPolicyBinding",
+  "ValidatingAdmissionPolicy",
+]);
+// The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
+const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
+
+/** Takes Legation off the host. May be repeated: what is gone already is passed over. */
+export async function uninstall(
+  manifests: readonly Manifest[],
+  { force }: { readonly force: boolean },
+  context: UninstallContext,
+): Promise<Uninstalled> {
+  const { host, signal, report } = context;
+  const discovery = new Discovery(host, signal);
+  const removal: RemovalContext = { host, discovery, signal, report };
+  refuseRunning(await listMarkedPods(host, signal), force, "");
+
+  const kinds = kindsOf(manifests);
+  await removeInstalled(
+    kinds.filter(({ kind }) => ADMISSION_KINDS.has(kind)),
+    removal,
+  );
+  await removeInstalled(
+    RUNNING_KINDS.flatMap((kind) => kinds.filter((each) => each.kind === kind)),
+    removal,
+  );
+  // From here on no proxy can come to be, so what is found now is all there is.
+  const proxies = await listMarkedPods(host, signal);
+  refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
+
+  const joined = await listClusters(host, discovery, signal);
+  const remained: string[] = [];
+  for (const cluster of joined) remained.push(...(await leaveMember(cluster, await clusterId(host, signal), context)));
+  for (const proxy of proxies) await releaseProxy(host, proxy, signal);
+  if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
+  for (const cluster of joined) {
+    await remove(host, clusters, { name: cluster.metadata.name }, { uid: cluster.metadata.uid, signal });
+    await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
+    report(`Cluster ${cluster.metadata.name} removed`);
+  }
+  await removeVirtualNodes(host, signal);
+  const optedIn = await unlabelNamespaces(host, signal);
+  await removeInstalled(
+    kinds.filter(({ kind }) => kind !== "Namespace"),
+    removal,
+  );
+  remained.push(...(await removeSystemNamespace(removal)));
+  return { remained, namespaces: optedIn };
+}
+
+function refuseRunning(proxies: Parameters<typeof unfinished>[0], force: boolean, more: string): void {
+  const running = unfinished(proxies);
+  if (running.length === 0 || force) return;
+  throw new Failure("refused", {
+    object: "Legation",
+    problem: `${running.length} delegated pods have not finished: ${some(running.map(podName))}${more}`,
+    remedy:
+      "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host",
+  });
+}
+
+function kindsOf(manifests: readonly Manifest[]): KindName[] {
+  const kinds = new Map(manifests.map(({ apiVersion, kind }) => [`${apiVersion}/${kind}`, { apiVersion, kind }]));
+  kinds.set("v1/ConfigMap", { apiVersion: "v1", kind: "ConfigMap" });
+  return [...kinds.values()];
+}
+
+async function listClusters(
+  host: ClusterClient,
+  discovery: Discovery,
+  signal: AbortSignal,
+): Promise<readonly Stored<Cluster>[]> {
+  const served = await discovery.find(apiVersionOf(clusters), clusters.kind);
+  return served === undefined ? [] : (await host.list(clusters, { signal })).items;
+}
+
+/** Cleans one member as far as its stored credentials go; a member that does not answer must not stop the rest. */
+async function leaveMember(cluster: Stored<Cluster>, hostId: string, context: UninstallContext): Promise<string[]> {
+  const { name } = cluster.metadata;
+  try {
+    const member = await storedConnection(context, name, cluster);
+    if (member === undefined) return [`${name}: everything: there are no credentials for it`];
+    const { removed, remained } = await cleanMember(member.client, hostId, context.signal);
+    for (const what of removed) context.report(`${name}: ${what} removed`);
+    return remained.map((what) => `${name}: ${what}`);
+  } catch (error) {
+    if (!(error instanceof KubeError) || context.signal.aborted) throw error;
+    return [`${name}: everything: ${error.message}`];
+  }
+}
+
+async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
+  const { items } = await host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
+  for (const node of items) await removeVirtualNode(host, node.metadata.labels?.[VIRTUAL_NODE_LABEL] ?? "", signal);
+  // Leases of virtual nodes that went without them; a real node may have such a name, so it must be gone.
+  const rest = await host.list(leases, { namespace: NODE_LEASE_NAMESPACE, signal });
+  for (const { metadata } of rest.items) {
+    if (!metadata.name.startsWith(VIRTUAL_NODE_PREFIX)) continue;
+    if ((await host.find(nodes, { name: metadata.name }, { signal })) !== undefined) continue;
+    await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name: metadata.name }, { uid: metadata.uid, signal });
+  }
+}
+
+async function unlabelNamespaces(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
+  const { items } = await host.list(namespaces, { labelSelector: DELEGATION_LABEL, signal });
+  for (const { metadata } of items) {
+    const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
+    await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
+  }
+  return items.map(({ metadata }) => metadata.name);
+}
+
+/** Legation's namespace, unless other hosts have their access to this cluster in it. */
+async function removeSystemNamespace(removal: RemovalContext): Promise<string[]> {
+  const { host, signal, report } = removal;
+  const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
+  if (namespace === undefined) return [];
+  const { items } = await host.list(serviceAccounts, {
+    namespace: SYSTEM_NAMESPACE,
+    labelSelector: HOST_LABEL,
+    signal,
+  });
+  if (items.length > 0) {
+    const users = items.map(({ metadata }) => metadata.name);
+    return [`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`];
+  }
+  await removeAndWait(namespaces, namespace, removal);
+  report(`Namespace ${SYSTEM_NAMESPACE} removed`);
+  return [];
+}

@@ -1,0 +1,50 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { clusters, leases, nodes } from "../../kube/resources.ts";
+import { dropFinalizer, remove } from "../removal.ts";
+import { waitFor } from "../wait.ts";
+
+/** Where kubelets, and so virtual nodes, keep their leases. */
+export const NODE_LEASE_NAMESPACE = "kube-node-lease";
+
+export interface ClusterRemoval {
+  /** How long the controller may take to remove the virtual node and its finalizer. */
+  readonly patienceMs: number;
+  /** Do the controller's part when it does not. */
+  readonly force: boolean;
+  readonly signal: AbortSignal;
+}
+
+/** Deletes a Cluster and waits until it and its virtual node are gone; false when the controller did not let it go. */
+export async function removeCluster(
+  host: ClusterClient,
+  cluster: Stored<Cluster>,
+  { patienceMs, force, signal }: ClusterRemoval,
+): Promise<boolean> {
+  const { name, uid } = cluster.metadata;
+  await remove(host, clusters, { name }, { uid, signal });
+  const gone = await waitFor(
+    async () => {
+      const found = await host.find(clusters, { name }, { signal });
+      return found === undefined || found.metadata.uid !== uid ? true : undefined;
+    },
+    { timeoutMs: patienceMs, signal },
+  );
+  if (gone === undefined) {
+    if (!force) return false;
+    await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
+  }
+  await removeVirtualNode(host, name, signal);
+  return true;
+}
+
+/** Removes the virtual node and its lease; a node of that name which is not Legation's is left alone. */
+export async function removeVirtualNode(host: ClusterClient, cluster: string, signal: AbortSignal): Promise<void> {
+  const name = virtualNodeName(cluster);
+  const node = await host.find(nodes, { name }, { signal });
+  if (node !== undefined && node.metadata.labels?.[VIRTUAL_NODE_LABEL] !== cluster) return;
+  if (node !== undefined) await remove(host, nodes, { name }, { uid: node.metadata.uid, signal });
+  await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name }, { signal });
+}

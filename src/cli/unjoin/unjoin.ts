@@ -1,0 +1,152 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { DELEGATE_FINALIZER, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import type { Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
+import { Failure } from "../failure.ts";
+import { clusterId } from "../identity.ts";
+import { cleanMember, some } from "../member/clean.ts";
+import { credentialsSecretName } from "../member/names.ts";
+import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
+import { listProxies, podName, unfinished } from "../proxies/list.ts";
+import { dropFinalizer, remove } from "../removal.ts";
+import type { Connection } from "../session.ts";
+import { removeCluster, removeVirtualNode } from "./remove-cluster.ts";
+
+export interface UnjoinOptions {
+  readonly name: string;
+  readonly drain: boolean;
+  /** The member is gone for good: do not wait for it. */
+  readonly force: boolean;
+  readonly timeoutMs: number;
+}
+
+export interface UnjoinContext {
+  readonly host: ClusterClient;
+  /** The member with an administrator's rights, when the person gave them. */
+  readonly member: Connection | undefined;
+  readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
+  readonly signal: AbortSignal;
+  readonly report: (line: string) => void;
+}
+
+/** What became of a member. */
+export interface Unjoined {
+  readonly name: string;
+  /** What is still in the member, and why. */
+  readonly remained: readonly string[];
+}
+
+/** Takes a member out. May be repeated until nothing remains. */
+export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Promise<Unjoined> {
+  const { name, force, timeoutMs } = options;
+  const { host, signal, report } = context;
+  const hostId = await clusterId(host, signal);
+  const cluster = await host.find(clusters, { name }, { signal });
+  const member = context.member ?? (await storedConnection(context, name, cluster));
+  if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
+
+  await emptyNode(options, context);
+  if (cluster !== undefined) {
+    const gone = await removeCluster(host, cluster, { patienceMs: force ? 10_000 : timeoutMs, force, signal });
+    if (!gone) throw notReleased(name, timeoutMs);
+    report(`${host.cluster}: Cluster ${name} and its virtual node removed`);
+  } else {
+    await removeVirtualNode(host, name, signal);
+  }
+
+  const remained = await cleanUp(member, hostId, options, context);
+  const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  if (await remove(host, secrets, secret, { signal })) report(`${host.cluster}: Secret ${secret.name} removed`);
+  return { name, remained };
+}
+
+/** Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. */
+async function emptyNode({ name, drain, force, timeoutMs }: UnjoinOptions, context: UnjoinContext): Promise<void> {
+  const { host, signal, report } = context;
+  const node = virtualNodeName(name);
+  const wasCordoned = (await host.find(nodes, { name: node }, { signal }))?.spec?.unschedulable === true;
+  // Cordoned before looking: no pod can come in between.
+  await setCordon(host, node, true, signal);
+  const running = unfinished(await listProxies(host, { node, signal }));
+  if (running.length > 0 && !drain && !force) {
+    if (!wasCordoned) await setCordon(host, node, false, signal);
+    throw new Failure("refused", {
+      object: `Cluster ${name}`,
+      problem: `${running.length} pods run there: ${some(running.map(podName))}`,
+      remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
+    });
+  }
+  const rest = await drainNode(host, node, {
+    timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
+    force,
+    signal,
+    report,
+  });
+  if (rest.length === 0) return;
+  if (!force) throw drainTimedOut(name, rest, timeoutMs);
+  for (const proxy of rest) await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
+}
+
+/** The member with the credentials that the host has for it. */
+export async function storedConnection(
+  { host, connectText, signal, report }: Omit<UnjoinContext, "member">,
+  name: string,
+  cluster: Stored<Cluster> | undefined,
+): Promise<Connection | undefined> {
+  const { name: secretName, key = "kubeconfig" } = cluster?.spec.credentialsSecret ?? {
+    name: credentialsSecretName(name),
+  };
+  const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
+  const kubeconfig = secret?.data?.[key];
+  if (kubeconfig === undefined) return undefined;
+  try {
+    return await connectText(Buffer.from(kubeconfig, "base64").toString("utf8"), name);
+  } catch (error) {
+    if (!isKubeError(error, "BadCredentials")) throw error;
+    report(`${name}: the stored credentials cannot be used: ${error.detail}`);
+    return undefined;
+  }
+}
+
+async function cleanUp(
+  member: Connection | undefined,
+  hostId: string,
+  { name, force }: UnjoinOptions,
+  { report, signal }: UnjoinContext,
+): Promise<readonly string[]> {
+  if (member === undefined) return [`${name}: everything: there are no credentials for it`];
+  try {
+    const { removed, remained } = await cleanMember(member.client, hostId, signal);
+    for (const what of removed) report(`${name}: ${what} removed`);
+    return remained;
+  } catch (error) {
+    if (!(error instanceof KubeError) || signal.aborted) throw error;
+    if (force) return [`everything: ${error.message}`];
+    throw new Failure("failure", {
+      object: `Cluster ${name}`,
+      problem: `has left the host, but the member could not be cleaned: ${error.message}`,
+      remedy: `run \`legation unjoin ${name} --member-kubeconfig FILE\` when it answers, or add --force if it never will`,
+      cause: error,
+    });
+  }
+}
+
+async function refuseUnknown(host: ClusterClient, name: string, signal: AbortSignal): Promise<never> {
+  const { items } = await host.list(clusters, { signal });
+  const joined = items.map(({ metadata }) => metadata.name);
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
+    remedy: "to clean a member that was left behind, add --member-kubeconfig FILE",
+  });
+}
+
+function notReleased(name: string, timeoutMs: number): Failure {
+  return new Failure("notReady", {
+    object: `Cluster ${name}`,
+    problem: `is being deleted, but the controller did not let it go within ${timeoutMs / 1000} s`,
+    remedy: "check that `legation controller` runs and run the command again, or add --force to go on without it",
+  });
+}
