@@ -1,3 +1,4 @@
+import type { Cluster } from "../api/cluster.ts";
 import type { ConfigMap, KubeEvent, KubeNode, KubeObject, Lease, Namespace, Pod, Secret } from "../api/kubernetes.ts";
 
 /** One API resource; `T` is the type of its objects. */
@@ -37,4 +38,11 @@ export const leases: Resource<Lease> = {
   plural: "leases",
   kind: "Lease",
   namespaced: true,
+};
+export const clusters: Resource<Cluster> = {
+  group: "legation.dev",
+  version: "v1alpha1",
+  plural: "clusters",
+  kind: "Cluster",
+  namespaced: false,
 };

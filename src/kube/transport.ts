@@ -54,6 +54,8 @@ export class Transport {
   readonly #basePath: string;
   readonly #slots: Slots;
   readonly #bucket: TokenBucket;
+  /** Ends the waits of requests that are between two attempts. */
+  readonly #waking = new Set<() => void>();
   #closed = false;
 
   constructor(options: TransportOptions) {
@@ -147,6 +149,7 @@ export class Transport {
 
   async close(): Promise<void> {
     this.#closed = true;
+    for (const wake of this.#waking) wake();
     await this.#connections.destroy(new Error("the client was closed"));
   }
 
@@ -215,7 +218,13 @@ export class Transport {
     const startedAt = performance.now();
     await this.takeToken(request, leftMs);
     const identity = await this.identity(request);
-    return this.#exchange(request, identity, leftMs - (performance.now() - startedAt), isRead);
+    const waitedMs = performance.now() - startedAt;
+    return this.#exchange(
+      request,
+      identity,
+      this.#timeLeft(request, performance.now() + leftMs - waitedMs, isRead),
+      isRead,
+    );
   }
 
   #exchange(request: WireRequest, identity: Identity, leftMs: number, isRead: boolean): Promise<Outcome> {
@@ -264,16 +273,17 @@ export class Transport {
 
   #pause(ms: number, request: WireRequest): Promise<void> {
     const { signal } = request;
-    return new Promise((resolve, reject) => {
-      const onAbort = (): void => {
+    return new Promise((resolve) => {
+      // Whoever ends the wait, the next look at the time left says what follows.
+      const wake = (): void => {
         clearTimeout(timer);
-        reject(this.error("Aborted", "the caller gave up", request, signal?.reason));
-      };
-      const timer = setTimeout(() => {
-        signal?.removeEventListener("abort", onAbort);
+        this.#waking.delete(wake);
+        signal?.removeEventListener("abort", wake);
         resolve();
-      }, ms);
-      signal?.addEventListener("abort", onAbort, { once: true });
+      };
+      const timer = setTimeout(wake, ms);
+      this.#waking.add(wake);
+      signal?.addEventListener("abort", wake, { once: true });
     });
   }
 }

@@ -1,0 +1,57 @@
+import { type Clock, sleepWith, type Timer } from "../../../src/runtime/clock.ts";
+
+interface Pending {
+  readonly at: number;
+  readonly order: number;
+  readonly callback: () => void;
+}
+
+/** A clock that moves only when a test moves it. */
+export class FakeClock implements Clock {
+  #now: number;
+  #order = 0;
+  readonly #pending = new Set<Pending>();
+  readonly sleep: Clock["sleep"];
+
+  constructor(now: number = Date.UTC(2024, 0, 1)) {
+    this.#now = now;
+    this.sleep = sleepWith((ms, callback) => this.after(ms, callback));
+  }
+
+  /** Timers that are waiting. */
+  get pending(): number {
+    return this.#pending.size;
+  }
+
+  now(): number {
+    return this.#now;
+  }
+
+  after(ms: number, callback: () => void): Timer {
+    const timer = { at: this.#now + ms, order: this.#order, callback };
+    this.#order += 1;
+    this.#pending.add(timer);
+    return { cancel: () => this.#pending.delete(timer) };
+  }
+
+  /** Moves time on, firing timers in their order and letting promises settle after each. */
+  async advance(ms: number): Promise<void> {
+    const end = this.#now + ms;
+    await settle();
+    for (;;) {
+      const next = [...this.#pending].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at || a.order - b.order)[0];
+      if (next === undefined) break;
+      this.#pending.delete(next);
+      this.#now = Math.max(this.#now, next.at);
+      next.callback();
+      await settle();
+    }
+    this.#now = end;
+    await settle();
+  }
+}
+
+/** Lets everything that is ready to run do so. */
+export async function settle(): Promise<void> {
+  for (let turn = 0; turn < 3; turn += 1) await new Promise((resolve) => setImmediate(resolve));
+}

@@ -1,0 +1,406 @@
+import { createServer } from "node:net";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { createClusterClient } from "../../../src/kube/connect.ts";
+import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
+import type { KubeError } from "../../../src/kube/errors.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { anonymous, connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
+import { answerJson, answerStatus, FaultServer } from "../../support/fault-server/fault-server.ts";
+import { cut, only, refuse, silence } from "../../support/fault-server/faults.ts";
+
+const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
+const ref = { namespace: "default", name: "web" };
+
+let server: FaultServer;
+let client: ClusterClient;
+beforeEach(async () => {
+  server = await FaultServer.start();
+  client = connect(server);
+});
+afterEach(async () => {
+  await client.close();
+  await server.stop();
+});
+
+describe("errors from the server's answer", () => {
+  test.each([
+    [400, "BadRequest", "BadRequest"],
+    [403, "Forbidden", "Forbidden"],
+    [404, "NotFound", "NotFound"],
+    [405, "MethodNotAllowed", "MethodNotAllowed"],
+    [409, "AlreadyExists", "AlreadyExists"],
+    [409, "Conflict", "Conflict"],
+    [410, "Expired", "Gone"],
+    [413, "RequestEntityTooLarge", "TooLarge"],
+    [422, "Invalid", "Unprocessable"],
+    [500, "InternalError", "ServerError"],
+    [504, "Timeout", "ServerError"],
+  ] as const)("%i %s is %s", async (status, reason, code) => {
+    server.faults.push(refuse(status, reason));
+    const error = await kubeErrorOf(client.create(pods, web));
+    expect(error).toMatchObject({
+      code,
+      status,
+      reason,
+      cluster: "west",
+      verb: "create",
+      detail: `refused with ${reason}`,
+    });
+    expect(error.message).toBe(`west: create pods default/web: refused with ${reason}`);
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test("a proxy's HTML is quoted, not parsed", async () => {
+    server.faults.push((_request, response) => {
+      response.writeHead(502).end("<html>bad gateway</html>");
+      return true;
+    });
+    const error = await kubeErrorOf(client.create(pods, web));
+    expect(error).toMatchObject({ code: "ServerError", status: 502, detail: "HTTP 502: <html>bad gateway</html>" });
+  });
+
+  test.each([
+    ["text that is not JSON", "{"],
+    ["JSON that is not an object of the API", '{"kind":"Pod"}'],
+  ])("%s with status 200 is BadAnswer", async (_case, text) => {
+    server.always = (_request, response) => {
+      response.writeHead(200).end(text);
+      return true;
+    };
+    expect((await kubeErrorOf(client.get(pods, ref))).code).toBe("BadAnswer");
+  });
+
+  test("an object that is not there is undefined to find", async () => {
+    expect(await client.find(pods, ref)).toBeUndefined();
+  });
+});
+
+describe("429", () => {
+  test.each(["header", "details"])(
+    "is repeated after the server's Retry-After in the %s, for writes too",
+    async (place) => {
+      server.faults.push((_request, response) => {
+        const details = place === "details" ? { retryAfterSeconds: 1 } : {};
+        const body = { kind: "Status", code: 429, reason: "TooManyRequests", message: "slow down", details };
+        answerJson(response, 429, body, place === "header" ? { "retry-after": "1" } : {});
+        return true;
+      });
+      const startedAt = performance.now();
+      await client.create(pods, web);
+      expect(performance.now() - startedAt).toBeGreaterThanOrEqual(990);
+      expect(server.requests).toHaveLength(2);
+    },
+  );
+
+  test("is the caller's when Retry-After is beyond the deadline", async () => {
+    server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "7" }));
+    const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: 500 }));
+    expect(error).toMatchObject({ code: "TooManyRequests", retryAfterMs: 7_000 });
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test("gives its slot to others while it waits", async () => {
+    const narrow = connect(server, { limits: { concurrency: 1 } });
+    server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "5" }));
+    const waiting = narrow.create(pods, web).catch(() => undefined);
+    await expect(narrow.list(pods, { timeoutMs: 2_000 })).resolves.toBeDefined();
+    await narrow.close();
+    await waiting;
+  });
+});
+
+describe("what was sent and what was not", () => {
+  test("a refused connection is NotSent, at once for a write and after two more tries for a read", async () => {
+    await server.stop();
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("NotSent");
+    const startedAt = performance.now();
+    expect((await kubeErrorOf(client.get(pods, ref))).code).toBe("NotSent");
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(290);
+    await server.listen();
+  });
+
+  test("a read outlives a short restart", async () => {
+    server.world.put(web);
+    await client.get(pods, ref);
+    await server.stop();
+    const reading = client.get(pods, ref);
+    await server.listen();
+    expect((await reading).metadata.name).toBe("web");
+  });
+
+  test("a connection that is cut before the answer is AnswerLost for a write, which is not repeated", async () => {
+    server.faults.push(cut);
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
+    expect(server.requests).toHaveLength(1);
+  });
+
+  test("a kept connection that the server cuts under a write is AnswerLost", async () => {
+    await client.list(pods);
+    server.faults.push(cut);
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test("an answer that is cut in its middle is AnswerLost for a write", async () => {
+    server.faults.push((_request, response) => {
+      response.writeHead(201, { "content-length": "1000" });
+      response.write('{"kind":', () => response.socket?.destroy());
+      return true;
+    });
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("AnswerLost");
+  });
+
+  test("a read whose connection was cut is repeated", async () => {
+    server.world.put(web);
+    server.faults.push(cut);
+    expect((await client.get(pods, ref)).metadata.name).toBe("web");
+    expect(server.requests).toHaveLength(2);
+  });
+
+  test("a server that never answers is AnswerLost after the deadline, and its connection is closed", async () => {
+    server.faults.push(silence);
+    const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: 100 }));
+    expect(error).toMatchObject({ code: "AnswerLost", detail: "no answer within 100 ms" });
+    await expect.poll(() => server.sockets.size).toBe(0);
+  });
+
+  test("a TLS handshake that never ends is NotSent after the connect timeout", async () => {
+    const mute = createServer().listen(0, "127.0.0.1");
+    await new Promise((resolve) => mute.once("listening", resolve));
+    const address = mute.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    const credentials = anonymous(`https://127.0.0.1:${port}`);
+    const tls = createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 200 } });
+    expect((await kubeErrorOf(tls.create(pods, web))).code).toBe("NotSent");
+    await tls.close();
+    mute.close();
+  });
+
+  test("waiting for a slot until the deadline is NotSent, and a silent server holds no more than the limit", async () => {
+    const narrow = connect(server, { limits: { concurrency: 3 } });
+    server.always = silence;
+    const create = (timeoutMs: number): Promise<KubeError> => kubeErrorOf(narrow.create(pods, web, { timeoutMs }));
+    const errors = await Promise.all([300, 300, 300, 100, 100, 100, 100].map(create));
+    expect(server.requests).toHaveLength(3);
+    expect(errors.map(({ code }) => code).sort()).toEqual([
+      ...Array(3).fill("AnswerLost"),
+      ...Array(6).fill("NotSent"),
+    ]);
+    await narrow.close();
+  });
+
+  test("slots are free again after a silent while", async () => {
+    const narrow = connect(server, { limits: { concurrency: 2 } });
+    server.faults.push(silence, silence);
+    await Promise.all([1, 2, 3].map(() => kubeErrorOf(narrow.create(pods, web, { timeoutMs: 50 }))));
+    await expect(narrow.create(pods, web)).resolves.toMatchObject({ kind: "Pod" });
+    await narrow.close();
+  });
+
+  test("the request rate is kept, and a wait beyond the deadline is NotSent", async () => {
+    const slow = connect(server, { limits: { perSecond: 10, burst: 2 } });
+    const startedAt = performance.now();
+    await Promise.all([1, 2, 3].map(() => slow.list(pods)));
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(90);
+    expect((await kubeErrorOf(slow.create(pods, web, { timeoutMs: 20 }))).code).toBe("NotSent");
+    await slow.close();
+  });
+
+  test("a closed client sends nothing", async () => {
+    await client.close();
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("NotSent");
+    expect(server.requests).toHaveLength(0);
+  });
+});
+
+describe("the caller's signal", () => {
+  test("before the request is Aborted and nothing is sent", async () => {
+    expect((await kubeErrorOf(client.create(pods, web, { signal: AbortSignal.abort() }))).code).toBe("Aborted");
+    expect(server.requests).toHaveLength(0);
+  });
+
+  test.each([
+    ["a read", "Aborted"],
+    ["a write", "AnswerLost"],
+  ])("while %s is under way is %s", async (kind, code) => {
+    const controller = new AbortController();
+    server.always = () => {
+      controller.abort();
+      return true;
+    };
+    const options = { signal: controller.signal };
+    const sent: Promise<unknown> =
+      kind === "a read" ? client.get(pods, ref, options) : client.create(pods, web, options);
+    expect((await kubeErrorOf(sent)).code).toBe(code);
+  });
+
+  test("while waiting for Retry-After is Aborted", async () => {
+    const controller = new AbortController();
+    server.faults.push((_request, response) => {
+      answerStatus(response, 429, "TooManyRequests", "slow down", { "retry-after": "5" });
+      setTimeout(() => controller.abort(), 20);
+      return true;
+    });
+    expect((await kubeErrorOf(client.create(pods, web, { signal: controller.signal }))).code).toBe("Aborted");
+  });
+});
+
+describe("the end of the leader's lease", () => {
+  test("refuses writes that begin after it, and lets reads go", async () => {
+    const leader = connect(server, { deadline: () => Date.now() - 1 });
+    expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("NotSent");
+    expect((await kubeErrorOf(leader.delete(pods, ref))).code).toBe("NotSent");
+    await expect(leader.list(pods)).resolves.toMatchObject({ items: [] });
+    expect(server.requests.map(({ method }) => method)).toEqual(["GET"]);
+    await leader.close();
+  });
+
+  test("cuts a write that is under way", async () => {
+    const end = Date.now() + 200;
+    const leader = connect(server, { deadline: () => end });
+    server.faults.push(silence);
+    expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("AnswerLost");
+    expect(Date.now() - end).toBeLessThan(150);
+    await leader.close();
+  });
+
+  test("is asked again just before the first byte", async () => {
+    let calls = 0;
+    // The first answer lets the request begin; by the time a connection is there, the lease is lost.
+    const leader = connect(server, { deadline: () => (calls++ === 0 ? Date.now() + 10_000 : 0) });
+    expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("NotSent");
+    expect(server.requests).toHaveLength(0);
+    await leader.close();
+  });
+});
+
+describe("credentials", () => {
+  function rotating(tokens: string[]): ClusterCredentials & { refreshes: number } {
+    return {
+      ...anonymous(server.url),
+      refreshes: 0,
+      identity: () => ({ authorization: `Bearer ${tokens[0]}` }),
+      refresh() {
+        this.refreshes += 1;
+        tokens.shift();
+      },
+    };
+  }
+  const demand =
+    (token: string): NonNullable<FaultServer["always"]> =>
+    ({ headers }, response) => {
+      if (headers.authorization === `Bearer ${token}`) return false;
+      answerStatus(response, 401, "Unauthorized", "Unauthorized");
+      return true;
+    };
+
+  test("are read again after a 401, and the request repeated, writes too", async () => {
+    server.always = demand("new");
+    const credentials = rotating(["old", "new"]);
+    const renewed = connect(server, { credentials });
+    await expect(renewed.create(pods, web)).resolves.toMatchObject({ kind: "Pod" });
+    expect(credentials.refreshes).toBe(1);
+    await renewed.close();
+  });
+
+  test("that stay refused are Unauthorized after one more try", async () => {
+    server.always = demand("never");
+    const refused = connect(server, { credentials: rotating(["old", "other", "third"]) });
+    expect((await kubeErrorOf(refused.create(pods, web))).code).toBe("Unauthorized");
+    expect(server.requests).toHaveLength(2);
+    await refused.close();
+  });
+
+  test("that cannot be had are BadCredentials with the reason", async () => {
+    const credentials: ClusterCredentials = {
+      ...anonymous(server.url),
+      identity: () => Promise.reject(new Error("plugin not found")),
+    };
+    const broken = connect(server, { credentials });
+    const error = await kubeErrorOf(broken.get(pods, ref));
+    expect(error).toMatchObject({ code: "BadCredentials", cluster: "west" });
+    expect(error.detail).toContain("plugin not found");
+    await broken.close();
+  });
+});
+
+describe("two members", () => {
+  test("a silent one does not slow the other", async () => {
+    const frozen = await FaultServer.start();
+    frozen.always = silence;
+    const stuck = connect(frozen);
+    const errors = Array.from({ length: 200 }, () => kubeErrorOf(stuck.create(pods, web, { timeoutMs: 1_000 })));
+    const startedAt = performance.now();
+    await Promise.all(Array.from({ length: 100 }, () => client.list(pods)));
+    expect(performance.now() - startedAt).toBeLessThan(900);
+    await Promise.all(errors);
+    await stuck.close();
+    await frozen.stop();
+  });
+});
+
+describe("requests on the wire", () => {
+  test("reuse their connections", async () => {
+    for (let round = 0; round < 20; round += 1) await client.list(pods);
+    // Two, since the next request may begin before the connection of the one before has settled.
+    expect(server.connections).toBeLessThanOrEqual(2);
+  });
+
+  test("carry unknown fields, long integers and 1.5 MB both ways to the byte", async () => {
+    const text = `{"metadata":{"namespace":"default","name":"big"},"x-new":{"n":9007199254740993,"s":"${"ä".repeat(750_000)}"}}`;
+    const { parseJson } = await import("../../../src/kube/json.ts");
+    const object = parseJson(text);
+    await client.raw({ method: "POST", path: "/api/v1/namespaces/default/pods", body: Object(object) });
+    expect(server.requests[0]?.body).toBe(text);
+    server.always = (_request, response) => {
+      response.writeHead(200).end(text);
+      return true;
+    };
+    expect(JSON.stringify(await client.raw({ method: "GET", path: "/x" }))).toBe(text);
+  });
+
+  test("encode names and selectors", async () => {
+    await client.list(pods, {
+      namespace: "a b",
+      labelSelector: "x in (y,z)",
+      fieldSelector: "spec.nodeName=n",
+      limit: 5,
+    });
+    await kubeErrorOf(client.get(pods, { namespace: "default", name: "../secrets/x" }));
+    expect(server.requests[0]).toMatchObject({ path: "/api/v1/namespaces/a%20b/pods" });
+    expect(server.requests[0]?.query.get("labelSelector")).toBe("x in (y,z)");
+    expect(server.requests[1]?.path).toBe("/api/v1/namespaces/default/pods/..%2Fsecrets%2Fx");
+  });
+
+  test("put uid and resourceVersion of a delete into its preconditions", async () => {
+    server.world.put(web);
+    await client.delete(pods, ref, { uid: "u", gracePeriodSeconds: 0, propagationPolicy: "Background" });
+    expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual({
+      apiVersion: "v1",
+      kind: "DeleteOptions",
+      gracePeriodSeconds: 0,
+      preconditions: { uid: "u" },
+      propagationPolicy: "Background",
+    });
+  });
+
+  test.each([
+    ["json", "application/json-patch+json"],
+    ["merge", "application/merge-patch+json"],
+    ["strategic", "application/strategic-merge-patch+json"],
+    ["apply", "application/apply-patch+yaml"],
+  ] as const)("send a %s patch as %s", async (type, contentType) => {
+    const answer = only("write", (_request, response) => {
+      answerJson(response, 200, server.world.put(web));
+      return true;
+    });
+    server.faults.push(answer);
+    const patch = type === "json" ? { type, body: [] } : { type, body: {} };
+    await client.patch(pods, ref, patch, { fieldManager: "legation", subresource: "status" });
+    expect(server.requests[0]?.headers["content-type"]).toBe(contentType);
+    expect(server.requests[0]?.path).toBe("/api/v1/namespaces/default/pods/web/status");
+    expect(server.requests[0]?.query.get("fieldManager")).toBe("legation");
+  });
+});
