@@ -184,10 +184,7 @@ describe("what was sent and what was not", () => {
     const create = (timeoutMs: number): Promise<KubeError> => kubeErrorOf(narrow.create(pods, web, { timeoutMs }));
     const errors = await Promise.all([300, 300, 300, 100, 100, 100, 100].map(create));
     expect(server.requests).toHaveLength(3);
-    expect(errors.map(({ code }) => code).sort()).toEqual([
-      ...Array(3).fill("AnswerLost"),
-      ...Array(6).fill("NotSent"),
-    ]);
+    expect(errors.map(({ code }) => code)).toEqual([...Array(3).fill("AnswerLost"), ...Array(4).fill("NotSent")]);
     await narrow.close();
   });
 
