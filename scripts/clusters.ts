@@ -1,0 +1,61 @@
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { cacheDirectory } from "../test/support/clusters/build.ts";
+import { openClusters, startClusters } from "../test/support/clusters/start.ts";
+
+const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
+
+  npm run clusters -- up [--members 2] [--nodes 3] [--dir DIR]   a host and members, with kubeconfigs
+  npm run clusters -- down [--dir DIR]                           ends them and removes their files
+`;
+
+const { values, positionals } = parseArgs({
+  allowPositionals: true,
+  options: {
+    members: { type: "string", default: "2" },
+    nodes: { type: "string", default: "3" },
+    dir: { type: "string", default: join(cacheDirectory(), "clusters") },
+    help: { type: "boolean", short: "h", default: false },
+  },
+});
+
+function countOf(flag: "members" | "nodes"): number {
+  const count = Number(values[flag]);
+  if (Number.isInteger(count) && count >= 0 && count <= 1000) return count;
+  throw new Error(`--${flag} must be a whole number from 0 to 1000, not "${values[flag]}".`);
+}
+
+const FIRST_MEMBERS = ["west", "east", "north", "south"];
+
+async function up(): Promise<void> {
+  const begin = performance.now();
+  const nodes = [{ count: countOf("nodes") }];
+  const members = Array.from({ length: countOf("members") }, (_, i) => FIRST_MEMBERS[i] ?? `member-${i + 1}`);
+  const clusters = await startClusters({
+    names: ["host", ...members],
+    clusters: { host: { nodes: [{ count: 2 }] }, ...Object.fromEntries(members.map((name) => [name, { nodes }])) },
+    directory: values.dir,
+    detached: true,
+    onProgress: (line) => process.stderr.write(`${line}\n`),
+  });
+  process.stderr.write(`all up in ${((performance.now() - begin) / 1000).toFixed(1)} s\n\n`);
+  process.stdout.write(`kubectl  ${clusters.info.kubectl}\n`);
+  for (const { name, kubeconfig } of clusters.all) process.stdout.write(`${name.padEnd(8)} ${kubeconfig}\n`);
+}
+
+async function main(): Promise<void> {
+  const [command] = positionals;
+  if (command === "up") await up();
+  else if (command === "down") await openClusters(values.dir).stop();
+  else {
+    process.stderr.write(USAGE);
+    process.exitCode = values.help ? 0 : 2;
+  }
+}
+
+try {
+  await main();
+} catch (error) {
+  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  process.exitCode = 1;
+}

@@ -1,0 +1,121 @@
+import { describe, expect, test } from "vitest";
+import { apiRequest } from "../support/clusters/api-request.ts";
+import { auditEvents } from "../support/clusters/audit.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+const IMAGE = "registry.example/never-pulled:1";
+
+function podManifest(name: string): string {
+  return JSON.stringify({
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name },
+    spec: { containers: [{ name: "main", image: IMAGE }] },
+  });
+}
+
+async function readyz(cluster: Cluster, server = cluster.server): Promise<number> {
+  return (await apiRequest({ ...cluster, server }, "GET", "/readyz", { timeoutMs: 1000 })).status;
+}
+
+describe("the clusters of an integration run", () => {
+  test.each([
+    { name: "host", cluster: hostCluster, nodes: 2 },
+    { name: "west", cluster: () => memberCluster("west"), nodes: 3 },
+    { name: "east", cluster: () => memberCluster("east"), nodes: 3 },
+  ])("$name has $nodes ready nodes of the pinned version", async ({ name, cluster, nodes }) => {
+    const version: unknown = JSON.parse(await kubectl(cluster(), ["version", "-o", "json"]));
+    expect(version).toMatchObject({ serverVersion: { minor: "36" }, clientVersion: { minor: "36" } });
+    const list = await kubectl(cluster(), ["get", "nodes", "--no-headers"]);
+    const rows = list
+      .trim()
+      .split("\n")
+      .map((row) => row.split(/\s+/).slice(0, 2));
+    expect(rows).toEqual(Array.from({ length: nodes }, (_, i) => [`${name}-node-${i + 1}`, "Ready"]));
+  });
+
+  test("a member runs a pod, and the host's nodes run one too", async () => {
+    for (const cluster of [memberCluster("west"), hostCluster()]) {
+      const namespace = await freshNamespace(cluster);
+      await kubectl(cluster, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("one") });
+      await kubectl(cluster, ["wait", "-n", namespace, "pod/one", "--for=condition=Ready", "--timeout=30s"]);
+    }
+  });
+
+  test("an authority that an aggregated server would trust is published", async () => {
+    const host = hostCluster();
+    const args = ["get", "-n", "kube-system", "configmap/extension-apiserver-authentication", "-o", "json"];
+    const published: unknown = JSON.parse(await kubectl(host, args));
+    expect(published).toMatchObject({ data: { "client-ca-file": host.caData } });
+  });
+
+  test("kubectl rejects with the server's own words", async () => {
+    await expect(kubectl(hostCluster(), ["get", "pod", "nobody"])).rejects.toThrow('pods "nobody" not found');
+  });
+});
+
+describe("an API server", () => {
+  test("that is frozen accepts connections but does not answer until it is thawed", async () => {
+    const east = memberCluster("east");
+    await east.apiServer.freeze();
+    await expect(readyz(east)).rejects.toThrow("timeout");
+    await east.apiServer.thaw();
+    await expect(eventually(() => readyz(east))).resolves.toBe(200);
+  });
+
+  test("that is stopped refuses connections and has its data when it is back on the same port", async () => {
+    const east = memberCluster("east");
+    const namespace = await freshNamespace(east);
+    await east.apiServer.stop();
+    await expect(readyz(east)).rejects.toThrow("ECONNREFUSED");
+    await east.apiServer.start();
+    expect(await readyz(east)).toBe(200);
+    expect(await kubectl(east, ["get", "namespace", namespace, "-o", "name"])).toBe(`namespace/${namespace}\n`);
+  });
+
+  test("logs each write with its user", async () => {
+    const west = memberCluster("west");
+    const namespace = await freshNamespace(west);
+    await kubectl(west, ["create", "configmap", "-n", namespace, "noted"]);
+    const events = await auditEvents(west, (event) => event.objectRef?.name === "noted");
+    expect(events).toMatchObject([
+      { verb: "create", user: { username: "admin" }, objectRef: { resource: "configmaps", namespace } },
+    ]);
+  });
+});
+
+describe("the fault proxy", () => {
+  test("forwards until it is told otherwise", async () => {
+    const west = memberCluster("west");
+    expect(await readyz(west, west.proxiedServer)).toBe(200);
+    expect(await kubectl(west, ["get", "--raw", "/readyz"], { kubeconfig: west.proxiedKubeconfig })).toBe("ok");
+  });
+
+  test.each([
+    { fault: "cut", error: "ECONNREFUSED", apply: (west: Cluster) => west.proxy.cut() },
+    { fault: "blackhole", error: "timeout", apply: (west: Cluster) => west.proxy.blackhole() },
+    { fault: "deaf to requests", error: "timeout", apply: (west: Cluster) => west.proxy.deaf("requests") },
+    { fault: "deaf to answers", error: "timeout", apply: (west: Cluster) => west.proxy.deaf("answers") },
+  ])("$fault: $error through it, none beside it, and all is well after healing", async ({ error, apply }) => {
+    const west = memberCluster("west");
+    await apply(west);
+    await expect(readyz(west, west.proxiedServer)).rejects.toThrow(error);
+    expect(await readyz(west)).toBe(200);
+    await west.proxy.heal();
+    expect(await readyz(west, west.proxiedServer)).toBe(200);
+  });
+
+  test("slows each direction", async () => {
+    const west = memberCluster("west");
+    await west.proxy.slow(100);
+    const begin = performance.now();
+    expect(await readyz(west, west.proxiedServer)).toBe(200);
+    // TLS 1.3 and one request: at least two round trips.
+    expect(performance.now() - begin).toBeGreaterThan(400);
+    await west.proxy.heal();
+  });
+});

@@ -1,0 +1,61 @@
+import { readFile } from "node:fs/promises";
+import { z } from "zod";
+import type { Cluster } from "./types.ts";
+
+/** One request, as the API server's audit log tells it. */
+export interface AuditEvent {
+  readonly verb: string;
+  readonly requestURI: string;
+  readonly user: { readonly username: string };
+  readonly userAgent?: string;
+  readonly objectRef?: {
+    readonly resource?: string;
+    readonly subresource?: string;
+    readonly namespace?: string;
+    readonly name?: string;
+    readonly uid?: string;
+    readonly apiGroup?: string;
+  };
+  readonly responseStatus?: { readonly code?: number };
+  /** RFC 3339 with microseconds. */
+  readonly requestReceivedTimestamp: string;
+  readonly stageTimestamp: string;
+}
+
+const auditEvent: z.ZodType<AuditEvent> = z.object({
+  verb: z.string(),
+  requestURI: z.string(),
+  user: z.object({ username: z.string() }),
+  userAgent: z.string().exactOptional(),
+  objectRef: z
+    .object({
+      resource: z.string().exactOptional(),
+      subresource: z.string().exactOptional(),
+      namespace: z.string().exactOptional(),
+      name: z.string().exactOptional(),
+      uid: z.string().exactOptional(),
+      apiGroup: z.string().exactOptional(),
+    })
+    .exactOptional(),
+  responseStatus: z.object({ code: z.number().exactOptional() }).exactOptional(),
+  requestReceivedTimestamp: z.string(),
+  stageTimestamp: z.string(),
+});
+
+const READS: ReadonlySet<string> = new Set(["get", "list", "watch"]);
+
+/** True for a request that changed something, or was meant to. */
+export function isWrite(event: AuditEvent): boolean {
+  return !READS.has(event.verb);
+}
+
+/** All completed requests that `which` accepts, in the order of their end. Watches appear when they end. */
+export async function auditEvents(cluster: Cluster, which: (event: AuditEvent) => boolean): Promise<AuditEvent[]> {
+  const text = await readFile(cluster.auditLog, "utf8");
+  // What follows the last line break is not written to its end yet.
+  const lines = text.slice(0, text.lastIndexOf("\n")).split("\n");
+  return lines
+    .filter((line) => line.includes('"stage":"ResponseComplete"'))
+    .map((line) => auditEvent.parse(JSON.parse(line)))
+    .filter(which);
+}

@@ -1,0 +1,130 @@
+import { join } from "node:path";
+import type { ClusterOptions } from "./types.ts";
+
+/** Files and ports of one cluster, as the planes' flags need them. */
+export interface ClusterFiles {
+  readonly directory: string;
+  readonly etcdPort: number;
+  readonly apiPort: number;
+  /** Position among the clusters: their service addresses do not overlap. */
+  readonly index: number;
+}
+
+/** Users of the planes beside `admin`, each with the token in the kubeconfig of that name. */
+export const PLANE_USERS = {
+  "kube-controller-manager": { user: "system:kube-controller-manager", group: "" },
+  "kube-scheduler": { user: "system:kube-scheduler", group: "" },
+  kwok: { user: "kwok", group: "system:masters" },
+} as const;
+
+export function etcdFlags({ directory, etcdPort }: ClusterFiles): string[] {
+  const url = `http://127.0.0.1:${etcdPort}`;
+  return [
+    `--data-dir=${join(directory, "etcd")}`,
+    `--listen-client-urls=${url}`,
+    `--advertise-client-urls=${url}`,
+    // One member has no peers to talk to: any free port will do.
+    "--listen-peer-urls=http://127.0.0.1:0",
+    // Data need not outlive the machine.
+    "--unsafe-no-fsync",
+    "--log-level=error",
+  ];
+}
+
+export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): string[] {
+  const { directory, etcdPort, apiPort, index } = files;
+  const pki = join(directory, "pki");
+  const audit = [
+    `--audit-policy-file=${join(directory, "audit-policy.yaml")}`,
+    `--audit-log-path=${join(directory, "audit.log")}`,
+    // One file, however long: tests count its lines.
+    "--audit-log-maxsize=0",
+  ];
+  return [
+    `--etcd-servers=http://127.0.0.1:${etcdPort}`,
+    "--bind-address=127.0.0.1",
+    "--advertise-address=127.0.0.1",
+    // A loopback address is not a valid endpoint; nobody uses the service's own address here.
+    "--endpoint-reconciler-type=none",
+    `--secure-port=${apiPort}`,
+    `--tls-cert-file=${join(pki, "apiserver.crt")}`,
+    `--tls-private-key-file=${join(pki, "apiserver.key")}`,
+    `--client-ca-file=${join(pki, "ca.crt")}`,
+    `--kubelet-client-certificate=${join(pki, "kubelet-client.crt")}`,
+    `--kubelet-client-key=${join(pki, "kubelet-client.key")}`,
+    "--kubelet-preferred-address-types=InternalIP,Hostname",
+    `--service-cluster-ip-range=10.${96 + (index % 16)}.0.0/16`,
+    "--service-account-issuer=https://kubernetes.default.svc",
+    `--service-account-key-file=${join(pki, "service-account.pub")}`,
+    `--service-account-signing-key-file=${join(pki, "service-account.key")}`,
+    `--token-auth-file=${join(directory, "tokens.csv")}`,
+    "--authorization-mode=Node,RBAC",
+    "--enable-admission-plugins=NodeRestriction",
+    "--allow-privileged",
+    "--max-requests-inflight=3000",
+    "--max-mutating-requests-inflight=1000",
+    ...(options.audit === false ? [] : audit),
+    ...(options.apiServerFlags ?? []),
+  ];
+}
+
+// Neither the controller manager nor the scheduler needs to serve anything: no port, no clash.
+function clientFlags(kubeconfig: string): string[] {
+  return [`--kubeconfig=${kubeconfig}`, "--leader-elect=false", "--secure-port=0"];
+}
+
+export function controllerManagerFlags({ directory }: ClusterFiles, options: ClusterOptions): string[] {
+  const pki = join(directory, "pki");
+  return [
+    ...clientFlags(join(directory, "kube-controller-manager.kubeconfig")),
+    `--service-account-private-key-file=${join(pki, "service-account.key")}`,
+    `--root-ca-file=${join(pki, "ca.crt")}`,
+    "--use-service-account-credentials",
+    "--kube-api-qps=300",
+    "--kube-api-burst=600",
+    "--concurrent-deployment-syncs=10",
+    ...(options.controllerManagerFlags ?? []),
+  ];
+}
+
+export function schedulerFlags({ directory }: ClusterFiles, options: ClusterOptions): string[] {
+  return [
+    ...clientFlags(join(directory, "kube-scheduler.kubeconfig")),
+    "--kube-api-qps=500",
+    "--kube-api-burst=1000",
+    ...(options.schedulerFlags ?? []),
+  ];
+}
+
+// Nodes and pods do what is asked of them at once.
+const KWOK_STAGES = [
+  "node-fast/node-initialize.yaml",
+  "node-heartbeat-with-lease/node-heartbeat-with-lease.yaml",
+  "pod-fast/pod-ready.yaml",
+  "pod-fast/pod-complete.yaml",
+  "pod-fast/pod-delete.yaml",
+];
+
+/** Annotation of the nodes that kwok plays. */
+export const KWOK_NODE_ANNOTATION = "kwok.x-k8s.io/node";
+
+export function kwokFlags({ directory }: ClusterFiles, stagesFolder: string, options: ClusterOptions): string[] {
+  return [
+    `--kubeconfig=${join(directory, "kwok.kubeconfig")}`,
+    "--manage-all-nodes=false",
+    `--manage-nodes-with-annotation-selector=${KWOK_NODE_ANNOTATION}=fake`,
+    // Without leases the node controller marks the nodes Unknown every 50 s.
+    "--node-lease-duration-seconds=40",
+    ...KWOK_STAGES.map((stage) => `--config=${join(stagesFolder, stage)}`),
+    ...(options.kwokFlags ?? []),
+  ];
+}
+
+/** Every request once, without those that only ask for health. */
+export const AUDIT_POLICY: string = JSON.stringify({
+  apiVersion: "audit.k8s.io/v1",
+  kind: "Policy",
+  omitStages: ["RequestReceived"],
+  omitManagedFields: true,
+  rules: [{ level: "None", nonResourceURLs: ["/healthz*", "/livez*", "/readyz*"] }, { level: "Metadata" }],
+});

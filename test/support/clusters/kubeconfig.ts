@@ -1,0 +1,22 @@
+/** What a kubeconfig with one context says. */
+export interface KubeconfigFields {
+  readonly name: string;
+  readonly server: string;
+  /** PEM. */
+  readonly caData: string;
+  readonly user: string;
+  readonly token: string;
+}
+
+/** A kubeconfig as JSON, which is YAML too. */
+export function kubeconfigText({ name, server, caData, user, token }: KubeconfigFields): string {
+  const config = {
+    apiVersion: "v1",
+    kind: "Config",
+    clusters: [{ name, cluster: { server, "certificate-authority-data": Buffer.from(caData).toString("base64") } }],
+    users: [{ name: user, user: { token } }],
+    contexts: [{ name, context: { cluster: name, user } }],
+    "current-context": name,
+  };
+  return `${JSON.stringify(config, undefined, 2)}\n`;
+}

@@ -1,0 +1,62 @@
+import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const POLL_MS = 500;
+
+function hasCode(error: unknown, code: string): boolean {
+  return error instanceof Error && "code" in error && error.code === code;
+}
+
+/** True while a process with this id exists. */
+export function isAlive(pid: number): boolean {
+  try {
+    process.kill(pid, 0);
+    return true;
+  } catch (error) {
+    return hasCode(error, "EPERM");
+  }
+}
+
+function tryLock(path: string): boolean {
+  try {
+    writeFileSync(path, `${process.pid}\n`, { flag: "wx" });
+    return true;
+  } catch (error) {
+    if (hasCode(error, "EEXIST")) return false;
+    throw error;
+  }
+}
+
+/** The lock's holder; undefined when it is gone or has not written its id yet. */
+function holderOf(path: string): number | undefined {
+  try {
+    const pid = Number.parseInt(readFileSync(path, "utf8"), 10);
+    return Number.isNaN(pid) ? undefined : pid;
+  } catch {
+    return undefined;
+  }
+}
+
+/** Runs `work` while no other process does so under the same path; the lock of a process that died is taken over. */
+export async function withLock<T>(
+  path: string,
+  onProgress: (line: string) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  let told = false;
+  while (!tryLock(path)) {
+    const holder = holderOf(path);
+    if (holder !== undefined && !isAlive(holder)) {
+      rmSync(path, { force: true });
+      continue;
+    }
+    if (!told) onProgress(`waiting for process ${holder ?? "?"}, which holds ${path}`);
+    told = true;
+    await sleep(POLL_MS);
+  }
+  try {
+    return await work();
+  } finally {
+    rmSync(path, { force: true });
+  }
+}

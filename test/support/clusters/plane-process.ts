@@ -1,0 +1,93 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { setTimeout as sleep } from "node:timers/promises";
+
+const STOP_MS = 15_000;
+const LOG_TAIL_LINES = 15;
+
+/** How one process is started, each time it is. */
+export interface PlaneSpec {
+  readonly name: string;
+  readonly command: string;
+  readonly args: readonly string[];
+  /** Both outputs are appended here. */
+  readonly logFile: string;
+  /** Resolves to true when the process is ready for use; asked again and again until then. */
+  readonly ready: () => Promise<boolean>;
+  readonly readyTimeoutMs: number;
+}
+
+// On Linux the kernel ends the planes when the keeper dies, even by SIGKILL.
+const DEATH_SIGNAL =
+  process.platform === "linux" && spawnSync("setpriv", ["--pdeathsig", "KILL", "true"]).status === 0
+    ? ["setpriv", "--pdeathsig", "KILL", "--"]
+    : [];
+
+/** A child process that can be stopped, frozen and started again. */
+export class PlaneProcess {
+  readonly spec: PlaneSpec;
+  #child: ChildProcess | undefined;
+  #gone: Promise<void> = Promise.resolve();
+
+  constructor(spec: PlaneSpec) {
+    this.spec = spec;
+  }
+
+  get running(): boolean {
+    return this.#child !== undefined;
+  }
+
+  /** Starts the process when it is not running, and waits until it is ready; ends it when that takes too long. */
+  async start(): Promise<void> {
+    if (this.#child === undefined) this.#spawn();
+    const deadline = performance.now() + this.spec.readyTimeoutMs;
+    for (;;) {
+      if (await this.spec.ready()) return;
+      if (!this.running) throw new Error(`${this.spec.name} ended before it was ready:\n${this.logTail()}`);
+      if (performance.now() > deadline) {
+        await this.stop("SIGKILL");
+        throw new Error(`${this.spec.name} was not ready in ${this.spec.readyTimeoutMs} ms:\n${this.logTail()}`);
+      }
+      await sleep(50);
+    }
+  }
+
+  /** Sends the signal and waits for the end; SIGKILL follows after a while. */
+  async stop(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
+    const child = this.#child;
+    if (child === undefined) return;
+    child.kill(signal);
+    // A frozen process would keep any other signal than SIGKILL waiting.
+    child.kill("SIGCONT");
+    const killer = setTimeout(() => child.kill("SIGKILL"), STOP_MS);
+    await this.#gone;
+    clearTimeout(killer);
+  }
+
+  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+    if (this.#child === undefined) throw new Error(`${this.spec.name} is not running.`);
+    this.#child.kill(signal);
+  }
+
+  /** The last lines of the log. */
+  logTail(): string {
+    if (!existsSync(this.spec.logFile)) return "(no output)";
+    return readFileSync(this.spec.logFile, "utf8").trimEnd().split("\n").slice(-LOG_TAIL_LINES).join("\n");
+  }
+
+  #spawn(): void {
+    const log = openSync(this.spec.logFile, "a");
+    const [command = "", ...args] = [...DEATH_SIGNAL, this.spec.command, ...this.spec.args];
+    const child = spawn(command, args, { stdio: ["ignore", log, log] });
+    closeSync(log);
+    this.#child = child;
+    this.#gone = new Promise((resolve) => {
+      const gone = (): void => {
+        this.#child = undefined;
+        resolve();
+      };
+      child.once("exit", gone);
+      child.once("error", gone);
+    });
+  }
+}

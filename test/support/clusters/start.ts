@@ -1,0 +1,96 @@
+import { fork } from "node:child_process";
+import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join, resolve } from "node:path";
+import { fileURLToPath } from "node:url";
+import { findBinaries } from "./binaries.ts";
+import { clustersOf } from "./control.ts";
+import { clustersInfo, type KeeperOrder, keeperReport } from "./control-protocol.ts";
+import type { Clusters, ClustersInfo, StartOptions } from "./types.ts";
+
+const KEEPER = fileURLToPath(new URL("keeper.ts", import.meta.url));
+const NAME = /^[a-z0-9]([-a-z0-9]{0,30}[a-z0-9])?$/;
+
+function checkNames(names: readonly string[]): void {
+  for (const name of names) {
+    if (!NAME.test(name))
+      throw new Error(`"${name}" cannot be a cluster's name: use small letters, digits and dashes.`);
+  }
+  if (new Set(names).size !== names.length) throw new Error(`Cluster names must differ: ${names.join(", ")}.`);
+}
+
+function prepareDirectory(wanted: string | undefined): string {
+  if (wanted === undefined) return mkdtempSync(join(tmpdir(), "legation-"));
+  const directory = resolve(wanted);
+  mkdirSync(directory, { recursive: true, mode: 0o700 });
+  if (readdirSync(directory).length > 0) {
+    throw new Error(`${directory} is not empty: stop the clusters in it first, or choose another folder.`);
+  }
+  return directory;
+}
+
+function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Promise<ClustersInfo> {
+  // The test runner's own options are not the keeper's.
+  const { NODE_OPTIONS: _, ...env } = process.env;
+  const keeper = fork(KEEPER, [], { detached: true, execArgv: [], env, stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  return new Promise((resolve, reject) => {
+    keeper.once("error", reject);
+    keeper.once("exit", (code, signal) => reject(new Error(`The clusters' keeper ended early (${signal ?? code}).`)));
+    keeper.on("message", (message) => {
+      const report = keeperReport.parse(message);
+      switch (report.type) {
+        case "progress":
+          onProgress(report.line);
+          return;
+        case "failed":
+          reject(new Error(report.message));
+          return;
+        case "ready":
+          keeper.removeAllListeners();
+          // From here on the channel only tells the keeper that this process lives.
+          keeper.unref();
+          keeper.channel?.unref();
+          if (order.detached) keeper.disconnect();
+          resolve(report.info);
+          return;
+      }
+    });
+    keeper.send(order);
+  });
+}
+
+/**
+ * Starts clusters, all at once, and resolves when pods can be made in each. They end with `stop()`, or by themselves
+ * when this process ends, however it ends, unless they are `detached`.
+ */
+export async function startClusters(options: StartOptions): Promise<Clusters> {
+  checkNames(options.names);
+  const onProgress = options.onProgress ?? (() => {});
+  const binaries = await findBinaries(onProgress);
+  const directory = prepareDirectory(options.directory);
+  const order: KeeperOrder = {
+    names: [...options.names],
+    clusters: { ...options.clusters },
+    directory,
+    detached: options.detached ?? false,
+    binaries,
+  };
+  try {
+    return clustersOf(await runKeeper(order, onProgress));
+  } catch (error) {
+    rmSync(directory, { recursive: true, force: true });
+    throw error;
+  }
+}
+
+/** Clusters that another process started: those in `directory`. */
+export function openClusters(directory: string): Clusters {
+  const file = join(resolve(directory), "clusters.json");
+  let text: string;
+  try {
+    text = readFileSync(file, "utf8");
+  } catch {
+    throw new Error(`No clusters run in ${resolve(directory)}: there is no ${file}.`);
+  }
+  return clustersOf(clustersInfo.parse(JSON.parse(text)));
+}

@@ -1,0 +1,39 @@
+import { spawn } from "node:child_process";
+import { inject } from "vitest";
+import type { Cluster } from "../clusters/types.ts";
+import type {} from "./global-setup.ts";
+
+/** What `kubectl` may be given beside its arguments. */
+export interface KubectlOptions {
+  /** Written to its standard input, e.g. a manifest for `apply -f -`. */
+  readonly input?: string;
+  /** Another kubeconfig than the cluster's own. */
+  readonly kubeconfig?: string;
+  /** Killed after this long; default 60 s. */
+  readonly timeoutMs?: number;
+}
+
+/** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
+export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
+  const { input, kubeconfig = cluster.kubeconfig, timeoutMs = 60_000 } = options;
+  const child = spawn(inject("clusters").kubectl, [`--kubeconfig=${kubeconfig}`, ...args], { timeout: timeoutMs });
+  let output = "";
+  let errors = "";
+  child.stdout.on("data", (chunk: Buffer) => {
+    output += chunk.toString();
+  });
+  child.stderr.on("data", (chunk: Buffer) => {
+    errors += chunk.toString();
+  });
+  // kubectl may end before it has read everything; its exit code tells.
+  child.stdin.on("error", () => {});
+  child.stdin.end(input);
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code, signal) => {
+      if (code === 0) resolve(output);
+      else
+        reject(new Error(`${cluster.name}: kubectl ${args.join(" ")}: ${errors.trim() || (signal ?? `exit ${code}`)}`));
+    });
+  });
+}

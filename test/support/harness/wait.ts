@@ -1,0 +1,44 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { inspect } from "node:util";
+
+/** How long `eventually` goes on asking. */
+export interface EventuallyOptions {
+  /** Default 30 s. */
+  readonly timeoutMs?: number;
+  /** Pause between two attempts; default 100 ms. */
+  readonly intervalMs?: number;
+  /** What is waited for, for the failure's message. */
+  readonly what?: string;
+}
+
+/**
+ * Calls `attempt` until it neither throws nor returns false, null or undefined, and resolves to what it returned. Assertions may stand
+ * in it. When time is up it rejects with the last error or value.
+ */
+export async function eventually<T>(
+  attempt: () => T | Promise<T>,
+  options: EventuallyOptions = {},
+): Promise<Exclude<Awaited<T>, false | null | undefined>> {
+  const { timeoutMs = 30_000, intervalMs = 100, what = "the condition" } = options;
+  const deadline = performance.now() + timeoutMs;
+  for (;;) {
+    let last: string;
+    let cause: unknown;
+    try {
+      const value = await attempt();
+      if (isThere(value)) return value;
+      last = `last value: ${inspect(value)}`;
+    } catch (error) {
+      cause = error;
+      last = `last error: ${error instanceof Error ? error.message : inspect(error)}`;
+    }
+    if (performance.now() > deadline) {
+      throw new Error(`${what} did not hold within ${timeoutMs} ms; ${last}`, { cause });
+    }
+    await sleep(intervalMs);
+  }
+}
+
+function isThere<T>(value: T): value is Exclude<T, false | null | undefined> {
+  return value !== false && value !== null && value !== undefined;
+}
