@@ -26,8 +26,6 @@ export interface MemberListener {
 
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = 10_000;
-// The delegate's own API server default for the grace of a probe's settings.
-const DEFAULT_PROBE = { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 };
 
 /**
  * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
@@ -88,12 +86,8 @@ export class Member {
       client,
       clock,
       settings: () => {
-        const probe = { ...DEFAULT_PROBE, ...this.cluster.spec.probe };
-        return {
-          periodMs: probe.periodSeconds * 1000,
-          timeoutMs: probe.timeoutSeconds * 1000,
-          failureThreshold: probe.failureThreshold,
-        };
+        const { periodSeconds = 10, timeoutSeconds = 5, failureThreshold = 3 } = this.cluster.spec.probe ?? {};
+        return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
       },
       onResult: (result) => this.#onProbe(result),
     });

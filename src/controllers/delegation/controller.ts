@@ -1,4 +1,4 @@
-import { parsePlacement } from "../../api/annotations.ts";
+import { parsePlacement, placementExcludes } from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
   PROXY_LABEL,
@@ -193,8 +193,7 @@ export class DelegationController {
     const parsed = parsePlacement(proxy.metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    const { clusters } = parsed.placement;
-    return { allows: ({ name }) => (clusters === undefined || clusters.includes(name) ? undefined : "not named") };
+    return { allows: (candidate) => placementExcludes(parsed.placement, candidate) };
   }
 
   #outOfService(member: string): boolean {

@@ -1,0 +1,94 @@
+import { z } from "zod";
+import { lead } from "../../controllers/lead.ts";
+import { createClusterClient } from "../../kube/connect.ts";
+import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { serveHealth } from "../../telemetry/health.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
+import { Failure } from "../failure.ts";
+import { flag, listenAddress } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+type Address = { readonly host: string; readonly port: number };
+
+interface ControllerInput extends GlobalInput {
+  readonly kubeletListen?: Address | undefined;
+  readonly nodeAddress?: string | undefined;
+  readonly healthListen?: Address | undefined;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+}
+
+/** `legation controller` */
+export const controllerCommand: Subcommand<ControllerInput> = {
+  name: "controller",
+  summary: "run the controller",
+  description:
+    "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run:\n" +
+    "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
+  flags: [
+    flag("--kubelet-listen <address>", "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250"),
+    flag("--node-address <address>", "IP or DNS name at which the host's API server reaches it"),
+    flag("--health-listen <address>", "where /healthz, /readyz and /metrics listen (default: nowhere)"),
+    flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+  ],
+  examples: [
+    ["controller --kubeconfig host.yaml", "outside a cluster"],
+    ["controller --health-listen :8080", "in a cluster, with its service account"],
+  ],
+  input: withGlobals({
+    kubeletListen: listenAddress.optional(),
+    nodeAddress: z.string().min(1).optional(),
+    healthListen: listenAddress.optional(),
+    logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  }),
+  run: async (options, { env, signal }) => {
+    const log = createLogger({ level: options.logLevel });
+    const metrics = new Metrics();
+    const { kubeconfig, context } = options;
+    const credentials = loadKubeConfig({
+      env,
+      ...(kubeconfig === undefined ? {} : { kubeconfig }),
+      ...(context === undefined ? {} : { context }),
+    });
+    const electionClient = createClusterClient({ cluster: "host", credentials, metrics });
+    const { healthListen } = options;
+    const health =
+      healthListen === undefined
+        ? undefined
+        : await serveHealth({ ...healthListen, metrics, notReady: () => undefined });
+    try {
+      const outcome = await lead(
+        {
+          electionClient,
+          clock: realClock,
+          log,
+          onLeading: (leading) => metrics.setLeading(leading),
+          controllers: (deadline) => ({
+            host: createClusterClient({ cluster: "host", credentials, metrics, deadline }),
+            connect: (name, text) =>
+              createClusterClient({
+                cluster: name,
+                credentials: credentialsFromKubeconfigText(text, { allowExec: false, source: `Cluster ${name}` }),
+                metrics,
+                deadline,
+              }),
+            onReconcile: (...told) => metrics.observeReconcile(...told),
+          }),
+        },
+        signal,
+      );
+      if (outcome === "lost") {
+        throw new Failure("failure", {
+          object: "Lease legation-system/legation-controller",
+          problem: "another controller holds it, or it could not be renewed in time",
+          remedy: "start the controller again: it waits until it may lead",
+        });
+      }
+    } finally {
+      await health?.close();
+      await electionClient.close();
+    }
+  },
+};

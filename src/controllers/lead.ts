@@ -1,0 +1,58 @@
+import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { LeaderElector } from "../runtime/leader-election.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type ControllersOptions, type RunningControllers, startControllers } from "./main.ts";
+
+/** Name of the Lease in legation-system that the controllers elect their leader on. */
+export const LEADER_LEASE = "legation-controller";
+
+export interface LeadOptions {
+  /** For the Lease only: renewals must not queue behind other requests. */
+  readonly electionClient: ClusterClient;
+  /** Makes everything else; its clients must refuse writes after `deadline()`. */
+  readonly controllers: (deadline: () => number | undefined) => Omit<ControllersOptions, "clock" | "log">;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onLeading?: (leading: boolean) => void;
+}
+
+/**
+ * Waits for the lease, runs the controllers while this process holds it, and resolves when it is stopped or has lost it.
+ * A process that lost its lease must end: whoever started it starts a new one, which remembers nothing.
+ */
+export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"stopped" | "lost"> {
+  const { clock, log, electionClient, onLeading } = options;
+  const failed = new AbortController();
+  const ended = AbortSignal.any([signal, failed.signal]);
+  let starting: Promise<RunningControllers | undefined> = Promise.resolve(undefined);
+  const elector = new LeaderElector({
+    client: electionClient,
+    namespace: SYSTEM_NAMESPACE,
+    name: LEADER_LEASE,
+    clock,
+    log,
+    onStartedLeading: () => {
+      onLeading?.(true);
+      const made = options.controllers(() => elector.validUntil());
+      starting = startControllers({ ...made, clock, log }, ended).catch((error: unknown) => {
+        if (!ended.aborted) log.error({ err: error }, "controllers did not start");
+        failed.abort(error);
+        return undefined;
+      });
+    },
+    onStoppedLeading: async () => {
+      onLeading?.(false);
+      failed.abort(new Error("no longer leading"));
+      await (await starting)?.stop();
+    },
+  });
+  elector.start();
+  const onEnd = (): void => void elector.stop();
+  ended.addEventListener("abort", onEnd, { once: true });
+  if (ended.aborted) onEnd();
+  await elector.finished();
+  ended.removeEventListener("abort", onEnd);
+  return signal.aborted ? "stopped" : "lost";
+}
