@@ -1,16 +1,16 @@
 import { z } from "zod";
-import { GROUP, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_NAME_MAX } from "../../api/cluster.ts";
+import { GROUP } from "../../api/keys.ts";
 
 const LABEL_VALUE = /^([A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?)?$/;
 const LABEL_NAME = /^[A-Za-z0-9]([-_.A-Za-z0-9]*[A-Za-z0-9])?$/;
 const DNS_SUBDOMAIN = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 const LONGEST_LABEL = 63;
-const LONGEST_NAME = LONGEST_LABEL - virtualNodeName("").length;
 
 /** A Cluster's name: part of a node's name and a label value, so what both allow. */
 export const memberName: z.ZodType<string> = z
   .string()
-  .max(LONGEST_NAME, { error: `is longer than ${LONGEST_NAME} characters` })
+  .max(CLUSTER_NAME_MAX, { error: `is longer than ${CLUSTER_NAME_MAX} characters` })
   .regex(/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/, {
     error: "must be small letters, digits and '-', with a letter or digit first and last; write e.g. west-1",
   });

@@ -2,7 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { apiVersionOf, clusters } from "../../kube/resources.ts";
+import { clusters } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
@@ -79,8 +79,8 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
 
   const cluster: Cluster = {
-    apiVersion: apiVersionOf(clusters),
-    kind: clusters.kind,
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "Cluster",
     metadata: { name, labels: { ...options.labels } },
     spec: { credentialsSecret: { name: secretName } },
   };

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import { planInstall } from "../../../../src/cli/install/plan.ts";
+import type { Manifest } from "../../../../src/cli/manifests/load.ts";
+
+const manifest = (kind: string, more: Record<string, unknown> = {}): Manifest => ({
+  apiVersion: "v1",
+  kind,
+  metadata: { name: kind.toLowerCase() },
+  ...more,
+});
+
+const webhook = manifest("MutatingWebhookConfiguration", {
+  webhooks: [
+    {
+      name: "pods.legation.dev",
+      failurePolicy: "Fail",
+      clientConfig: {
+        caBundle: "old",
+        service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 },
+      },
+    },
+  ],
+});
+
+const deployment = manifest("Deployment", {
+  spec: { replicas: 2, template: { spec: { containers: [{ name: "c", image: "legation", args: ["webhook"] }] } } },
+});
+
+const all = [
+  webhook,
+  manifest("ValidatingAdmissionPolicyBinding"),
+  deployment,
+  manifest("Service"),
+  manifest("ClusterRoleBinding"),
+  manifest("Unheard"),
+  manifest("ClusterRole"),
+  manifest("ServiceAccount"),
+  manifest("Namespace"),
+  manifest("CustomResourceDefinition"),
+];
+
+describe("the plan of an installation", () => {
+  test("what others need comes first, and what refuses pods comes last", () => {
+    const { apply, leaveOut } = planInstall(all, { clusterName: "host" });
+    expect(apply.map(({ kind }) => kind)).toEqual([
+      "CustomResourceDefinition",
+      "Namespace",
+      "ServiceAccount",
+      "ClusterRole",
+      "ClusterRoleBinding",
+      "ConfigMap",
+      "Service",
+      "Deployment",
+      "Unheard",
+      "ValidatingAdmissionPolicyBinding",
+      "MutatingWebhookConfiguration",
+    ]);
+    expect(leaveOut).toEqual([]);
+  });
+
+  test("nothing is deployed when the webhook runs outside", () => {
+    const { apply, leaveOut } = planInstall(all, { clusterName: "host", webhookUrl: "https://127.0.0.1:8443" });
+    expect(leaveOut.map(({ kind }) => kind)).toEqual(["Deployment", "Service"]);
+    expect(apply.map(({ kind }) => kind)).not.toContain("Deployment");
+  });
+
+  test.each([
+    [undefined, { service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 } }],
+    ["https://127.0.0.1:8443", { url: "https://127.0.0.1:8443/mutate" }],
+  ])("with the webhook at %s only the target changes, and the caBundle stays unowned", (webhookUrl, clientConfig) => {
+    const { apply } = planInstall([webhook], { clusterName: "host", webhookUrl });
+    expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
+  });
+
+  test("the image is set in every container, and nothing else of the pod template changes", () => {
+    const { apply } = planInstall([deployment], { clusterName: "host", image: "registry.example/legation:2" });
+    expect(apply.find(({ kind }) => kind === "Deployment")?.spec).toEqual({
+      replicas: 2,
+      template: { spec: { containers: [{ name: "c", image: "registry.example/legation:2", args: ["webhook"] }] } },
+    });
+  });
+
+  test("every object carries the label that uninstall finds it by", () => {
+    const { apply } = planInstall(all, { clusterName: "host" });
+    for (const { metadata } of apply)
+      expect(metadata.labels).toMatchObject({ "app.kubernetes.io/managed-by": "legation" });
+  });
+
+  test("the host's name is written where the controller reads it", () => {
+    const { apply } = planInstall([], { clusterName: "berlin" });
+    expect(apply).toMatchObject([
+      {
+        kind: "ConfigMap",
+        metadata: { namespace: "legation-system", name: "legation" },
+        data: { "cluster-name": "berlin" },
+      },
+    ]);
+  });
+});

@@ -1,0 +1,44 @@
+import { describe, expect, test } from "vitest";
+import { labelList, memberName } from "../../../../src/cli/join/input.ts";
+
+describe("a member's name", () => {
+  test.each(["west", "w", "west-1", "1", "a".repeat(54)])("%s is accepted", (name) => {
+    expect(memberName.parse(name)).toBe(name);
+  });
+
+  test.each(["", "West", "-a", "a-", "a.b", "a_b", "a".repeat(55), "a b"])("%j is refused", (name) => {
+    expect(memberName.safeParse(name).success).toBe(false);
+  });
+});
+
+describe("labels", () => {
+  test.each([
+    ["region=eu,tier=gold", { region: "eu", tier: "gold" }],
+    [" region=eu , ", { region: "eu" }],
+    ["", {}],
+    ["topology.kubernetes.io/zone=a,empty=", { "topology.kubernetes.io/zone": "a", empty: "" }],
+  ])("%j is understood", (text, expected) => {
+    expect(labelList.parse(text)).toEqual(expected);
+  });
+
+  test.each([
+    ["region", /"region" is not key=value; write e.g. region=eu/],
+    ["=eu", /is not key=value/],
+    ["a=b=c", /has a value/],
+    ["a b=c", /has a key/],
+    ["a/b/c=d", /has a key/],
+    ["Up/b=d", /prefix/],
+    ["legation.dev/cluster=x", /Legation's own/],
+    ["x.legation.dev/y=z", /Legation's own/],
+    ["a=b,a=c", /twice/],
+    [`a=${"x".repeat(64)}`, /has a value/],
+  ])("%j is refused", (text, message) => {
+    const { error } = labelList.safeParse(text);
+    expect(error?.issues.map((issue) => issue.message).join("; ")).toMatch(message);
+  });
+
+  test("every wrong item is named", () => {
+    const { error } = labelList.safeParse("a,b=c,d");
+    expect(error?.issues.map(({ message }) => message)).toHaveLength(2);
+  });
+});

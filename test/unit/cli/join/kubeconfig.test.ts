@@ -1,0 +1,32 @@
+import { expect, test } from "vitest";
+import { memberKubeconfig } from "../../../../src/cli/join/kubeconfig.ts";
+import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+
+const CA = "-----BEGIN CERTIFICATE-----\nAA==\n-----END CERTIFICATE-----\n";
+
+test("the kubeconfig is one that the controller accepts from a Secret, with the token and the authority in it", async () => {
+  const text = memberKubeconfig({
+    cluster: "west",
+    server: "https://10.0.0.1:6443",
+    certificateAuthority: CA,
+    skipsTlsVerify: false,
+    tlsServerName: "kubernetes",
+    proxyUrl: "http://proxy.example:3128",
+    token: "t0ken",
+  });
+  const credentials = credentialsFromKubeconfigText(text, { allowExec: false });
+  expect(credentials).toMatchObject({
+    server: "https://10.0.0.1:6443",
+    clusterName: "west",
+    tlsServerName: "kubernetes",
+    proxyUrl: "http://proxy.example:3128",
+    insecureSkipTlsVerify: false,
+  });
+  expect(await credentials.identity()).toMatchObject({ authorization: "Bearer t0ken", ca: CA });
+});
+
+test("a member without an authority of its own is trusted by the system's roots", async () => {
+  const text = memberKubeconfig({ cluster: "west", server: "https://h", skipsTlsVerify: false, token: "t" });
+  expect(text).not.toContain("certificate-authority");
+  expect(text).not.toContain("insecure");
+});

@@ -1,0 +1,29 @@
+import { expect, test } from "vitest";
+import { UndoStack } from "../../../../src/cli/join/undo.ts";
+
+test("everything is taken back, last first, and a failed step does not stop the others", async () => {
+  const undone: string[] = [];
+  const told: string[] = [];
+  const undo = new UndoStack();
+  for (const what of ["namespace", "account", "secret"]) {
+    undo.push(what, async (signal) => {
+      expect(signal.aborted).toBe(false);
+      if (what === "account") throw new Error("forbidden");
+      undone.push(what);
+    });
+  }
+  expect(await undo.run((line) => told.push(line))).toEqual(["account (forbidden)"]);
+  expect(undone).toEqual(["secret", "namespace"]);
+  expect(told).toEqual(["undone: secret", "undone: namespace"]);
+});
+
+test("what was taken back once is not taken back again", async () => {
+  let times = 0;
+  const undo = new UndoStack();
+  undo.push("thing", async () => {
+    times += 1;
+  });
+  await undo.run(() => {});
+  await undo.run(() => {});
+  expect(times).toBe(1);
+});

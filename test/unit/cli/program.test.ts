@@ -1,0 +1,141 @@
+import { readFile } from "node:fs/promises";
+import type { Command, Option } from "commander";
+import { beforeAll, describe, expect, test } from "vitest";
+import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
+import { Failure, Interruption } from "../../../src/cli/failure.ts";
+import { variableOf } from "../../../src/cli/flags.ts";
+import { createProgram, runProgram } from "../../../src/cli/program.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { recordedSession } from "./session.ts";
+
+function commandsBelow(command: Command, path: string): [string, Command][] {
+  return [[path, command], ...command.commands.flatMap((each) => commandsBelow(each, `${path} ${each.name()}`))];
+}
+
+const program = createProgram(recordedSession(), "1.2.3");
+const subcommands = commandsBelow(program, "legation").slice(1);
+
+describe("the command line", () => {
+  test.each(subcommands)("%s has examples in its help, and they parse", async (path, _command) => {
+    const session = recordedSession();
+    expect(await runProgram([...path.split(" ").slice(1), "--help"], session, "1.2.3")).toBe(0);
+    const help = session.out.join("");
+    expect(help).toContain("Examples:");
+    expect(help).toContain("--kubeconfig <file>");
+    expect(help).toMatch(/^ {2}legation \w+/m);
+  });
+
+  test("every flag but --help and --version is an environment variable, and says so", () => {
+    const flags: Option[] = [program, ...subcommands.map(([, command]) => command)].flatMap((each) => [
+      ...each.options,
+    ]);
+    for (const option of flags) {
+      if (option.long === "--version") continue;
+      expect(option.description).toContain(`[${variableOf(option)}]`);
+    }
+    expect(flags.length).toBeGreaterThan(15);
+  });
+
+  test.each([
+    [["nonsense"], EXIT_CODES.usage, "unknown command 'nonsense'"],
+    [["status", "--nonsense"], EXIT_CODES.usage, "unknown option '--nonsense'"],
+    [["status", "-o", "xml"], EXIT_CODES.usage, '--output: "xml" is not a format; write json or yaml'],
+    [["join"], EXIT_CODES.usage, "missing required argument 'name'"],
+    [["join", "West", "--member-kubeconfig", "f"], EXIT_CODES.usage, "<name>: must be small letters"],
+    [["join", "west"], EXIT_CODES.usage, "--member-kubeconfig: is missing"],
+    [["install", "--webhook-url", "http://h"], EXIT_CODES.usage, "--webhook-url"],
+    [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
+    [["--version"], EXIT_CODES.ok, ""],
+  ])("%j exits with %d", async (args, code, message) => {
+    const session = recordedSession();
+    expect(await runProgram(args, session, "1.2.3")).toBe(code);
+    expect(session.err.join("")).toContain(message);
+  });
+});
+
+describe("errors", () => {
+  const run = async (error: unknown, env: Record<string, string> = {}): Promise<{ code: number; err: string }> => {
+    const session = recordedSession({ env, connect: () => Promise.reject(error) });
+    return { code: await runProgram(["status"], session, "1.2.3"), err: session.err.join("") };
+  };
+  const refused = new Failure("refused", {
+    object: "Cluster west",
+    field: "name",
+    problem: "is taken",
+    remedy: "choose",
+  });
+
+  test("a failure is one message with what to do, and no stack", async () => {
+    expect(await run(refused)).toEqual({ code: 3, err: "error: Cluster west: name: is taken\n       choose\n" });
+  });
+
+  test("--verbose, also as a variable, adds the stack", async () => {
+    const { err } = await run(refused, { LEGATION_VERBOSE: "1" });
+    expect(err).toMatch(/\n {4}at /);
+  });
+
+  test("an API server's error keeps its words and says what to check", async () => {
+    const error = new KubeError("connect ECONNREFUSED", {
+      code: "NotSent",
+      cluster: "host",
+      verb: "list",
+      resource: "clusters",
+    });
+    const { code, err } = await run(error);
+    expect(code).toBe(1);
+    expect(err).toContain("host: list clusters: connect ECONNREFUSED");
+    expect(err).toContain("check that the API server runs");
+  });
+
+  test.each([
+    ["SIGINT", 130],
+    ["SIGTERM", 143],
+  ] as const)("after %s the exit code is %d, whatever the interrupted step threw", async (signal, code) => {
+    const interruption = new AbortController();
+    const session = recordedSession({
+      signal: interruption.signal,
+      connect: () => {
+        interruption.abort(new Interruption(signal));
+        return Promise.reject(new Error("aborted"));
+      },
+    });
+    expect(await runProgram(["status"], session, "1.2.3")).toBe(code);
+  });
+});
+
+describe("exit codes", () => {
+  test("they never change: scripts rely on them", () => {
+    expect(EXIT_CODES).toEqual({
+      ok: 0,
+      failure: 1,
+      usage: 2,
+      refused: 3,
+      notReady: 4,
+      interrupted: 130,
+      terminated: 143,
+    });
+  });
+});
+
+describe("docs/cli.md", () => {
+  let text: string;
+  beforeAll(async () => {
+    text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+  });
+
+  test.each(subcommands)("describes %s with all its flags", (path, command) => {
+    const heading = `## ${path}`;
+    const start = text.indexOf(`${heading}\n`);
+    expect(start, heading).toBeGreaterThan(-1);
+    const next = text.indexOf("\n## ", start);
+    const section = next === -1 ? text.slice(start) : text.slice(start, next);
+    for (const option of command.options) expect(section).toContain(`\`${option.flags}\``);
+    expect(section.match(/`-[^`]*--[a-z][^`]*`|`--[a-z][^`]*`/g)?.length ?? 0).toBeGreaterThanOrEqual(
+      command.options.length,
+    );
+  });
+
+  test.each(Object.entries(EXIT_CODES))("lists the exit code %s", (_name, code) => {
+    expect(text).toMatch(new RegExp(`^\\| ${code} +\\|`, "m"));
+  });
+});

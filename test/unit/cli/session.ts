@@ -1,0 +1,32 @@
+import type { Session } from "../../../src/cli/session.ts";
+import { Terminal } from "../../../src/cli/terminal.ts";
+
+/** A session without clusters that keeps what is written to it. */
+export interface RecordedSession extends Session {
+  readonly out: string[];
+  readonly err: string[];
+}
+
+/** A session for tests: nothing can be reached through it. */
+export function recordedSession(options: Partial<Session> & { readonly isTTY?: boolean } = {}): RecordedSession {
+  const out: string[] = [];
+  const err: string[] = [];
+  const { isTTY = false, env = {}, ...rest } = options;
+  const stream = (lines: string[]): ConstructorParameters<typeof Terminal>[0] => ({
+    isTTY,
+    write: (text) => lines.push(text),
+  });
+  const unreachable = (): never => {
+    throw new Error("this test has no clusters");
+  };
+  return {
+    out,
+    err,
+    env,
+    terminal: new Terminal(stream(out), stream(err), env),
+    signal: new AbortController().signal,
+    connect: unreachable,
+    connectText: unreachable,
+    ...rest,
+  };
+}
