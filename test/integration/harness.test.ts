@@ -1,4 +1,5 @@
-import { describe, expect, test } from "vitest";
+import { Agent } from "node:https";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import type { Cluster } from "../support/clusters/types.ts";
@@ -61,8 +62,9 @@ describe("the clusters of an integration run", () => {
 describe("an API server", () => {
   test("that is frozen accepts connections but does not answer until it is thawed", async () => {
     const east = memberCluster("east");
+    onTestFinished(() => east.apiServer.thaw());
     await east.apiServer.freeze();
-    await expect(readyz(east)).rejects.toThrow("timeout");
+    await expect(readyz(east)).rejects.toThrow("no answer within");
     await east.apiServer.thaw();
     await expect(eventually(() => readyz(east))).resolves.toBe(200);
   });
@@ -70,6 +72,7 @@ describe("an API server", () => {
   test("that is stopped refuses connections and has its data when it is back on the same port", async () => {
     const east = memberCluster("east");
     const namespace = await freshNamespace(east);
+    onTestFinished(() => east.apiServer.start());
     await east.apiServer.stop();
     await expect(readyz(east)).rejects.toThrow("ECONNREFUSED");
     await east.apiServer.start();
@@ -97,11 +100,12 @@ describe("the fault proxy", () => {
 
   test.each([
     { fault: "cut", error: "ECONNREFUSED", apply: (west: Cluster) => west.proxy.cut() },
-    { fault: "blackhole", error: "timeout", apply: (west: Cluster) => west.proxy.blackhole() },
-    { fault: "deaf to requests", error: "timeout", apply: (west: Cluster) => west.proxy.deaf("requests") },
-    { fault: "deaf to answers", error: "timeout", apply: (west: Cluster) => west.proxy.deaf("answers") },
+    { fault: "blackhole", error: "no answer within", apply: (west: Cluster) => west.proxy.blackhole() },
+    { fault: "deaf to requests", error: "no answer within", apply: (west: Cluster) => west.proxy.deaf("requests") },
+    { fault: "deaf to answers", error: "no answer within", apply: (west: Cluster) => west.proxy.deaf("answers") },
   ])("$fault: $error through it, none beside it, and all is well after healing", async ({ error, apply }) => {
     const west = memberCluster("west");
+    onTestFinished(() => west.proxy.heal());
     await apply(west);
     await expect(readyz(west, west.proxiedServer)).rejects.toThrow(error);
     expect(await readyz(west)).toBe(200);
@@ -111,11 +115,30 @@ describe("the fault proxy", () => {
 
   test("slows each direction", async () => {
     const west = memberCluster("west");
+    onTestFinished(() => west.proxy.heal());
     await west.proxy.slow(100);
     const begin = performance.now();
     expect(await readyz(west, west.proxiedServer)).toBe(200);
     // TLS 1.3 and one request: at least two round trips.
     expect(performance.now() - begin).toBeGreaterThan(400);
-    await west.proxy.heal();
+  });
+
+  test("deaf to answers lets a request on an open connection take effect, and its answer is lost", async () => {
+    const west = memberCluster("west");
+    const namespace = await freshNamespace(west);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(async () => {
+      agent.destroy();
+      await west.proxy.heal();
+    });
+    const proxied = { ...west, server: west.proxiedServer };
+    await apiRequest(proxied, "GET", "/version", { agent });
+    await west.proxy.deaf();
+    const body = { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "made" } };
+    const path = `/api/v1/namespaces/${namespace}/configmaps`;
+    await expect(apiRequest(proxied, "POST", path, { agent, body, timeoutMs: 1000 })).rejects.toThrow(
+      "no answer within",
+    );
+    expect(await apiRequest(west, "GET", `${path}/made`)).toMatchObject({ status: 200 });
   });
 });

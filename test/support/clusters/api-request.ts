@@ -1,4 +1,4 @@
-import { request } from "node:https";
+import { type Agent, request } from "node:https";
 
 /** How to reach an API server. */
 export interface ApiAccess {
@@ -13,25 +13,33 @@ export interface ApiAnswer {
   readonly text: string;
 }
 
+/** What a request may have beside method and path. */
+export interface ApiRequestOptions {
+  readonly body?: object;
+  /** Of the whole request; default 5000. */
+  readonly timeoutMs?: number;
+  /** Default: a connection of its own. */
+  readonly agent?: Agent;
+}
+
 /**
- * One request on a connection of its own; rejects when there is no answer within `timeoutMs` (default 5000).
+ * One request; rejects when there is no answer in time.
  * The clusters must come up whether Legation's own client works or not.
  */
 export function apiRequest(
   access: ApiAccess,
   method: "GET" | "POST" | "DELETE",
   path: string,
-  options: { readonly body?: object; readonly timeoutMs?: number } = {},
+  options: ApiRequestOptions = {},
 ): Promise<ApiAnswer> {
-  const { body, timeoutMs = 5000 } = options;
+  const { body, timeoutMs = 5000, agent = false } = options;
   return new Promise((resolve, reject) => {
     const outgoing = request(
       new URL(path, access.server),
       {
         method,
         ca: access.caData,
-        agent: false,
-        signal: AbortSignal.timeout(timeoutMs),
+        agent,
         headers: {
           authorization: `Bearer ${access.token}`,
           ...(body === undefined ? {} : { "content-type": "application/json" }),
@@ -46,6 +54,11 @@ export function apiRequest(
         );
       },
     );
+    const timer = setTimeout(
+      () => outgoing.destroy(new Error(`${method} ${path}: no answer within ${timeoutMs} ms`)),
+      timeoutMs,
+    );
+    outgoing.on("close", () => clearTimeout(timer));
     outgoing.on("error", reject);
     outgoing.end(body === undefined ? undefined : JSON.stringify(body));
   });

@@ -49,6 +49,11 @@ function blankCertificate(publicKey: string): forge.pki.Certificate {
   return certificate;
 }
 
+// forge ends lines with CR LF, which survives neither kubectl's nor the API server's copies.
+function pemOf(certificate: forge.pki.Certificate): string {
+  return forge.pki.certificateToPem(certificate).replaceAll("\r\n", "\n");
+}
+
 /** A certificate authority for one test cluster. */
 export class Authority {
   readonly #certificate: forge.pki.Certificate;
@@ -77,7 +82,7 @@ export class Authority {
 
   /** PEM of the authority's own certificate. */
   get pem(): string {
-    return forge.pki.certificateToPem(this.#certificate);
+    return pemOf(this.#certificate);
   }
 
   async issue(subject: Subject): Promise<KeyAndCertificate> {
@@ -99,6 +104,6 @@ export class Authority {
       ...(altNames.length === 0 ? [] : [{ name: "subjectAltName", altNames }]),
     ]);
     certificate.sign(this.#privateKey, forge.md.sha256.create());
-    return { key: keys.privateKey, certificate: forge.pki.certificateToPem(certificate) };
+    return { key: keys.privateKey, certificate: pemOf(certificate) };
   }
 }
