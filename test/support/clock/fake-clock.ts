@@ -34,6 +34,12 @@ export class FakeClock implements Clock {
     return { cancel: () => this.#pending.delete(timer) };
   }
 
+  /** Moves time to the next timer and fires it; does nothing when none waits. */
+  async fireNext(): Promise<void> {
+    const next = Math.min(...[...this.#pending].map(({ at }) => at));
+    if (Number.isFinite(next)) await this.advance(next - this.#now);
+  }
+
   /** Moves time on, firing timers in their order and letting promises settle after each. */
   async advance(ms: number): Promise<void> {
     const end = this.#now + ms;

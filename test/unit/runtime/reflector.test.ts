@@ -1,0 +1,461 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import {
+  Reflector,
+  type ReflectorEvent,
+  type ReflectorOptions,
+  type ReflectorState,
+} from "../../../src/runtime/reflector.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { connect } from "../../support/fault-server/connect.ts";
+import { FaultServer, line } from "../../support/fault-server/fault-server.ts";
+import { cut, only, refuse, silence, stream } from "../../support/fault-server/faults.ts";
+
+let server: FaultServer;
+let client: ClusterClient;
+let clock: FakeClock;
+let events: string[];
+let states: ReflectorState[];
+let reflector: Reflector<Pod>;
+
+beforeEach(async () => {
+  server = await FaultServer.start();
+  client = connect(server, { limits: { timeoutMs: 300 } });
+  clock = new FakeClock();
+  events = [];
+  states = [];
+  reflector = reflect();
+});
+afterEach(async () => {
+  await reflector.stop();
+  await client.close();
+  await server.stop();
+});
+
+function reflect(options: Partial<ReflectorOptions<Pod>> = {}): Reflector<Pod> {
+  return new Reflector<Pod>({
+    client,
+    resource: pods,
+    clock,
+    log: createLogger({ level: "silent" }),
+    onEvent: (event) => events.push(shortForm(event)),
+    onState: (state) => states.push(state),
+    ...options,
+  });
+}
+
+/** `updated a@3 from 2` or `deleted a@5 (uid 1)`. */
+function shortForm(event: ReflectorEvent<Pod>): string {
+  const { name, resourceVersion } = event.object.metadata;
+  const from = event.type === "updated" ? ` from ${event.previous.metadata.resourceVersion}` : "";
+  return `${event.type} ${name}@${resourceVersion}${from}`;
+}
+
+const pod = (name: string, more: Partial<Pod> = {}): Pod => ({
+  apiVersion: "v1",
+  kind: "Pod",
+  ...more,
+  metadata: { namespace: "default", name, ...more.metadata },
+});
+const put = (name: string, more: Partial<Pod> = {}): string =>
+  `${name}@${server.world.put(pod(name, more)).metadata.resourceVersion}`;
+const remove = (name: string): string => `${name}@${server.world.remove(pod(name))?.metadata.resourceVersion}`;
+const inStore = (): string[] =>
+  reflector.store
+    .list()
+    .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
+    .sort();
+const watching = (): Promise<void> => expect.poll(() => [reflector.state, server.openWatches]).toEqual(["watching", 1]);
+const listCount = (): number => server.requests.filter(({ kind }) => kind === "list").length;
+
+async function started(): Promise<void> {
+  reflector.start();
+  await watching();
+}
+
+/** Passes the time of one backoff, however long it has become. */
+async function backOff(): Promise<void> {
+  await expect.poll(() => clock.pending).toBe(1);
+  expect(reflector.state).toBe("backing-off");
+  await clock.fireNext();
+}
+
+/** Passes as many backoffs as it takes. */
+async function untilWatching(): Promise<void> {
+  await expect
+    .poll(async () => {
+      if (reflector.state === "backing-off") await clock.fireNext();
+      return [reflector.state, server.openWatches];
+    })
+    .toEqual(["watching", 1]);
+}
+
+describe("the first list", () => {
+  test("fills the store before anyone hears of it, then the watch begins", async () => {
+    const [a, b] = [put("a"), put("b")];
+    const sizes: number[] = [];
+    reflector = reflect({ onEvent: () => sizes.push(reflector.store.size) });
+    expect([reflector.state, reflector.store.synced]).toEqual(["idle", false]);
+    reflector.start();
+    await reflector.whenSynced();
+    expect(reflector.store.synced).toBe(true);
+    expect(sizes).toEqual([2, 2]);
+    expect(inStore()).toEqual([a, b]);
+    await watching();
+    expect(states).toEqual(["listing", "watching"]);
+  });
+
+  test("is read in pages and as a consistent read", async () => {
+    for (let index = 0; index < 1_201; index += 1) put(`p${index}`);
+    await started();
+    const lists = server.requests.filter(({ kind }) => kind === "list");
+    expect(lists.map(({ query }) => query.get("limit"))).toEqual(["500", "500", "500"]);
+    expect(lists.map(({ query }) => query.has("resourceVersion"))).toEqual([false, false, false]);
+    expect(reflector.store.size).toBe(1_201);
+    expect(events).toHaveLength(1_201);
+  });
+
+  test("gives objects the kind that list items lack", async () => {
+    put("a");
+    await started();
+    expect(reflector.store.list()[0]).toMatchObject({ apiVersion: "v1", kind: "Pod" });
+  });
+
+  test("drops managedFields and nothing else", async () => {
+    const extra = { "x-unknown": { deep: [1, null] } };
+    put("a", { ...extra, metadata: { managedFields: [{ manager: "kubectl" }], labels: { a: "b" } } });
+    await started();
+    put("b", { ...extra, metadata: { managedFields: [{ manager: "kubectl" }] } });
+    await expect.poll(() => reflector.store.size).toBe(2);
+    for (const object of reflector.store.list()) {
+      expect(object).toMatchObject(extra);
+      expect(object.metadata).not.toHaveProperty("managedFields");
+    }
+  });
+
+  test("that fails is tried again with growing pauses", async () => {
+    server.faults.push(refuse(500, "InternalError"), refuse(503, "ServiceUnavailable"));
+    put("a");
+    reflector.start();
+    await backOff();
+    await backOff();
+    await watching();
+    expect(states).toEqual(["listing", "backing-off", "listing", "backing-off", "listing", "watching"]);
+  });
+
+  test("whose continue token has expired is read again in one piece", async () => {
+    for (let index = 0; index < 700; index += 1) put(`p${index}`);
+    server.always = (request) => {
+      if (request.query.has("continue")) server.expireContinueTokens();
+      return false;
+    };
+    reflector.start();
+    await backOff();
+    await watching();
+    expect(server.requests.filter(({ kind }) => kind === "list").map(({ query }) => query.get("limit"))).toEqual([
+      "500",
+      "500",
+      null,
+    ]);
+    expect(reflector.store.size).toBe(700);
+  });
+});
+
+describe("while watching", () => {
+  test("every change reaches the store and then the handler", async () => {
+    await started();
+    const steps = [put("a"), put("a"), put("b"), remove("a")];
+    await expect.poll(() => events).toHaveLength(4);
+    expect(events).toEqual([
+      `added ${steps[0]}`,
+      `updated ${steps[1]} from ${steps[0]?.split("@")[1]}`,
+      `added ${steps[2]}`,
+      `deleted ${steps[3]}`,
+    ]);
+    expect(inStore()).toEqual([steps[2]]);
+  });
+
+  test("a deletion carries the last state that the server sent", async () => {
+    let last: Stored<Pod> | undefined;
+    reflector = reflect({ onEvent: ({ type, object }) => (last = type === "deleted" ? object : last) });
+    put("a");
+    await started();
+    const object = server.world.put(pod("a", { status: { phase: "Running" } }));
+    server.writeToWatches(line("DELETED", { ...object, status: { phase: "Succeeded" } }));
+    await expect.poll(() => last?.status?.phase).toBe("Succeeded");
+  });
+
+  test("another uid under the same name is a deletion and an addition, though no deletion was told", async () => {
+    const before = put("a");
+    await started();
+    server.writeToWatches(line("MODIFIED", pod("a", { metadata: { uid: "other", resourceVersion: "99" } })));
+    await expect.poll(() => events).toEqual([`added ${before}`, `deleted ${before}`, "added a@99"]);
+  });
+
+  test("a state that is known already is told to nobody", async () => {
+    const object = server.world.put(pod("a"));
+    await started();
+    server.writeToWatches(line("ADDED", object) + line("MODIFIED", object));
+    put("b");
+    await expect.poll(() => events).toHaveLength(2);
+  });
+
+  test("a handler that throws hurts nobody but itself", async () => {
+    const seen: string[] = [];
+    reflector = reflect({
+      onEvent: (event) => {
+        seen.push(shortForm(event));
+        throw new Error("a defect");
+      },
+      onState: () => {
+        throw new Error("another");
+      },
+    });
+    const [a] = [put("a")];
+    await started();
+    const b = put("b");
+    await expect.poll(() => seen).toEqual([`added ${a}`, `added ${b}`]);
+  });
+
+  test("bookmarks move the place where the next watch begins", async () => {
+    await started();
+    // Changes of objects that our selector does not match: only a bookmark tells of their versions.
+    server.writeToWatches(line("BOOKMARK", { metadata: { resourceVersion: "50" } }));
+    await clock.advance(20_000);
+    server.endWatches();
+    await expect.poll(() => server.requests.at(-1)?.query.get("resourceVersion")).toBe("50");
+    expect(listCount()).toBe(1);
+  });
+
+  test("nothing but bookmarks for hours keeps it healthy", async () => {
+    await started();
+    for (let hour = 0; hour < 5; hour += 1) {
+      await clock.advance(3_600_000);
+      server.bookmark();
+      await expect.poll(() => reflector.lastContactMs).toBe(clock.now());
+    }
+    expect(states).toEqual(["listing", "watching"]);
+  });
+});
+
+describe("when a watch ends", () => {
+  test("in good order after a healthy while, the next one begins where it ended, without a pause or a list", async () => {
+    await started();
+    const a = put("a");
+    await expect.poll(() => events).toEqual([`added ${a}`]);
+    await clock.advance(20_000);
+    server.endWatches();
+    await expect.poll(() => server.requests.filter(({ kind }) => kind === "watch")).toHaveLength(2);
+    const b = put("b");
+    await expect.poll(() => events).toEqual([`added ${a}`, `added ${b}`]);
+    expect(states).toEqual(["listing", "watching"]);
+    expect(listCount()).toBe(1);
+  });
+
+  test("at once every time, the pauses grow", async () => {
+    server.always = (request, response) => (request.kind === "watch" ? stream("", "end")(request, response) : false);
+    reflector.start();
+    const pauses: number[] = [];
+    for (let round = 0; round < 8; round += 1) {
+      const from = clock.now();
+      await backOff();
+      pauses.push(clock.now() - from);
+    }
+    expect(pauses[0]).toBeLessThanOrEqual(200);
+    expect(pauses.slice(-2).every((pause) => pause >= 5_000 && pause <= 10_000)).toBe(true);
+    expect(listCount()).toBe(1);
+  });
+
+  test("inside an event, nothing of it is lost", async () => {
+    const object = server.world.put(pod("a"));
+    server.faults.push(only("watch", stream(line("ADDED", { ...object, x: "y".repeat(100) }).slice(0, 60), "cut")));
+    reflector.start();
+    await backOff();
+    const b = put("b");
+    await expect.poll(inStore).toEqual([`a@${object.metadata.resourceVersion}`, b]);
+    expect(listCount()).toBe(1);
+  });
+
+  test("with 410 in its middle, it lists again and finds what it missed", async () => {
+    const [a, b] = [put("a"), put("b")];
+    server.faults.push(
+      only("watch", (request, response) => {
+        remove("a");
+        put("c");
+        server.world.compact();
+        const expired = { kind: "Status", code: 410, reason: "Expired", message: "too old" };
+        return stream(line("ERROR", expired), "end")(request, response);
+      }),
+    );
+    reflector.start();
+    await backOff();
+    await watching();
+    expect(events).toEqual([`added ${a}`, `added ${b}`, `deleted ${a}`, "added c@5"]);
+    expect(listCount()).toBe(2);
+  });
+
+  test("with 410 after a healthy while, it lists again at once", async () => {
+    await started();
+    await clock.advance(20_000);
+    server.writeToWatches(line("ERROR", { kind: "Status", code: 410, reason: "Expired", message: "too old" }));
+    await expect.poll(listCount).toBe(2);
+  });
+
+  test("because the server went away, it goes on where it was when the server is back", async () => {
+    const a = put("a");
+    await started();
+    await server.stop();
+    for (let attempt = 0; attempt < 4; attempt += 1) await backOff();
+    const b = put("b");
+    await server.listen();
+    await untilWatching();
+    await expect.poll(() => events).toEqual([`added ${a}`, `added ${b}`]);
+    expect(listCount()).toBe(1);
+  });
+
+  test("and retry is called, the pause is over", async () => {
+    await started();
+    await server.stop();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await server.listen();
+    reflector.retry();
+    await watching();
+    expect(clock.now()).toBe(Date.UTC(2024, 0, 1));
+  });
+
+  test("with an event that cannot be read, it lists again", async () => {
+    server.faults.push(only("watch", stream("{nonsense}\n", "end")));
+    reflector.start();
+    await backOff();
+    await watching();
+    expect(listCount()).toBe(2);
+  });
+
+  test("and its version is unknown to the server three times over, it lists again", async () => {
+    put("a");
+    for (let count = 0; count < 3; count += 1) server.faults.push(only("watch", refuse(504, "Timeout")));
+    reflector.start();
+    for (let count = 0; count < 3; count += 1) await backOff();
+    await watching();
+    expect(listCount()).toBe(2);
+  });
+
+  test("with Retry-After, it waits that long", async () => {
+    server.faults.push(only("watch", refuse(429, "TooManyRequests", { "retry-after": "60" })));
+    reflector.start();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await clock.advance(59_000);
+    expect(server.openWatches).toBe(0);
+    await clock.advance(2_000);
+    await watching();
+  });
+
+  test.each([
+    ["never answers", silence],
+    ["cuts the connection", cut],
+  ])("and the server %s to the next one, it tries again", async (_case, fault) => {
+    server.faults.push(only("watch", fault));
+    reflector.start();
+    await backOff();
+    const a = put("a");
+    await expect.poll(() => events).toEqual([`added ${a}`]);
+    expect(listCount()).toBe(1);
+  });
+});
+
+describe("a relist", () => {
+  /** Lets the reflector miss everything that `changes` does. */
+  async function missing(changes: () => void): Promise<void> {
+    await started();
+    events.length = 0;
+    await server.stop();
+    changes();
+    server.world.compact();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await server.listen();
+    await untilWatching();
+  }
+
+  test("finds deletions, replacements under the same name, changes and additions, deletions first", async () => {
+    const [a, b, c, d] = [put("a"), put("b"), put("c"), put("d")];
+    let [b2, c2, e]: (string | undefined)[] = [];
+    await missing(() => {
+      remove("a");
+      remove("b");
+      b2 = put("b");
+      c2 = put("c");
+      e = put("e");
+    });
+    expect(events).toEqual([
+      `deleted ${a}`,
+      `deleted ${b}`,
+      `updated ${c2} from ${c?.split("@")[1]}`,
+      `added ${b2}`,
+      `added ${e}`,
+    ]);
+    expect(inStore()).toEqual([b2, c2, d, e]);
+  });
+
+  test("says when the list was begun", async () => {
+    await started();
+    expect(reflector.lastListedAt).toBe(Date.UTC(2024, 0, 1));
+    const first = reflector.lastListedAt;
+    events.length = 0;
+    await server.stop();
+    put("a");
+    server.world.compact();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await server.listen();
+    await untilWatching();
+    expect(reflector.lastListedAt).toBeGreaterThan(first ?? 0);
+  });
+
+  test("keeps the objects that did not change", async () => {
+    put("a");
+    await started();
+    const before = reflector.store.get(objectKey({ namespace: "default", name: "a" }));
+    await server.stop();
+    put("b");
+    server.world.compact();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await server.listen();
+    await untilWatching();
+    expect(reflector.store.get(objectKey({ namespace: "default", name: "a" }))).toBe(before);
+  });
+});
+
+describe("stop", () => {
+  test("ends the watch, and no event comes after it", async () => {
+    await started();
+    await reflector.stop();
+    put("a");
+    await expect.poll(() => server.openWatches).toBe(0);
+    expect([events, reflector.state]).toEqual([[], "stopped"]);
+  });
+
+  test("ends a pause", async () => {
+    server.always = refuse(500, "InternalError");
+    reflector.start();
+    await expect.poll(() => reflector.state).toBe("backing-off");
+    await reflector.stop();
+    expect(reflector.state).toBe("stopped");
+  });
+
+  test("before start is harmless", async () => {
+    await reflector.stop();
+    reflector.start();
+    expect(reflector.state).toBe("stopped");
+    expect(server.requests).toEqual([]);
+  });
+});
+
+test("whenSynced rejects with the reason of its signal", async () => {
+  const abort = new AbortController();
+  const waiting = reflector.whenSynced(abort.signal);
+  abort.abort(new Error("no longer wanted"));
+  await expect(waiting).rejects.toThrow("no longer wanted");
+});
