@@ -24,15 +24,30 @@ const pod = (podName: string): Pod => ({
 const expired = line("ERROR", { kind: "Status", code: 410, reason: "Expired", message: "too old" });
 
 /** Every step has a name, so that a counterexample can be read. */
-const step = fc.oneof(
-  { weight: 8, arbitrary: name.map((n) => named(`put ${n}`, ({ world }) => void world.put(pod(n)))) },
-  { weight: 4, arbitrary: name.map((n) => named(`remove ${n}`, ({ world }) => void world.remove(pod(n)))) },
+const change = fc.oneof(
+  { weight: 2, arbitrary: name.map((n) => named(`put ${n}`, ({ world }) => void world.put(pod(n)))) },
+  { weight: 1, arbitrary: name.map((n) => named(`remove ${n}`, ({ world }) => void world.remove(pod(n)))) },
   {
-    weight: 3,
+    weight: 1,
     arbitrary: name.map((n) =>
       named(`replace ${n}`, ({ world }) => {
         world.remove(pod(n));
         world.put(pod(n));
+      }),
+    ),
+  },
+);
+
+const step = fc.oneof(
+  { weight: 10, arbitrary: change },
+  {
+    weight: 3,
+    arbitrary: fc.array(change, { minLength: 1, maxLength: 6 }).map((changes) =>
+      named(`unseen and forgotten: ${changes.join(", ")}`, async (server) => {
+        await server.stop();
+        for (const { run } of changes) await run(server);
+        server.world.compact();
+        await server.listen();
       }),
     ),
   },
