@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { parseArgs } from "node:util";
+import { findBinaries } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 
@@ -7,6 +8,7 @@ const USAGE = `Real Kubernetes clusters on this machine, left running to try thi
 
   npm run clusters -- up [--members 2] [--nodes 3] [--dir DIR]   a host and members, with kubeconfigs
   npm run clusters -- down [--dir DIR]                           ends them and removes their files
+  npm run clusters -- build                                      builds the binaries that are not cached yet
 `;
 
 const { values, positionals } = parseArgs({
@@ -25,6 +27,10 @@ function countOf(flag: "members" | "nodes"): number {
   throw new Error(`--${flag} must be a whole number from 0 to 1000, not "${values[flag]}".`);
 }
 
+function say(line: string): void {
+  process.stderr.write(`${line}\n`);
+}
+
 const FIRST_MEMBERS = ["west", "east", "north", "south"];
 
 async function up(): Promise<void> {
@@ -36,9 +42,9 @@ async function up(): Promise<void> {
     clusters: { host: { nodes: [{ count: 2 }] }, ...Object.fromEntries(members.map((name) => [name, { nodes }])) },
     directory: values.dir,
     detached: true,
-    onProgress: (line) => process.stderr.write(`${line}\n`),
+    onProgress: say,
   });
-  process.stderr.write(`all up in ${((performance.now() - begin) / 1000).toFixed(1)} s\n\n`);
+  say(`all up in ${((performance.now() - begin) / 1000).toFixed(1)} s`);
   process.stdout.write(`kubectl  ${clusters.info.kubectl}\n`);
   for (const { name, kubeconfig } of clusters.all) process.stdout.write(`${name.padEnd(8)} ${kubeconfig}\n`);
 }
@@ -46,6 +52,7 @@ async function up(): Promise<void> {
 async function main(): Promise<void> {
   const [command] = positionals;
   if (command === "up") await up();
+  else if (command === "build") await findBinaries(say);
   else if (command === "down") await openClusters(values.dir).stop();
   else {
     process.stderr.write(USAGE);
@@ -56,6 +63,6 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
+  say(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;
 }

@@ -3,6 +3,9 @@ import type { Binaries } from "./binaries.ts";
 import type { FaultMode } from "./fault-proxy.ts";
 import type { ClusterOptions, ClustersInfo, KwokNodes, Plane } from "./types.ts";
 
+/** The keeper's socket in the clusters' folder. */
+export const SOCKET_NAME = "keeper.sock";
+
 /** What any process may ask of the keeper, over its socket. */
 export type ControlRequest =
   | { readonly action: "down" }

@@ -1,5 +1,6 @@
-import { existsSync } from "node:fs";
+import { existsSync, rmSync } from "node:fs";
 import { request } from "node:http";
+import { connect } from "node:net";
 import type { ControlRequest } from "./control-protocol.ts";
 import type { Cluster, ClusterInfo, Clusters, ClustersInfo, FaultProxyHandle, Plane, PlaneHandle } from "./types.ts";
 
@@ -19,6 +20,18 @@ function ask(socket: string, body: ControlRequest): Promise<void> {
     });
     outgoing.on("error", reject);
     outgoing.end(JSON.stringify(body));
+  });
+}
+
+/** True while a keeper listens on this socket; the file alone may be left from one that was killed. */
+export function keeperAnswers(socket: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const connection = connect(socket);
+    connection.once("error", () => resolve(false));
+    connection.once("connect", () => {
+      connection.destroy();
+      resolve(true);
+    });
   });
 }
 
@@ -63,7 +76,9 @@ function clusterOf(socket: string, info: ClusterInfo): Cluster {
 export function clustersOf(info: ClustersInfo): Clusters {
   const all = info.clusters.map((cluster) => clusterOf(info.socket, cluster));
   const stop = async (): Promise<void> => {
-    if (existsSync(info.socket)) await ask(info.socket, { action: "down" });
+    if (!existsSync(info.socket)) return;
+    if (await keeperAnswers(info.socket)) await ask(info.socket, { action: "down" });
+    else rmSync(info.directory, { recursive: true, force: true });
   };
   return {
     info,

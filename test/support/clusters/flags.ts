@@ -61,6 +61,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
     "--authorization-mode=Node,RBAC",
     "--enable-admission-plugins=NodeRestriction",
     "--allow-privileged",
+    "--shutdown-watch-termination-grace-period=1s",
     "--max-requests-inflight=3000",
     "--max-mutating-requests-inflight=1000",
     ...(options.audit === false ? [] : audit),

@@ -13,6 +13,7 @@ import {
   type KeeperOrder,
   type KeeperReport,
   keeperOrder,
+  SOCKET_NAME,
 } from "./control-protocol.ts";
 import type { ClustersInfo } from "./types.ts";
 
@@ -96,6 +97,8 @@ function serveControl(socket: string): Promise<void> {
 }
 
 async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
+  const socket = join(order.directory, SOCKET_NAME);
+  await serveControl(socket);
   const started = await Promise.all(
     order.names.map((name, index) =>
       startControlPlane({
@@ -110,8 +113,6 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
     ),
   );
   for (const controlPlane of started) running.set(controlPlane.info.name, controlPlane);
-  const socket = join(order.directory, "keeper.sock");
-  await serveControl(socket);
   const info: ClustersInfo = {
     directory: order.directory,
     socket,

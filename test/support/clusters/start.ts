@@ -1,11 +1,11 @@
 import { fork } from "node:child_process";
-import { mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync } from "node:fs";
+import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readdirSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join, resolve } from "node:path";
 import { fileURLToPath } from "node:url";
 import { findBinaries } from "./binaries.ts";
-import { clustersOf } from "./control.ts";
-import { clustersInfo, type KeeperOrder, keeperReport } from "./control-protocol.ts";
+import { clustersOf, keeperAnswers } from "./control.ts";
+import { clustersInfo, type KeeperOrder, keeperReport, SOCKET_NAME } from "./control-protocol.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "./types.ts";
 
 const KEEPER = fileURLToPath(new URL("keeper.ts", import.meta.url));
@@ -19,9 +19,18 @@ function checkNames(names: readonly string[]): void {
   if (new Set(names).size !== names.length) throw new Error(`Cluster names must differ: ${names.join(", ")}.`);
 }
 
-function prepareDirectory(wanted: string | undefined): string {
+// Linux has room for 108 bytes in a socket's address.
+const LONGEST_SOCKET = 107;
+
+async function prepareDirectory(wanted: string | undefined): Promise<string> {
   if (wanted === undefined) return mkdtempSync(join(tmpdir(), "legation-"));
   const directory = resolve(wanted);
+  const socket = join(directory, SOCKET_NAME);
+  if (Buffer.byteLength(socket) > LONGEST_SOCKET) {
+    throw new Error(`${directory} is too long a path for a socket in it: choose a shorter one.`);
+  }
+  // Left by a keeper that was killed, or by a machine that went down.
+  if (existsSync(socket) && !(await keeperAnswers(socket))) rmSync(directory, { recursive: true, force: true });
   mkdirSync(directory, { recursive: true, mode: 0o700 });
   if (readdirSync(directory).length > 0) {
     throw new Error(`${directory} is not empty: stop the clusters in it first, or choose another folder.`);
@@ -32,10 +41,17 @@ function prepareDirectory(wanted: string | undefined): string {
 function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Promise<ClustersInfo> {
   // The test runner's own options are not the keeper's.
   const { NODE_OPTIONS: _, ...env } = process.env;
-  const keeper = fork(KEEPER, [], { detached: true, execArgv: [], env, stdio: ["ignore", "ignore", "inherit", "ipc"] });
+  const logFile = join(order.directory, "keeper.log");
+  // Not this process' own output: a detached keeper would hold a pipe open that someone reads to its end.
+  const log = openSync(logFile, "a");
+  const keeper = fork(KEEPER, [], { detached: true, execArgv: [], env, stdio: ["ignore", log, log, "ipc"] });
+  closeSync(log);
   return new Promise((resolve, reject) => {
     keeper.once("error", reject);
-    keeper.once("exit", (code, signal) => reject(new Error(`The clusters' keeper ended early (${signal ?? code}).`)));
+    keeper.once("exit", (code, signal) => {
+      const output = existsSync(logFile) ? readFileSync(logFile, "utf8").trim() : "";
+      reject(new Error(`The clusters' keeper ended early (${signal ?? code}). ${output}`.trim()));
+    });
     keeper.on("message", (message) => {
       const report = keeperReport.parse(message);
       switch (report.type) {
@@ -46,7 +62,7 @@ function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Prom
           reject(new Error(report.message));
           return;
         case "ready":
-          keeper.removeAllListeners();
+          for (const event of ["error", "exit", "message"]) keeper.removeAllListeners(event);
           // From here on the channel only tells the keeper that this process lives.
           keeper.unref();
           keeper.channel?.unref();
@@ -67,7 +83,7 @@ export async function startClusters(options: StartOptions): Promise<Clusters> {
   checkNames(options.names);
   const onProgress = options.onProgress ?? (() => {});
   const binaries = await findBinaries(onProgress);
-  const directory = prepareDirectory(options.directory);
+  const directory = await prepareDirectory(options.directory);
   const order: KeeperOrder = {
     names: [...options.names],
     clusters: { ...options.clusters },
