@@ -1,0 +1,44 @@
+import { X509Certificate } from "node:crypto";
+
+/** Why a certificate must be replaced now; undefined while it is good. */
+export type RenewalReason = "unreadable" | "expiring" | "hosts" | "authority";
+
+/**
+ * Whether a serving certificate must be replaced: past two thirds of its life, not for all of these hosts, or not signed
+ * by this authority. `now` is epoch ms.
+ */
+export function renewalReason(
+  certificate: string,
+  options: { readonly now: number; readonly hosts?: readonly string[]; readonly authority?: string },
+): RenewalReason | undefined {
+  const parsed = parse(certificate);
+  if (parsed === undefined) return "unreadable";
+  const from = parsed.validFromDate.getTime();
+  const to = parsed.validToDate.getTime();
+  if (options.now >= from + ((to - from) * 2) / 3) return "expiring";
+  const missing = options.hosts?.find((host) => !covers(parsed, host));
+  if (missing !== undefined) return "hosts";
+  if (options.authority !== undefined) {
+    const authority = parse(options.authority);
+    if (authority === undefined || !parsed.verify(authority.publicKey)) return "authority";
+  }
+  return undefined;
+}
+
+/** When the certificate ends, epoch ms; undefined when it cannot be read. */
+export function expiresAt(certificate: string): number | undefined {
+  return parse(certificate)?.validToDate.getTime();
+}
+
+function covers(certificate: X509Certificate, host: string): boolean {
+  const address = /^[\d.]+$/.test(host) || host.includes(":");
+  return (address ? certificate.checkIP(host) : certificate.checkHost(host, { wildcards: false })) !== undefined;
+}
+
+function parse(pem: string): X509Certificate | undefined {
+  try {
+    return new X509Certificate(pem);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,73 @@
+import { once } from "node:events";
+import { z } from "zod";
+import { startWebhook } from "../../../webhook/main.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { createLogger } from "../../telemetry/logger.ts";
+import { flag, listenAddress } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+interface WebhookInput extends GlobalInput {
+  readonly listen: { readonly host: string; readonly port: number };
+  readonly tlsHosts: readonly string[];
+  readonly tlsCertFile?: string | undefined;
+  readonly tlsKeyFile?: string | undefined;
+  readonly caBundleFile?: string | undefined;
+  readonly logLevel: "debug" | "info" | "warn" | "error";
+}
+
+// The name by which the API server calls a webhook's Service.
+const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
+
+/** `legation webhook` */
+export const webhookCommand: Subcommand<WebhookInput> = {
+  name: "webhook",
+  summary: "run the admission webhook",
+  description:
+    "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like.\n" +
+    "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines\n" +
+    "to standard output.",
+  flags: [
+    flag("--listen <address>", "where it serves HTTPS, e.g. 127.0.0.1:9443 (default: :8443)"),
+    flag("--tls-hosts <list>", "more names and addresses its own certificate is for, separated by commas"),
+    flag("--tls-cert-file <file>", "serve with this certificate instead, e.g. cert-manager's; re-read when it changes"),
+    flag("--tls-key-file <file>", "its private key"),
+    flag("--ca-bundle-file <file>", "what API servers must trust for it (default: left to cert-manager's injector)"),
+    flag("--log-level <level>", "debug, info, warn or error (default: info)"),
+  ],
+  examples: [
+    ["webhook --kubeconfig host.yaml --listen 127.0.0.1:9443", "outside a cluster"],
+    ["webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key", "with a certificate of cert-manager's"],
+  ],
+  input: withGlobals({
+    listen: listenAddress.default({ host: "::", port: 8443 }),
+    tlsHosts: z
+      .string()
+      .transform((text) => text.split(",").map((host) => host.trim()))
+      .default([]),
+    tlsCertFile: z.string().optional(),
+    tlsKeyFile: z.string().optional(),
+    caBundleFile: z.string().optional(),
+    logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
+  }).refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
+    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
+  }),
+  run: async (options, session) => {
+    const { listen, tlsCertFile: certFile, tlsKeyFile: keyFile, caBundleFile: caFile } = options;
+    const log = createLogger({ level: options.logLevel });
+    const { client } = await session.connect(options, "host");
+    const named = listen.host === "::" || listen.host === "0.0.0.0" ? [] : [listen.host];
+    const webhook = await startWebhook({
+      ...listen,
+      client,
+      log,
+      tls:
+        certFile === undefined || keyFile === undefined
+          ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
+          : { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) },
+    });
+    log.info({ port: webhook.port }, "webhook serves");
+    if (!session.signal.aborted) await once(session.signal, "abort");
+    await webhook.close();
+  },
+};

@@ -1,0 +1,75 @@
+import { z } from "zod";
+
+const stringMap = z.record(z.string(), z.string());
+
+/** Metadata, as far as admission reads it; null stands for absent, as Go's encoder writes it. */
+const metadata = z.looseObject({
+  name: z.string().nullish(),
+  namespace: z.string().nullish(),
+  labels: stringMap.nullish(),
+  annotations: stringMap.nullish(),
+  finalizers: z.array(z.string()).nullish(),
+  ownerReferences: z.array(z.looseObject({ kind: z.string(), controller: z.boolean().nullish() })).nullish(),
+});
+
+/** An object under review: metadata is checked, the rest is passed through as it came. */
+const reviewed = z.looseObject({ kind: z.string().nullish(), metadata: metadata.nullish() });
+
+const admissionRequest = z.looseObject({
+  uid: z.string().min(1),
+  operation: z.enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+  kind: z.looseObject({ group: z.string(), kind: z.string() }),
+  namespace: z.string().nullish(),
+  object: reviewed.nullish(),
+  oldObject: reviewed.nullish(),
+});
+
+const admissionReview = z.looseObject({ request: admissionRequest });
+const identified = z.looseObject({ request: z.looseObject({ uid: z.string().min(1) }) });
+
+/** The part of an AdmissionReview's request that handlers read. */
+export interface AdmissionRequest {
+  readonly uid: string;
+  readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
+  readonly kind: { readonly group: string; readonly kind: string };
+  readonly object: ReviewedObject | undefined;
+  readonly oldObject: ReviewedObject | undefined;
+}
+
+/** Any object under review. */
+export interface ReviewedObject {
+  readonly metadata: {
+    readonly name?: string;
+    readonly labels?: Readonly<Record<string, string>>;
+    readonly annotations?: Readonly<Record<string, string>>;
+    readonly finalizers?: readonly string[];
+    readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean | null | undefined }[];
+  };
+  readonly [field: string]: unknown;
+}
+
+/** A review that can be answered, one of which only the uid is known, or none at all. */
+export type ParsedReview =
+  | { readonly ok: true; readonly request: AdmissionRequest }
+  | { readonly ok: false; readonly uid: string | undefined; readonly message: string };
+
+/** Reads an `admission.k8s.io/v1` AdmissionReview; whatever comes, nothing is thrown. */
+export function parseReview(body: unknown): ParsedReview {
+  const parsed = admissionReview.safeParse(body);
+  if (!parsed.success) {
+    const uid = identified.safeParse(body).data?.request.uid;
+    const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `${path.join(".")}: ${message}`);
+    return { ok: false, uid, message: `not an admission review that Legation understands: ${issues.join("; ")}` };
+  }
+  const { uid, operation, kind, object, oldObject } = parsed.data.request;
+  return {
+    ok: true,
+    request: { uid, operation, kind, object: withoutNulls(object), oldObject: withoutNulls(oldObject) },
+  };
+}
+
+function withoutNulls(object: z.output<typeof reviewed> | null | undefined): ReviewedObject | undefined {
+  if (object === null || object === undefined) return undefined;
+  const metadata = Object.fromEntries(Object.entries(object.metadata ?? {}).filter(([, value]) => value !== null));
+  return { ...object, metadata };
+}

@@ -1,0 +1,55 @@
+import type { Server } from "node:https";
+import fastify, { type FastifyInstance } from "fastify";
+import type { Logger } from "../src/telemetry/logger.ts";
+import { type AdmissionRequest, parseReview } from "./admission-review.ts";
+import { mutatePod } from "./mutate-pod.ts";
+import { mutateWorkload } from "./mutate-workload.ts";
+import { denied, reviewOf, type Verdict } from "./responses.ts";
+import { validateNamespace } from "./validate-namespace.ts";
+
+/** Paths of the webhook configurations in manifests/, and who answers them. */
+const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>> = {
+  "/mutate/annotated": (request) => mutatePod(request, "annotated"),
+  "/mutate/all": (request) => mutatePod(request, "all"),
+  "/mutate/workload": mutateWorkload,
+  "/validate/namespace": validateNamespace,
+};
+
+// An object may have 3 MiB in etcd, and an UPDATE review carries two: controller-runtime's limit.
+const BODY_LIMIT = 7 * 1024 * 1024;
+
+export interface WebhookServerOptions {
+  readonly cert: string;
+  readonly key: string;
+  readonly log: Logger;
+  /** Called after each review, for metrics. */
+  readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number) => void;
+}
+
+/** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */
+export function createWebhookServer({ cert, key, log, onReview }: WebhookServerOptions): FastifyInstance<Server> {
+  const server = fastify({ https: { cert, key, minVersion: "TLSv1.2" }, bodyLimit: BODY_LIMIT, logger: false });
+  for (const [path, handle] of Object.entries(HANDLERS)) {
+    server.post(path, (request, reply) => {
+      const startedAt = performance.now();
+      const parsed = parseReview(request.body);
+      if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
+      const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
+      const verdict = parsed.ok ? judge(handle, parsed.request, log) : denied([parsed.message]);
+      onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000);
+      return reply.send(reviewOf(uid, verdict));
+    });
+  }
+  for (const path of ["/livez", "/readyz"]) server.get(path, () => "ok");
+  return server;
+}
+
+/** A handler's verdict. One that throws has a defect: the object is refused, since what would follow is unknown. */
+function judge(handle: (request: AdmissionRequest) => Verdict, request: AdmissionRequest, log: Logger): Verdict {
+  try {
+    return handle(request);
+  } catch (error) {
+    log.error({ err: error, kind: request.kind.kind }, "review failed");
+    return denied(["Legation could not judge this object: see the log of its webhook"]);
+  }
+}
