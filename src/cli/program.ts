@@ -1,10 +1,12 @@
 import { Command, CommanderError } from "commander";
 import { z } from "zod";
+import { controllerCommand } from "./commands/controller.ts";
 import { installCommand } from "./commands/install.ts";
 import { joinCommand } from "./commands/join.ts";
 import { statusCommand, statusPodCommand } from "./commands/status.ts";
 import { uninstallCommand } from "./commands/uninstall.ts";
 import { unjoinCommand } from "./commands/unjoin.ts";
+import { webhookCommand } from "./commands/webhook.ts";
 import { diagnose, exitCodeOf } from "./failure.ts";
 import { flag, readInput, toggle } from "./flags.ts";
 import type { Session } from "./session.ts";
@@ -37,6 +39,8 @@ export function createProgram(session: Session, version: string): Command {
     .addOption(flag("--verbose", "print the stack of an error"));
   addSubcommand(program, installCommand, session);
   addSubcommand(program, uninstallCommand, session);
+  addSubcommand(program, webhookCommand, session);
+  addSubcommand(program, controllerCommand, session);
   addSubcommand(program, joinCommand, session);
   addSubcommand(program, unjoinCommand, session);
   const status = addSubcommand(program, statusCommand, session);
