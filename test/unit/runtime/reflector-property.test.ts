@@ -39,6 +39,7 @@ const change = fc.oneof(
 );
 
 const step = fc.oneof(
+  { weight: 5, arbitrary: fc.constant(named("let it catch up", catchUp)) },
   { weight: 10, arbitrary: change },
   {
     weight: 3,
@@ -54,7 +55,7 @@ const step = fc.oneof(
   {
     weight: 8,
     arbitrary: fc.constantFrom(
-      named("let things happen", () => settle()),
+      named("let a little happen", () => settle()),
       named("bookmark", (server) => server.bookmark()),
       named("compact", ({ world }) => world.compact()),
       named("end watches", (server) => server.endWatches()),
@@ -73,6 +74,11 @@ const step = fc.oneof(
     ),
   },
 );
+
+async function catchUp(server: FaultServer): Promise<void> {
+  for (let wait = 0; wait < 50 && server.openWatches === 0; wait += 1) await realClock.sleep(2);
+  await settle();
+}
 
 function named(label: string, run: Step): { run: Step; toString: () => string } {
   return { run, toString: () => label };
