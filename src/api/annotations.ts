@@ -1,4 +1,5 @@
-import { CLUSTER_NAME_MAX } from "./cluster.ts";
+import { closestKey } from "./closest-key.ts";
+import { clusterNameProblem } from "./cluster.ts";
 import {
   CLUSTER_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
@@ -15,19 +16,20 @@ import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label
 
 /** Where an author wants a pod to run. */
 export interface Placement {
-  /** `legation.dev/delegate`; undefined when it was not written. */
+  /** `legation.dev/delegate`; absent when it was not written. */
   readonly delegate?: boolean;
-  /** Members by name; undefined: any. */
+  /** Members by name; absent: any. */
   readonly clusters?: readonly string[];
-  /** Members by the labels of their Cluster; undefined: any. */
+  /** Members by the labels of their Cluster; absent: any. */
   readonly selector?: LabelSelector;
   /** The selector as written, for messages. */
   readonly selectorText?: string;
 }
 
-/** Something wrong with one annotation: `message` names the key, the fault and what to write instead. */
+/** Something wrong with one annotation. */
 export interface Problem {
   readonly key: string;
+  /** The key, what was wrong, and what to write instead. */
   readonly message: string;
 }
 
@@ -37,18 +39,15 @@ export type ParsedPlacement =
 
 export type Annotations = Readonly<Record<string, string>>;
 
-const PREFIX = `${GROUP}/`;
+/** Prefix of every key of Legation. */
+export const KEY_PREFIX: string = `${GROUP}/`;
 const AUTHOR_KEYS: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
-// Known from the documentation of what is to come: refused, so that nobody believes them to work.
-const LATER_KEYS: readonly string[] = [
-  "scheduling-preferences",
-  "overrides",
-  "group",
-  "group-by",
-  "api",
-  "mode",
-  "failover",
-].map((name) => PREFIX + name);
+// Keys of features to come: refused, so that nobody takes them to work already.
+const LATER_KEYS: ReadonlySet<string> = new Set(
+  ["scheduling-preferences", "overrides", "group", "group-by", "api", "mode", "failover"].map(
+    (name) => KEY_PREFIX + name,
+  ),
+);
 /** Annotations that Legation writes itself. */
 export const INTERNAL_ANNOTATIONS: readonly string[] = [
   SCHEDULER_NAME_ANNOTATION,
@@ -59,28 +58,27 @@ export const INTERNAL_ANNOTATIONS: readonly string[] = [
   FORWARDED_ANNOTATION,
 ];
 
-const DNS_LABEL = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?$/;
-
-/** The annotations of Legation that authors write, taken out of all others. */
+/** The annotations of Legation that authors write, known or not, taken out of all others. */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    if (key.startsWith(PREFIX) && !INTERNAL_ANNOTATIONS.includes(key)) own[key] = value;
+    if (key.startsWith(KEY_PREFIX) && !INTERNAL_ANNOTATIONS.includes(key)) own[key] = value;
   }
   return own;
 }
 
 /**
  * Reads what an author wrote on a pod, with a namespace's annotations as defaults key by key. Every problem is found, not
- * just the first.
+ * just the first. What Legation writes itself is passed over.
  */
 export function parsePlacement(annotations: Annotations, defaults: Annotations = {}): ParsedPlacement {
   const written = { ...authorAnnotations(defaults), ...authorAnnotations(annotations) };
   const problems: Problem[] = [];
-  const placement: { -readonly [Key in keyof Placement]: Placement[Key] } = {};
+  let placement: Placement = {};
   for (const [key, text] of Object.entries(written)) {
-    const problem = readKey(placement, key, text);
-    if (problem !== undefined) problems.push({ key, message: `${key}: ${problem}` });
+    const read = readAnnotation(key, text);
+    if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
+    else placement = { ...placement, ...read };
   }
   return problems.length === 0 ? { ok: true, placement } : { ok: false, problems };
 }
@@ -102,57 +100,45 @@ export function placementExcludes(
   return undefined;
 }
 
-function readKey(
-  placement: { -readonly [Key in keyof Placement]: Placement[Key] },
-  key: string,
-  text: string,
-): string | undefined {
+/** What one annotation says, or what is wrong with it and what to write instead. */
+function readAnnotation(key: string, text: string): Placement | string {
   switch (key) {
     case DELEGATE_ANNOTATION:
-      if (text !== "true" && text !== "false") return `${JSON.stringify(text)} is neither "true" nor "false"`;
-      placement.delegate = text === "true";
-      return undefined;
-    case CLUSTERS_ANNOTATION: {
-      const names = text.split(",").map((name) => name.trim());
-      const wrong = names.filter((name) => name.length > CLUSTER_NAME_MAX || !DNS_LABEL.test(name));
-      if (wrong.length > 0) {
-        const shown = wrong.map((name) => JSON.stringify(name)).join(", ");
-        return `${shown} is no name of a Cluster; write names separated by commas, e.g. "west,east"`;
-      }
-      placement.clusters = [...new Set(names)];
-      return undefined;
-    }
+      if (text === "true" || text === "false") return { delegate: text === "true" };
+      return `${quote(text)} is neither "true" nor "false"; write one of them`;
+    case CLUSTERS_ANNOTATION:
+      return readClusters(text);
     case CLUSTER_SELECTOR_ANNOTATION: {
       const parsed = parseLabelSelector(text);
-      if (!parsed.ok) return `${parsed.message}; write a label selector, e.g. "region in (eu,us), gpu"`;
-      placement.selector = parsed.selector;
-      placement.selectorText = text;
-      return undefined;
+      if (parsed.ok) return { selector: parsed.selector, selectorText: text };
+      return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
     }
     default:
       return unknownKey(key);
   }
 }
 
-function unknownKey(key: string): string {
-  if (LATER_KEYS.includes(key)) return "is not supported by this version of Legation; remove it";
-  const closest = AUTHOR_KEYS.map((known) => ({ known, distance: editDistance(key, known) })).sort(
-    (a, b) => a.distance - b.distance,
-  )[0];
-  const suggestion = closest !== undefined && closest.distance <= 4 ? `did you mean ${closest.known}?` : "remove it";
-  return `is no annotation of Legation; ${suggestion}`;
+function readClusters(text: string): Placement | string {
+  const names = text.split(",").map((name) => name.trim());
+  const example = 'write names of Clusters with commas between them, e.g. "west,east"';
+  if (names.every((name) => name === "")) return `names no cluster; ${example}, or leave the key out for any cluster`;
+  const problems = names.flatMap((name) => {
+    const problem = name === "" ? "is an empty name" : clusterNameProblem(name);
+    return problem === undefined ? [] : [`${quote(name)} ${problem}`];
+  });
+  return problems.length === 0 ? { clusters: [...new Set(names)] } : `${problems.join(", ")}; ${example}`;
 }
 
-/** Levenshtein distance. */
-function editDistance(a: string, b: string): number {
-  let row = Array.from({ length: b.length + 1 }, (_, index) => index);
-  for (let i = 1; i <= a.length; i++) {
-    const next = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const replaced = (row[j - 1] ?? 0) + (a[i - 1] === b[j - 1] ? 0 : 1);
-      next.push(Math.min((row[j] ?? 0) + 1, (next[j - 1] ?? 0) + 1, replaced));
-    }
-    row = next;
-  }
-  return row[b.length] ?? 0;
+function unknownKey(key: string): string {
+  if (LATER_KEYS.has(key)) return "is not supported by this version of Legation; remove it";
+  const closest = closestKey(key, AUTHOR_KEYS);
+  const remedy = closest === undefined ? `write one of ${AUTHOR_KEYS.join(", ")}` : `did you mean ${closest}?`;
+  return `is not an annotation that Legation knows; ${remedy}`;
+}
+
+// A denial is read in a terminal; the rest of a long value helps nobody.
+const LONGEST_QUOTE = 100;
+
+function quote(text: string): string {
+  return JSON.stringify(text.length > LONGEST_QUOTE ? `${text.slice(0, LONGEST_QUOTE)}…` : text);
 }

@@ -1,46 +1,56 @@
 import { z } from "zod";
 import type { ObjectMeta } from "./kubernetes.ts";
 
-/** Longest name of a Cluster: `legation-<name>` and the name itself must fit a label value of 63 characters. */
-export const CLUSTER_NAME_MAX = 54;
-
-/** What an operator says of a member; the API server fills in the defaults. */
-export interface ClusterSpec {
-  readonly credentialsSecret: { readonly name: string; readonly key?: string | undefined };
-  readonly createNamespaces?: boolean | undefined;
-  readonly scheduleTimeoutSeconds?: number | undefined;
-  readonly probe?: ProbeSpec | undefined;
+/** Where the kubeconfig of a member is kept. */
+export interface CredentialsSecret {
+  /** Name of a Secret in Legation's own namespace on the host. */
+  readonly name: string;
+  /** Key in that Secret; default `kubeconfig`. */
+  readonly key?: string;
 }
 
-/** How it is found out whether a member can be reached. */
+/** How the controller finds out whether a member's API server answers. */
 export interface ProbeSpec {
-  readonly periodSeconds?: number | undefined;
-  readonly timeoutSeconds?: number | undefined;
-  readonly failureThreshold?: number | undefined;
+  readonly periodSeconds?: number;
+  readonly timeoutSeconds?: number;
+  readonly failureThreshold?: number;
 }
 
-/** A condition as in metav1. */
+/** What an operator says about a member. */
+export interface ClusterSpec {
+  readonly credentialsSecret: CredentialsSecret;
+  /** May a namespace that the member lacks be made there? Default true. */
+  readonly createNamespaces?: boolean;
+  /** How long the member's scheduler may look for a node before the next member is tried; default 30. */
+  readonly scheduleTimeoutSeconds?: number;
+  readonly probe?: ProbeSpec;
+}
+
+/** A condition as in all of Kubernetes. */
 export interface ClusterCondition {
   readonly type: string;
   readonly status: "True" | "False" | "Unknown";
   readonly reason: string;
   readonly message: string;
+  /** RFC 3339. */
   readonly lastTransitionTime: string;
-  readonly observedGeneration?: number | undefined;
+  readonly observedGeneration?: number;
 }
 
-/** What the controller says of a member. */
+/** What the controller found out about a member. */
 export interface ClusterStatus {
-  readonly observedGeneration?: number | undefined;
-  readonly version?: string | undefined;
-  readonly nodes?: number | undefined;
-  readonly pods?: number | undefined;
-  readonly capacity?: Readonly<Record<string, string>> | undefined;
-  readonly allocatable?: Readonly<Record<string, string>> | undefined;
-  readonly conditions?: readonly ClusterCondition[] | undefined;
+  readonly observedGeneration?: number;
+  /** Version of its API server, e.g. v1.36.3. */
+  readonly version?: string;
+  readonly nodes?: number;
+  /** Proxies of this host bound to it. */
+  readonly pods?: number;
+  readonly capacity?: Readonly<Record<string, string>>;
+  readonly allocatable?: Readonly<Record<string, string>>;
+  readonly conditions?: readonly ClusterCondition[];
 }
 
-/** A member cluster, as the host knows it. Selectors match its labels. */
+/** A member cluster, as its object on the host. Selectors of pods see the labels of its metadata. */
 export interface Cluster {
   readonly apiVersion?: string;
   readonly kind?: string;
@@ -49,62 +59,106 @@ export interface Cluster {
   readonly status?: ClusterStatus;
 }
 
-const condition = z.object({
-  type: z.string().max(316),
+/** Defaults that the API server fills into a Cluster's spec. */
+export const CLUSTER_DEFAULTS = {
+  credentialsKey: "kubeconfig",
+  createNamespaces: true,
+  scheduleTimeoutSeconds: 30,
+  probe: { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
+} as const;
+
+/** Longest name of a Cluster: `legation-<name>` is also the hostname label of its virtual node, of 63 characters. */
+export const CLUSTER_NAME_MAX = 54;
+const DNS_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+/** What is wrong with `name` as the name of a Cluster, as a phrase after the name; undefined when nothing is. */
+export function clusterNameProblem(name: string): string | undefined {
+  if (name.length > CLUSTER_NAME_MAX) return `is longer than ${CLUSTER_NAME_MAX} characters`;
+  return DNS_LABEL.test(name)
+    ? undefined
+    : "is not a DNS label (a-z, 0-9 and -, with a letter or digit first and last)";
+}
+
+const { probe: PROBE_DEFAULTS } = CLUSTER_DEFAULTS;
+
+const specSchema = z
+  .object({
+    credentialsSecret: z
+      .object({
+        name: z.string().min(1).max(253).describe("Name of a Secret in namespace legation-system."),
+        key: z.string().min(1).max(253).default(CLUSTER_DEFAULTS.credentialsKey).describe("Key in that Secret."),
+      })
+      .describe("Secret that holds the kubeconfig of the member; `legation join` makes it."),
+    createNamespaces: z
+      .boolean()
+      .default(CLUSTER_DEFAULTS.createNamespaces)
+      .describe("Whether a namespace that the member lacks is made there when a pod of it is delegated."),
+    scheduleTimeoutSeconds: z
+      .int32()
+      .min(1)
+      .max(3600)
+      .default(CLUSTER_DEFAULTS.scheduleTimeoutSeconds)
+      .describe("How long the member's scheduler may look for a node before the next member is tried."),
+    probe: z
+      .object({
+        periodSeconds: z.int32().min(1).max(300).default(PROBE_DEFAULTS.periodSeconds).describe("Time between probes."),
+        timeoutSeconds: z
+          .int32()
+          .min(1)
+          .max(60)
+          .default(PROBE_DEFAULTS.timeoutSeconds)
+          .describe("Deadline of a probe."),
+        failureThreshold: z
+          .int32()
+          .min(1)
+          .max(100)
+          .default(PROBE_DEFAULTS.failureThreshold)
+          .describe("Failed probes in a row after which the member is not ready."),
+      })
+      .prefault({})
+      .describe("How the controller finds out whether the member's API server answers."),
+  })
+  .describe("What an operator says about the member.");
+
+const resourceList = z.record(z.string(), z.string());
+
+const conditionSchema = z.object({
+  type: z.string().min(1).max(316),
   status: z.enum(["True", "False", "Unknown"]),
   reason: z.string().max(1024),
-  message: z.string().max(32768),
-  lastTransitionTime: z.iso.datetime(),
-  observedGeneration: z.int().min(0).optional(),
+  message: z.string().max(32_768),
+  lastTransitionTime: z.string().meta({ format: "date-time" }),
+  observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
 });
 
-const amounts = z.record(z.string(), z.string());
+const statusSchema = z
+  .object({
+    observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
+    version: z.string().describe("Version of the member's API server.").exactOptional(),
+    nodes: z.int32().min(0).describe("Nodes of the member that take pods.").exactOptional(),
+    pods: z.int32().min(0).describe("Proxies of this host that are bound to the member.").exactOptional(),
+    capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),
+    allocatable: resourceList.describe("Sum over the member's schedulable nodes.").exactOptional(),
+    conditions: z
+      .array(conditionSchema)
+      .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })
+      .exactOptional(),
+  })
+  .describe("What the controller found out about the member.");
 
-/** Schema of `ClusterSpec`: the CRD is made from it. */
-export const clusterSpecSchema: z.ZodType<ClusterSpec> = z.object({
-  credentialsSecret: z
-    .object({
-      name: z.string().min(1).max(253).describe("Name of a Secret in legation-system."),
-      key: z.string().min(1).max(253).default("kubeconfig").describe("Key of the kubeconfig in that Secret."),
-    })
-    .describe("Where the kubeconfig is that the controller reaches the member with."),
-  createNamespaces: z
-    .boolean()
-    .default(true)
-    .describe("Whether a namespace that the member lacks is created there when a pod of it is delegated."),
-  scheduleTimeoutSeconds: z
-    .int()
-    .min(1)
-    .max(3600)
-    .default(30)
-    .describe("How long the member's scheduler may take for a pod before the next member is tried."),
-  probe: z
-    .object({
-      periodSeconds: z
-        .int()
-        .min(1)
-        .max(300)
-        .default(10)
-        .describe("Time between two probes of the member's API server."),
-      timeoutSeconds: z.int().min(1).max(60).default(5).describe("How long one probe may take."),
-      failureThreshold: z
-        .int()
-        .min(1)
-        .max(100)
-        .default(3)
-        .describe("Failed probes in a row until the member counts as not ready."),
-    })
-    .optional()
-    .describe("How it is found out whether the member can be reached."),
-});
+const rules = [
+  {
+    rule: `self.metadata.name.size() <= ${CLUSTER_NAME_MAX}`,
+    message: `the name of a Cluster has at most ${CLUSTER_NAME_MAX} characters, since its virtual node is named legation-<name>`,
+  },
+  {
+    rule: `self.metadata.name.matches('${DNS_LABEL.source}')`,
+    message: "the name of a Cluster is a DNS label: a-z, 0-9 and -, with a letter or digit first and last",
+  },
+];
 
-/** Schema of `ClusterStatus`: the CRD is made from it. */
-export const clusterStatusSchema: z.ZodType<ClusterStatus> = z.object({
-  observedGeneration: z.int().min(0).optional(),
-  version: z.string().optional().describe("Kubernetes version of the member."),
-  nodes: z.int().min(0).optional().describe("Number of nodes of the member."),
-  pods: z.int().min(0).optional().describe("Number of proxy pods bound to the member's virtual node."),
-  capacity: amounts.optional().describe("Summed over the member's nodes."),
-  allocatable: amounts.optional().describe("Summed over the nodes that take pods."),
-  conditions: z.array(condition).optional(),
-});
+/** The CustomResourceDefinition's schema is generated from this: what an author may write. */
+export const clusterSchema: z.ZodType<Pick<Cluster, "spec" | "status">> = z
+  .object({ spec: specSchema, status: statusSchema.exactOptional() })
+  .describe("A member cluster: pods of the host run in it. Its labels are what cluster selectors match.")
+  .meta({ "x-kubernetes-validations": rules });

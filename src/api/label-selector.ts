@@ -1,74 +1,39 @@
-/** One requirement of a label selector. */
+/** One requirement of a label selector. `=` and `==` are `In`, `!=` is `NotIn`. */
 export type Requirement =
   | { readonly key: string; readonly operator: "Exists" | "DoesNotExist" }
-  | { readonly key: string; readonly operator: "In" | "NotIn"; readonly values: readonly string[] };
+  | { readonly key: string; readonly operator: "In" | "NotIn"; readonly values: readonly string[] }
+  | { readonly key: string; readonly operator: "GreaterThan" | "LessThan"; readonly bound: bigint };
 
-/** All requirements must hold. */
+/** All requirements must hold; none at all matches everything. */
 export type LabelSelector = readonly Requirement[];
 
-/** A parsed selector, or what is wrong with the text and where (0-based). */
+/** A parsed selector, or what is wrong with the text, with the place counted from 1. */
 export type ParsedSelector =
   | { readonly ok: true; readonly selector: LabelSelector }
   | { readonly ok: false; readonly message: string };
 
-type Token = { readonly text: string; readonly at: number };
-
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
 const PREFIX = /^[a-z0-9](?:[-a-z0-9]*[a-z0-9])?(?:\.[a-z0-9](?:[-a-z0-9]*[a-z0-9])?)*$/;
+const LONGEST_PREFIX = 253;
+const INTEGER = /^[+-]?\d+$/;
+// Go's ParseInt(…, 64), which the API server compares with, takes no more.
+const INT64 = { least: -(2n ** 63n), most: 2n ** 63n - 1n } as const;
 
 /**
- * Parses the string form of a label selector, the one that `kubectl get -l` takes: `region in (eu,us), gpu, tier!=bronze,
- * !spot, zone=a`. Source: k8s.io/apimachinery/pkg/labels.
+ * Parses the string form of a label selector, the one that `kubectl get -l` takes: `region in (eu,us), gpu, !spot,
+ * tier!=bronze, zone=a, generation>3`. Source of the grammar: k8s.io/apimachinery/pkg/labels.
  */
 export function parseLabelSelector(text: string): ParsedSelector {
-  const tokens = tokenize(text);
-  if (tokens.length === 0) return { ok: true, selector: [] };
-  const requirements: Requirement[] = [];
-  let position = 0;
-  const next = (): Token => tokens[position++] ?? { text: "", at: text.length };
-  const peek = (): string => tokens[position]?.text ?? "";
-  const fail = (token: Token, expected: string): ParsedSelector => ({
-    ok: false,
-    message: `expected ${expected} at character ${token.at + 1}, found ${token.text === "" ? "the end" : JSON.stringify(token.text)}`,
-  });
-
+  const tokens = new Tokens(text);
+  const selector: Requirement[] = [];
+  if (tokens.peek() === "") return { ok: true, selector };
   for (;;) {
-    const first = next();
-    const negated = first.text === "!";
-    const key = negated ? next() : first;
-    const keyProblem = labelKeyProblem(key.text);
-    if (keyProblem !== undefined) return fail(key, `a label key (${keyProblem})`);
-    if (negated) {
-      requirements.push({ key: key.text, operator: "DoesNotExist" });
-    } else if (peek() === "" || peek() === ",") {
-      requirements.push({ key: key.text, operator: "Exists" });
-    } else {
-      const operator = next();
-      if (operator.text === "in" || operator.text === "notin") {
-        const opening = next();
-        if (opening.text !== "(") return fail(opening, "(");
-        const values: string[] = [];
-        for (;;) {
-          // An empty place between commas is the empty value, as in the API's own parser.
-          const value = peek() === "," || peek() === ")" ? { text: "", at: 0 } : next();
-          if (!isLabelValue(value.text)) return fail(value, "a label value");
-          values.push(value.text);
-          const separator = next();
-          if (separator.text === ")") break;
-          if (separator.text !== ",") return fail(separator, ", or )");
-        }
-        requirements.push({ key: key.text, operator: operator.text === "in" ? "In" : "NotIn", values });
-      } else if (operator.text === "=" || operator.text === "==" || operator.text === "!=") {
-        const value = peek() === "," || peek() === "" ? { text: "", at: 0 } : next();
-        if (!isLabelValue(value.text)) return fail(value, "a label value");
-        requirements.push({ key: key.text, operator: operator.text === "!=" ? "NotIn" : "In", values: [value.text] });
-      } else {
-        return fail(operator, "one of =, ==, !=, in, notin, or a comma");
-      }
-    }
-    if (peek() === "") return { ok: true, selector: requirements };
-    const comma = next();
-    if (comma.text !== ",") return fail(comma, "a comma");
+    const requirement = parseRequirement(tokens);
+    if (typeof requirement === "string") return { ok: false, message: requirement };
+    selector.push(requirement);
+    const separator = tokens.next();
+    if (separator.text === "") return { ok: true, selector };
+    if (separator.text !== ",") return { ok: false, message: tokens.expected("a comma or the end", separator) };
   }
 }
 
@@ -76,20 +41,32 @@ export function parseLabelSelector(text: string): ParsedSelector {
 export function selectorMatches(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every((requirement) => {
     const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;
-    if (!("values" in requirement)) return (requirement.operator === "Exists") === (value !== undefined);
-    const listed = value !== undefined && requirement.values.includes(value);
-    return requirement.operator === "In" ? listed : !listed;
+    switch (requirement.operator) {
+      case "Exists":
+        return value !== undefined;
+      case "DoesNotExist":
+        return value === undefined;
+      case "In":
+        return value !== undefined && requirement.values.includes(value);
+      case "NotIn":
+        return value === undefined || !requirement.values.includes(value);
+      case "GreaterThan":
+      case "LessThan": {
+        const number = parseInteger(value ?? "");
+        if (number === undefined) return false;
+        return requirement.operator === "GreaterThan" ? number > requirement.bound : number < requirement.bound;
+      }
+    }
   });
 }
 
 /** Why the text is no label key; undefined when it is one. */
 export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
-  const name = key.slice(slash + 1);
-  if (!NAME.test(name)) return "letters, digits, - _ . between letters or digits, at most 63";
+  if (!NAME.test(key.slice(slash + 1))) return "at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .";
   if (slash === -1) return undefined;
   const prefix = key.slice(0, slash);
-  return prefix.length <= 253 && PREFIX.test(prefix) ? undefined : "its prefix must be a DNS name";
+  return prefix.length <= LONGEST_PREFIX && PREFIX.test(prefix) ? undefined : "its prefix must be a DNS name";
 }
 
 /** Whether the text may stand as a label's value; the empty text may. */
@@ -97,8 +74,103 @@ export function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
 
-function tokenize(text: string): Token[] {
-  const tokens: Token[] = [];
-  for (const match of text.matchAll(/==|!=|[=!(),]|[^\s=!(),]+/g)) tokens.push({ text: match[0], at: match.index });
-  return tokens;
+interface Token {
+  /** Empty at the end of the text. */
+  readonly text: string;
+  readonly at: number;
+}
+
+/** The text in tokens. Only ASCII white space separates, as in the API server's lexer. */
+class Tokens {
+  readonly #tokens: readonly Token[];
+  readonly #end: number;
+  #position = 0;
+
+  constructor(text: string) {
+    this.#tokens = Array.from(text.matchAll(/==|!=|[=!(),<>]|[^ \t\r\n=!(),<>]+/g), (match) => ({
+      text: match[0],
+      at: match.index,
+    }));
+    this.#end = text.length;
+  }
+
+  next(): Token {
+    const token = this.#tokens[this.#position] ?? { text: "", at: this.#end };
+    this.#position += 1;
+    return token;
+  }
+
+  peek(): string {
+    return this.#tokens[this.#position]?.text ?? "";
+  }
+
+  /** The next token as a value; where a comma or an end stands instead, the value is the empty text, as in Kubernetes. */
+  value(ends: readonly string[]): Token {
+    return ends.includes(this.peek()) ? { text: "", at: 0 } : this.next();
+  }
+
+  expected(what: string, found: Token): string {
+    const shown = found.text === "" ? "the end" : JSON.stringify(found.text.slice(0, 80));
+    return `expected ${what} at character ${found.at + 1}, found ${shown}`;
+  }
+}
+
+/** One requirement, or what is wrong with it. */
+function parseRequirement(tokens: Tokens): Requirement | string {
+  const first = tokens.next();
+  const negated = first.text === "!";
+  const name = negated ? tokens.next() : first;
+  const problem = labelKeyProblem(name.text);
+  if (problem !== undefined) return tokens.expected(`a label key (${problem})`, name);
+  const { text: key } = name;
+  if (negated) return { key, operator: "DoesNotExist" };
+  if (tokens.peek() === "" || tokens.peek() === ",") return { key, operator: "Exists" };
+
+  const operator = tokens.next();
+  switch (operator.text) {
+    case "in":
+    case "notin": {
+      const values = parseValues(tokens);
+      if (typeof values === "string") return values;
+      return { key, operator: operator.text === "in" ? "In" : "NotIn", values };
+    }
+    case "=":
+    case "==":
+    case "!=": {
+      const value = tokens.value(["", ","]);
+      if (!isLabelValue(value.text)) return tokens.expected("a label value", value);
+      return { key, operator: operator.text === "!=" ? "NotIn" : "In", values: [value.text] };
+    }
+    case ">":
+    case "<": {
+      const value = tokens.next();
+      const bound = isLabelValue(value.text) ? parseInteger(value.text) : undefined;
+      if (bound === undefined) return tokens.expected("an integer", value);
+      return { key, operator: operator.text === ">" ? "GreaterThan" : "LessThan", bound };
+    }
+    default:
+      return tokens.expected("one of =, ==, !=, in, notin, >, < or a comma", operator);
+  }
+}
+
+/** The values in parentheses, or what is wrong with them. */
+function parseValues(tokens: Tokens): readonly string[] | string {
+  const opening = tokens.next();
+  if (opening.text !== "(") return tokens.expected("(", opening);
+  const values: string[] = [];
+  for (;;) {
+    const value = tokens.value([",", ")"]);
+    if (value.text === "" && tokens.peek() === "") return tokens.expected("a value or )", tokens.next());
+    if (!isLabelValue(value.text)) return tokens.expected("a label value", value);
+    values.push(value.text);
+    const separator = tokens.next();
+    if (separator.text === ")") return values;
+    if (separator.text !== ",") return tokens.expected("a comma or )", separator);
+  }
+}
+
+function parseInteger(text: string): bigint | undefined {
+  if (!INTEGER.test(text)) return undefined;
+  const number = BigInt(text.startsWith("+") ? text.slice(1) : text);
+  return number >= INT64.least && number <= INT64.most ? number : undefined;
 }

@@ -7,7 +7,7 @@ import {
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
 
-// kube-scheduler's own name is what defaulting gives to every pod: a member gives it again.
+// What defaulting gives to every pod that names no scheduler: a member gives it again.
 const DEFAULT_SCHEDULER = "default-scheduler";
 
 /** True when admission has made the pod a proxy: all three marks, since each alone could be forged or lost. */
@@ -25,21 +25,29 @@ export function isProxy({ metadata, spec }: Pod): boolean {
  */
 export function toProxy(pod: Pod): Pod {
   if (isProxy(pod)) return pod;
-  const { schedulerName } = pod.spec ?? {};
-  const kept =
-    schedulerName === undefined || schedulerName === DEFAULT_SCHEDULER || schedulerName === SCHEDULER_NAME
-      ? {}
-      : { [SCHEDULER_NAME_ANNOTATION]: schedulerName };
-  const annotations = { ...pod.metadata?.annotations, ...kept };
   const finalizers = pod.metadata?.finalizers ?? [];
+  const annotations = keepScheduler(pod);
   return {
     ...pod,
     metadata: {
       ...pod.metadata,
       labels: { ...pod.metadata?.labels, [PROXY_LABEL]: PROXY_LABEL_VALUE },
-      ...(Object.keys(annotations).length === 0 ? {} : { annotations }),
+      ...(annotations === undefined ? {} : { annotations }),
       finalizers: finalizers.includes(DELEGATE_FINALIZER) ? finalizers : [...finalizers, DELEGATE_FINALIZER],
     },
     spec: { containers: [], ...pod.spec, schedulerName: SCHEDULER_NAME },
   };
+}
+
+/** The pod's annotations, in which its scheduler's name is as another admission plugin may just have changed it. */
+function keepScheduler({ metadata, spec }: Pod): Record<string, string> | undefined {
+  const { annotations } = metadata ?? {};
+  const { schedulerName = "" } = spec ?? {};
+  if (schedulerName === SCHEDULER_NAME) return annotations;
+  if (schedulerName !== "" && schedulerName !== DEFAULT_SCHEDULER) {
+    return { ...annotations, [SCHEDULER_NAME_ANNOTATION]: schedulerName };
+  }
+  if (annotations?.[SCHEDULER_NAME_ANNOTATION] === undefined) return annotations;
+  const { [SCHEDULER_NAME_ANNOTATION]: _, ...rest } = annotations;
+  return rest;
 }

@@ -1,0 +1,91 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER, PROXY_LABEL, SCHEDULER_NAME, SCHEDULER_NAME_ANNOTATION } from "../../../src/api/keys.ts";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
+import { pod, proxyPod } from "../../support/builders/pod.ts";
+
+describe("a pod becomes a proxy", () => {
+  test("by three marks and nothing else", () => {
+    const before = pod({
+      metadata: { labels: { app: "web" }, finalizers: ["x.io/y"] },
+      spec: { restartPolicy: "Never" },
+    });
+    const { labels, finalizers } = before.metadata;
+    expect(toProxy(before)).toEqual({
+      ...before,
+      metadata: {
+        ...before.metadata,
+        labels: { ...labels, [PROXY_LABEL]: "true" },
+        finalizers: [...(finalizers ?? []), DELEGATE_FINALIZER],
+      },
+      spec: { ...before.spec, schedulerName: SCHEDULER_NAME },
+    });
+  });
+
+  test.each([
+    ["volcano", { [SCHEDULER_NAME_ANNOTATION]: "volcano" }],
+    ["default-scheduler", undefined],
+    ["", undefined],
+    [undefined, undefined],
+  ])("the scheduler %j is kept as %j", (schedulerName, annotations) => {
+    const spec = schedulerName === undefined ? {} : { schedulerName };
+    expect(toProxy(pod({ spec })).metadata?.annotations).toEqual(annotations);
+  });
+
+  test("again when another webhook changed the scheduler in between, with that scheduler kept", () => {
+    const touched: Pod = toProxy(pod({ spec: { schedulerName: "volcano" } }));
+    const again = toProxy({ ...touched, spec: { containers: [], ...touched.spec, schedulerName: "yunikorn" } });
+    expect(isProxy(again)).toBe(true);
+    expect(again.metadata?.annotations).toEqual({ [SCHEDULER_NAME_ANNOTATION]: "yunikorn" });
+    const reset = toProxy({
+      ...touched,
+      spec: { containers: [], ...touched.spec, schedulerName: "default-scheduler" },
+    });
+    expect(reset.metadata?.annotations).toEqual({});
+  });
+
+  test("a proxy is itself already", () => {
+    const proxy = proxyPod();
+    expect(toProxy(proxy)).toBe(proxy);
+  });
+});
+
+describe("a pod is a proxy only with all three marks", () => {
+  test.each<[string, Pod]>([
+    ["no label", proxyPod({ metadata: { labels: { [PROXY_LABEL]: "false" } } })],
+    ["no finalizer", proxyPod({ metadata: { finalizers: ["other"] } })],
+    ["another scheduler", proxyPod({ spec: { schedulerName: "default-scheduler" } })],
+  ])("%s", (_, one) => {
+    expect(isProxy(one)).toBe(false);
+  });
+});
+
+const strings = fc.dictionary(fc.string(), fc.string(), { maxKeys: 3 });
+const anyPod: fc.Arbitrary<Pod> = fc.record(
+  {
+    metadata: fc.record(
+      { labels: strings, annotations: strings, finalizers: fc.array(fc.string()), name: fc.string() },
+      { requiredKeys: [] },
+    ),
+    spec: fc
+      .record(
+        { schedulerName: fc.constantFrom("legation", "", "volcano", "default-scheduler"), nodeName: fc.string() },
+        { requiredKeys: [] },
+      )
+      .map((spec) => ({ containers: [], ...spec })),
+  },
+  { requiredKeys: [] },
+);
+
+describe("for all pods", () => {
+  test("the result is a proxy, and asking again changes nothing", () => {
+    fc.assert(
+      fc.property(anyPod, (one) => {
+        const proxy = toProxy(one);
+        expect(isProxy(proxy)).toBe(true);
+        expect(toProxy(proxy)).toEqual(proxy);
+      }),
+    );
+  });
+});
