@@ -2,7 +2,7 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { createServer as createTlsServer } from "node:https";
 import type { Socket } from "node:net";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
-import { type Change, World } from "./world.ts";
+import { type Change, keyOf, World } from "./world.ts";
 
 /** A request as a fault sees it. */
 export interface FaultRequest {
@@ -102,7 +102,9 @@ export class FaultServer {
 
   /** Writes raw text on every open watch. */
   writeToWatches(text: string | Buffer): void {
-    for (const response of this.#watches) response.write(text);
+    for (const response of this.#watches) {
+      if (!response.writableEnded) response.write(text);
+    }
   }
 
   /** Ends every open watch in good order. */
@@ -151,12 +153,19 @@ export class FaultServer {
       else answerJson(response, 200, object);
     } else if (method === "POST") {
       const object: KubeObject = JSON.parse(body);
-      answerJson(response, 201, this.world.put(object));
+      if (this.world.objects.has(keyOf(object))) answerStatus(response, 409, "AlreadyExists", "already exists");
+      else answerJson(response, 201, this.world.put(object));
     } else if (method === "DELETE") {
       const object = this.#at(path);
       if (object === undefined) answerStatus(response, 404, "NotFound", `${path} not found`);
       else answerJson(response, 200, this.world.remove(object) ?? {});
-    } else answerJson(response, 200, this.world.put(JSON.parse(body)));
+    } else {
+      const object: KubeObject = JSON.parse(body);
+      const version = object.metadata?.resourceVersion ?? this.#at(path)?.metadata?.resourceVersion;
+      if (version !== this.#at(path)?.metadata?.resourceVersion) {
+        answerStatus(response, 409, "Conflict", "the object has been modified");
+      } else answerJson(response, 200, this.world.put(object));
+    }
   }
 
   #at(path: string): KubeObject | undefined {
@@ -205,7 +214,9 @@ export class FaultServer {
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     this.#watches.add(response);
-    const send = (change: Change): void => void response.write(line(change.type, change.object));
+    const send = (change: Change): void => {
+      if (!response.writableEnded) response.write(line(change.type, change.object));
+    };
     for (const change of this.world.since(from)) send(change);
     const unsubscribe = this.world.subscribe(send);
     const timer = setTimeout(() => response.end(), Number(query.get("timeoutSeconds") ?? 3600) * 1000);

@@ -1,0 +1,204 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Lease } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { leases } from "../../../src/kube/resources.ts";
+import { LeaderElector, type LeaderElectorOptions } from "../../../src/runtime/leader-election.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
+import { connect } from "../../support/fault-server/connect.ts";
+import { FaultServer } from "../../support/fault-server/fault-server.ts";
+import { cut, only, refuse } from "../../support/fault-server/faults.ts";
+
+const ref = { namespace: "legation-system", name: "controller" };
+
+let server: FaultServer;
+let client: ClusterClient;
+let clock: FakeClock;
+let electors: LeaderElector[];
+let log: string[];
+
+beforeEach(async () => {
+  server = await FaultServer.start();
+  client = connect(server);
+  clock = new FakeClock();
+  electors = [];
+  log = [];
+});
+afterEach(async () => {
+  await Promise.all(electors.map((elector) => elector.stop()));
+  await client.close();
+  await server.stop();
+});
+
+function elector(identity: string, options: Partial<LeaderElectorOptions> = {}): LeaderElector {
+  const made = new LeaderElector({
+    client,
+    ...ref,
+    identity,
+    clock,
+    log: createLogger({ level: "silent" }),
+    onStartedLeading: () => log.push(`${identity} started`),
+    onStoppedLeading: () => {
+      log.push(`${identity} stopped`);
+    },
+    ...options,
+  });
+  electors.push(made);
+  made.start();
+  return made;
+}
+
+const lease = (): Promise<Lease | undefined> => client.find(leases, ref);
+
+/** Passes time in steps, letting requests be answered in between. */
+async function pass(ms: number): Promise<void> {
+  for (let passed = 0; passed < ms; passed += 500) {
+    await clock.advance(500);
+    await realTurns();
+  }
+}
+
+async function realTurns(): Promise<void> {
+  await new Promise((resolve) => setTimeout(resolve, 4));
+  await settle();
+}
+
+describe("acquiring", () => {
+  test("a lease that is not there yet, and keeping it", async () => {
+    const a = elector("a");
+    expect(a.validUntil()).toBeUndefined();
+    await expect.poll(() => a.isLeader).toBe(true);
+    expect(a.validUntil()).toBe(clock.now() + 14_000);
+    expect(await lease()).toMatchObject({
+      spec: {
+        holderIdentity: "a",
+        leaseDurationSeconds: 15,
+        leaseTransitions: 0,
+        renewTime: "2024-01-01T00:00:00.000000Z",
+      },
+    });
+    await pass(60_000);
+    expect(a.isLeader).toBe(true);
+    expect(log).toEqual(["a started"]);
+    expect(server.requests.filter(({ method }) => method === "PUT").length).toBeGreaterThanOrEqual(25);
+  });
+
+  test("only one of several gets it", async () => {
+    const all = ["a", "b", "c"].map((identity) => elector(identity));
+    await pass(30_000);
+    expect(all.filter(({ isLeader }) => isLeader)).toHaveLength(1);
+    expect(log).toHaveLength(1);
+  });
+
+  test("another's lease only after its whole duration has been watched without a change, whatever its clock says", async () => {
+    const spec = {
+      holderIdentity: "z",
+      leaseDurationSeconds: 20,
+      renewTime: "1999-01-01T00:00:00.000000Z",
+      leaseTransitions: 4,
+    };
+    server.world.put({ apiVersion: "coordination.k8s.io/v1", kind: "Lease", metadata: ref, ...{ spec } });
+    const b = elector("b");
+    await pass(19_000);
+    expect(b.isLeader).toBe(false);
+    await pass(6_000);
+    expect(b.isLeader).toBe(true);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "b", leaseTransitions: 5 } });
+  });
+
+  test("never while the holder goes on renewing", async () => {
+    elector("a");
+    await expect.poll(() => log).toEqual(["a started"]);
+    elector("b");
+    await pass(60_000);
+    expect(log).toEqual(["a started"]);
+  });
+});
+
+describe("losing", () => {
+  test("when no renewal succeeds in time, before the lease's safe end", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.always = refuse(500, "InternalError");
+    let stoppedAt = 0;
+    const from = clock.now();
+    for (let step = 0; step < 40 && stoppedAt === 0; step += 1) {
+      await pass(500);
+      if (log.includes("a stopped")) stoppedAt = clock.now() - from;
+    }
+    expect(stoppedAt).toBeGreaterThanOrEqual(10_000);
+    expect(stoppedAt).toBeLessThan(14_000);
+    expect([a.isLeader, a.validUntil()]).toEqual([false, 0]);
+    await a.finished();
+  });
+
+  test("when another holds the lease", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const stolen = await lease();
+    server.world.put({ ...stolen, ...{ spec: { ...stolen?.spec, holderIdentity: "thief" } } });
+    server.always = only("write", refuse(409, "Conflict"));
+    await pass(6_000);
+    expect(log).toEqual(["a started", "a stopped"]);
+    server.always = undefined;
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
+  });
+
+  test("does not happen for a few failed or lost renewals", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.faults.push(
+      only("write", refuse(500, "InternalError")),
+      only("write", cut),
+      only("write", refuse(409, "Conflict")),
+    );
+    await pass(20_000);
+    expect(server.faults).toEqual([]);
+    expect(log).toEqual(["a started"]);
+  });
+
+  test("the safe end does not move when a renewal's answer was lost", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const until = a.validUntil();
+    server.always = only("write", cut);
+    await pass(5_000);
+    expect(a.validUntil()).toBe(until);
+  });
+});
+
+describe("a clean stop", () => {
+  test("ends leading first, then gives the lease away, and another takes over within a retry period", async () => {
+    const steps: string[] = [];
+    const a = elector("a", {
+      onStoppedLeading: async () => {
+        await realTurns();
+        steps.push((await lease())?.spec?.holderIdentity ?? "nobody");
+      },
+    });
+    await expect.poll(() => a.isLeader).toBe(true);
+    const b = elector("b");
+    await realTurns();
+    await a.stop();
+    expect(steps).toEqual(["a"]);
+    expect(a.isLeader).toBe(false);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
+    await pass(3_000);
+    expect(b.isLeader).toBe(true);
+  });
+
+  test("of a follower changes nothing", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const b = elector("b");
+    await realTurns();
+    await b.stop();
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
+    expect(log).toEqual(["a started"]);
+  });
+});
+
+test("periods that cannot work are refused", () => {
+  expect(() => elector("a", { renewDeadlineMs: 14_000 })).toThrow(RangeError);
+  expect(() => elector("a", { retryPeriodMs: 10_000 })).toThrow(RangeError);
+});
