@@ -1,0 +1,32 @@
+import { mkdir, readFile, writeFile } from "node:fs/promises";
+import { dirname, relative } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parseArgs } from "node:util";
+import { stringify } from "yaml";
+import { clusterDefinition } from "./crds/cluster-definition.ts";
+
+const root = fileURLToPath(new URL("..", import.meta.url));
+const HEADER = "# Generated from src/api by `npm run generate`: change the schemas there, not this file.\n";
+
+/** Every generated file with the text it must have. */
+const FILES: Readonly<Record<string, () => string>> = {
+  "manifests/crds/legation.dev_clusters.yaml": () => HEADER + stringify(clusterDefinition(), { lineWidth: 120 }),
+};
+
+const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+const stale: string[] = [];
+for (const [file, text] of Object.entries(FILES)) {
+  const path = root + file;
+  const wanted = text();
+  if ((await readFile(path, "utf8").catch(() => undefined)) === wanted) continue;
+  stale.push(relative(root, path));
+  if (values.check) continue;
+  await mkdir(dirname(path), { recursive: true });
+  await writeFile(path, wanted);
+}
+if (values.check && stale.length > 0) {
+  console.error(`out of date: ${stale.join(", ")}; run npm run generate`);
+  process.exitCode = 1;
+} else {
+  for (const file of stale) console.log(`${file} written`);
+}
