@@ -119,7 +119,7 @@ export class Transport {
     this.#options.credentials.refresh();
   }
 
-  #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions {
+  #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions & { readonly reset: boolean } {
     const headers: Record<string, string | string[]> = {
       ...identity.headers,
       accept: "application/json",
@@ -133,6 +133,8 @@ export class Transport {
       method: request.method,
       headers,
       body: request.body ?? null,
+      // undici closes the connection after a DELETE with a body unless told; API servers read it as any other.
+      reset: false,
     };
   }
 
