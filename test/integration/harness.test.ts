@@ -4,23 +4,48 @@ import { existsSync } from "node:fs";
 import { Agent } from "node:https";
 import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { clustersInfo } from "../support/clusters/control-protocol.ts";
 import { isAlive } from "../support/clusters/lock.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const IMAGE = "registry.example/never-pulled:1";
 
-function podManifest(name: string): string {
+const podList = z.object({
+  items: z.array(
+    z.object({
+      status: z.object({
+        phase: z.string(),
+        containerStatuses: z
+          .array(z.object({ state: z.object({ terminated: z.object({ exitCode: z.number() }).optional() }) }))
+          .optional(),
+      }),
+    }),
+  ),
+});
+
+function jobManifest(name: string, annotations: Readonly<Record<string, string>> = {}): string {
+  const spec = { restartPolicy: "Never", containers: [{ name: "main", image: IMAGE }] };
+  return JSON.stringify({
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name },
+    spec: { backoffLimit: 0, template: { metadata: { annotations }, spec } },
+  });
+}
+
+function podManifest(name: string, annotations: Readonly<Record<string, string>> = {}): string {
   return JSON.stringify({
     apiVersion: "v1",
     kind: "Pod",
-    metadata: { name },
+    metadata: { name, annotations },
     spec: { containers: [{ name: "main", image: IMAGE }] },
   });
 }
@@ -51,6 +76,39 @@ describe("the clusters of an integration run", () => {
       await kubectl(cluster, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("one") });
       await kubectl(cluster, ["wait", "-n", namespace, "pod/one", "--for=condition=Ready", "--timeout=30s"]);
     }
+  });
+
+  test.each([
+    { outcome: "pending", phase: "Pending", exitCode: undefined },
+    { outcome: "running", phase: "Running", exitCode: undefined },
+    { outcome: "succeeded", phase: "Succeeded", exitCode: 0 },
+    { outcome: "failed", phase: "Failed", exitCode: 42 },
+  ])("a Job's fake pod whose outcome is $outcome is $phase when another Job has run to its end", async (expected) => {
+    const west = memberCluster("west");
+    const namespace = await freshNamespace(west);
+    const annotations = { [KWOK_ANNOTATIONS.outcome]: expected.outcome, [KWOK_ANNOTATIONS.exitCode]: "42" };
+    const jobs = [jobManifest("subject", annotations), jobManifest("other")].join("\n");
+    await kubectl(west, ["apply", "-n", namespace, "-f", "-"], { input: jobs });
+    await kubectl(west, ["wait", "-n", namespace, "job/other", "--for=condition=Complete", "--timeout=30s"]);
+    await eventuallyPasses(async () => {
+      const selected = ["get", "pods", "-n", namespace, "-l", "job-name=subject", "-o", "json"];
+      const [pod] = podList.parse(JSON.parse(await kubectl(west, selected))).items;
+      expect(pod?.status.phase).toBe(expected.phase);
+      expect(pod?.status.containerStatuses?.[0]?.state.terminated?.exitCode).toBe(expected.exitCode);
+    });
+  });
+
+  test("a fake pod takes as long as it is told to start and to stop", async () => {
+    const west = memberCluster("west");
+    const namespace = await freshNamespace(west);
+    const annotations = { [KWOK_ANNOTATIONS.startsAfter]: "1s", [KWOK_ANNOTATIONS.stopsAfter]: "2s" };
+    const begin = performance.now();
+    await kubectl(west, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("slow", annotations) });
+    await kubectl(west, ["wait", "-n", namespace, "pod/slow", "--for=condition=Ready", "--timeout=30s"]);
+    const running = performance.now();
+    expect(running - begin).toBeGreaterThan(1000);
+    await kubectl(west, ["delete", "-n", namespace, "pod/slow"]);
+    expect(performance.now() - running).toBeGreaterThan(2000);
   });
 
   test("an authority that an aggregated server would trust is published", async () => {

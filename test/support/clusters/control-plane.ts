@@ -17,6 +17,7 @@ import {
 import { createKwokNodes } from "./nodes.ts";
 import { PlaneProcess } from "./plane-process.ts";
 import { freePort } from "./ports.ts";
+import { kwokStages } from "./stages.ts";
 import type { ClusterInfo, ClusterOptions, Plane } from "./types.ts";
 
 /** What the keeper holds of one running cluster. */
@@ -76,6 +77,7 @@ export async function startControlPlane(spec: ControlPlaneSpec): Promise<Control
   mkdirSync(directory, { recursive: true });
   const caData = await writePki(directory, name);
   writeFileSync(join(directory, "audit-policy.yaml"), AUDIT_POLICY);
+  writeFileSync(join(directory, "kwok-stages.yaml"), kwokStages(spec.binaries.kwokStages));
   for (let attempt = 1; ; attempt += 1) {
     try {
       return await startOnFreePorts(spec, caData);
@@ -116,9 +118,7 @@ function describePlanes(spec: ControlPlaneSpec, files: ClusterFiles, access: Api
       answers(access, defaultAccount),
     ),
     "kube-scheduler": plane("kube-scheduler", schedulerFlags(files, options), always),
-    kwok: plane("kwok", kwokFlags(files, binaries.kwokStages, options), () =>
-      answers(access, "/api/v1/nodes", allNodesReady),
-    ),
+    kwok: plane("kwok", kwokFlags(files, options), () => answers(access, "/api/v1/nodes", allNodesReady)),
   };
 }
 

@@ -97,26 +97,17 @@ export function schedulerFlags({ directory }: ClusterFiles, options: ClusterOpti
   ];
 }
 
-// Nodes and pods do what is asked of them at once.
-const KWOK_STAGES = [
-  "node-fast/node-initialize.yaml",
-  "node-heartbeat-with-lease/node-heartbeat-with-lease.yaml",
-  "pod-fast/pod-ready.yaml",
-  "pod-fast/pod-complete.yaml",
-  "pod-fast/pod-delete.yaml",
-];
-
 /** Annotation of the nodes that kwok plays. */
 export const KWOK_NODE_ANNOTATION = "kwok.x-k8s.io/node";
 
-export function kwokFlags({ directory }: ClusterFiles, stagesFolder: string, options: ClusterOptions): string[] {
+export function kwokFlags({ directory }: ClusterFiles, options: ClusterOptions): string[] {
   return [
     `--kubeconfig=${join(directory, "kwok.kubeconfig")}`,
     "--manage-all-nodes=false",
     `--manage-nodes-with-annotation-selector=${KWOK_NODE_ANNOTATION}=fake`,
     // Without leases the node controller marks the nodes Unknown every 50 s.
     "--node-lease-duration-seconds=40",
-    ...KWOK_STAGES.map((stage) => `--config=${join(stagesFolder, stage)}`),
+    `--config=${join(directory, "kwok-stages.yaml")}`,
     ...(options.kwokFlags ?? []),
   ];
 }

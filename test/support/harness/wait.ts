@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { inspect } from "node:util";
 
-/** How long `eventually` goes on asking. */
+/** How long to go on asking. */
 export interface EventuallyOptions {
   /** Default 30 s. */
   readonly timeoutMs?: number;
@@ -11,14 +11,17 @@ export interface EventuallyOptions {
   readonly what?: string;
 }
 
+/** Anything but void: a callback without a result belongs in `eventuallyPasses`. */
+type Result = NonNullable<unknown> | null | undefined;
+
 /**
- * Calls `attempt` until it neither throws nor returns false, null or undefined, and resolves to what it returned. Assertions may stand
- * in it. When time is up it rejects with the last error or value.
+ * Calls `attempt` until it neither throws nor returns false, null or undefined, and resolves to what it returned.
+ * When time is up it rejects with the last error or value.
  */
-export async function eventually<T>(
+export async function eventually<T extends Result>(
   attempt: () => T | Promise<T>,
   options: EventuallyOptions = {},
-): Promise<Exclude<Awaited<T>, false | null | undefined>> {
+): Promise<Exclude<T, false | null | undefined>> {
   const { timeoutMs = 30_000, intervalMs = 100, what = "the condition" } = options;
   const deadline = performance.now() + timeoutMs;
   for (;;) {
@@ -37,6 +40,17 @@ export async function eventually<T>(
     }
     await sleep(intervalMs);
   }
+}
+
+/** Calls `assertions` until they pass; when time is up it rejects with the last failure. */
+export async function eventuallyPasses(
+  assertions: () => void | Promise<void>,
+  options: EventuallyOptions = {},
+): Promise<void> {
+  await eventually(async () => {
+    await assertions();
+    return true;
+  }, options);
 }
 
 function isThere<T>(value: T): value is Exclude<T, false | null | undefined> {
