@@ -1,3 +1,4 @@
+import { createSecureContext } from "node:tls";
 import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
@@ -70,9 +71,12 @@ export class Connections {
     const { server, tlsServerName, insecureSkipTlsVerify, proxyUrl } = this.#credentials;
     const tls = {
       rejectUnauthorized: !insecureSkipTlsVerify,
-      ...(identity.ca === undefined ? {} : { ca: identity.ca }),
-      ...(identity.cert === undefined ? {} : { cert: identity.cert }),
-      ...(identity.key === undefined ? {} : { key: identity.key }),
+      // Made once: reading the authorities anew costs more than the rest of a connection's handshake.
+      secureContext: createSecureContext({
+        ...(identity.ca === undefined ? {} : { ca: identity.ca }),
+        ...(identity.cert === undefined ? {} : { cert: identity.cert }),
+        ...(identity.key === undefined ? {} : { key: identity.key }),
+      }),
       ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
     };
     const options = {
