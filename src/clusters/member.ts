@@ -257,8 +257,7 @@ export class Member {
 
 /** Node objects list every image they hold: kilobytes that nobody here reads. */
 function withoutImages(node: Stored<KubeNode>): Stored<KubeNode> {
-  const { managedFields: _fields, ...metadata } = node.metadata;
-  if (node.status === undefined) return { ...node, metadata };
+  if (node.status === undefined) return node;
   const { images: _images, ...status } = node.status;
-  return { ...node, metadata, status };
+  return { ...node, status };
 }

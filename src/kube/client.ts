@@ -8,6 +8,8 @@ export interface RequestOptions {
 }
 
 export interface ListOptions extends RequestOptions {
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  readonly dropManagedFields?: boolean;
   /** All namespaces when absent. */
   readonly namespace?: string;
   readonly labelSelector?: string;
@@ -27,6 +29,8 @@ export interface ListPage<T extends KubeObject> {
 }
 
 export interface WriteOptions extends RequestOptions {
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  readonly dropManagedFields?: boolean;
   readonly fieldManager?: string;
   readonly dryRun?: boolean;
   /** e.g. `status`, `binding`, `token`. */
@@ -61,6 +65,8 @@ export type WatchEvent<T extends KubeObject> =
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };
 
 export interface WatchOptions {
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  readonly dropManagedFields?: boolean;
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;

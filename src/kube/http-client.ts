@@ -13,7 +13,7 @@ import type {
 } from "./client.ts";
 import { isKubeError } from "./errors.ts";
 import type { Answer } from "./exchange.ts";
-import { parseJson } from "./json.ts";
+import { cutManagedFields, parseJson } from "./json.ts";
 import { collectionPath, objectPath, withQuery } from "./paths.ts";
 import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
@@ -82,7 +82,7 @@ export class HttpClient implements ClusterClient {
       path: withQuery(collectionPath(resource, namespace), query),
       ...limits(options),
     };
-    const body = this.#parse(await this.#transport.send(request), request);
+    const body = this.#parse(await this.#transport.send(request), request, options.dropManagedFields);
     const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
     if (!isRecord(body) || !isRecord(body.metadata) || typeof version !== "string") {
       throw this.#transport.error("BadAnswer", "the answer is not a list", request);
@@ -101,16 +101,20 @@ export class HttpClient implements ClusterClient {
       options.subresource === undefined || name === undefined
         ? collectionPath(resource, namespace)
         : objectPath(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
-    return this.#object(resource, {
-      verb: "create",
-      method: "POST",
-      plural: plural(resource, options.subresource),
-      namespace,
-      name,
-      path: withQuery(path, writeQuery(options)),
-      body: JSON.stringify(object),
-      ...limits(options),
-    });
+    return this.#object(
+      resource,
+      {
+        verb: "create",
+        method: "POST",
+        plural: plural(resource, options.subresource),
+        namespace,
+        name,
+        path: withQuery(path, writeQuery(options)),
+        body: JSON.stringify(object),
+        ...limits(options),
+      },
+      options.dropManagedFields,
+    );
   }
 
   async createSubresource(
@@ -137,14 +141,18 @@ export class HttpClient implements ClusterClient {
   ): Promise<Stored<T>> {
     const { namespace, name = "" } = object.metadata ?? {};
     const target = at(resource, { name, ...(namespace === undefined ? {} : { namespace }) }, options.subresource);
-    return this.#object(resource, {
-      verb: "update",
-      method: "PUT",
-      ...target,
-      path: withQuery(target.path, writeQuery(options)),
-      body: JSON.stringify(object),
-      ...limits(options),
-    });
+    return this.#object(
+      resource,
+      {
+        verb: "update",
+        method: "PUT",
+        ...target,
+        path: withQuery(target.path, writeQuery(options)),
+        body: JSON.stringify(object),
+        ...limits(options),
+      },
+      options.dropManagedFields,
+    );
   }
 
   async patch<T extends KubeObject>(
@@ -155,15 +163,19 @@ export class HttpClient implements ClusterClient {
   ): Promise<Stored<T>> {
     const target = at(resource, ref, options.subresource);
     const force = patch.type === "apply" ? patch.force : undefined;
-    return this.#object(resource, {
-      verb: "patch",
-      method: "PATCH",
-      ...target,
-      path: withQuery(target.path, { ...writeQuery(options), force }),
-      body: JSON.stringify(patch.body),
-      contentType: PATCH_CONTENT_TYPES[patch.type],
-      ...limits(options),
-    });
+    return this.#object(
+      resource,
+      {
+        verb: "patch",
+        method: "PATCH",
+        ...target,
+        path: withQuery(target.path, { ...writeQuery(options), force }),
+        body: JSON.stringify(patch.body),
+        contentType: PATCH_CONTENT_TYPES[patch.type],
+        ...limits(options),
+      },
+      options.dropManagedFields,
+    );
   }
 
   async delete(resource: Resource<KubeObject>, ref: ObjectRef, options: DeleteOptions = {}): Promise<void> {
@@ -211,8 +223,12 @@ export class HttpClient implements ClusterClient {
     await this.#transport.close();
   }
 
-  async #object<T extends KubeObject>(_resource: Resource<T>, request: WireRequest): Promise<Stored<T>> {
-    const body = this.#parse(await this.#transport.send(request), request);
+  async #object<T extends KubeObject>(
+    _resource: Resource<T>,
+    request: WireRequest,
+    dropManagedFields?: boolean,
+  ): Promise<Stored<T>> {
+    const body = this.#parse(await this.#transport.send(request), request, dropManagedFields);
     // A dry run's answer has no resourceVersion, since nothing was stored.
     if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
     if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
@@ -234,9 +250,9 @@ export class HttpClient implements ClusterClient {
     });
   }
 
-  #parse(answer: Answer, request: WireRequest): unknown {
+  #parse({ text }: Answer, request: WireRequest, dropManagedFields?: boolean): unknown {
     try {
-      return parseJson(answer.text);
+      return parseJson(dropManagedFields === true ? cutManagedFields(text) : text);
     } catch (cause) {
       throw this.#transport.error("BadAnswer", "the answer is not JSON", request, cause);
     }

@@ -26,3 +26,51 @@ function keepLongInteger(_key: string, value: unknown, context: { readonly sourc
   const { source } = context;
   return source !== undefined && /^-?\d+$/.test(source) ? JSON.rawJSON(source) : value;
 }
+
+const MANAGED_FIELDS = '"managedFields":[';
+const QUOTE = 0x22;
+const BACKSLASH = 0x5c;
+const OPENING_BRACKET = 0x5b;
+const CLOSING_BRACKET = 0x5d;
+
+/**
+ * JSON text without the `managedFields` arrays in it. They are half of an object and cost more than half of its parsing,
+ * since their keys are all different. Exact: inside a string the quotes of the key would be escaped.
+ */
+export function cutManagedFields(text: string): string {
+  let at = text.indexOf(MANAGED_FIELDS);
+  if (at === -1) return text;
+  let kept = "";
+  let from = 0;
+  while (at !== -1) {
+    const end = endOfArray(text, at + MANAGED_FIELDS.length);
+    // Text that ends within the array is for JSON.parse to refuse.
+    if (end === -1) return text;
+    const commaBefore = text[at - 1] === ",";
+    kept += text.slice(from, commaBefore ? at - 1 : at);
+    from = !commaBefore && text[end] === "," ? end + 1 : end;
+    at = text.indexOf(MANAGED_FIELDS, from);
+  }
+  return kept + text.slice(from);
+}
+
+/** Index after the bracket that closes the array which `start` is inside of; -1 when there is none. */
+function endOfArray(text: string, start: number): number {
+  let depth = 1;
+  for (let index = start; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) {
+      for (index += 1; index < text.length; index++) {
+        const inner = text.charCodeAt(index);
+        if (inner === BACKSLASH) index += 1;
+        else if (inner === QUOTE) break;
+      }
+    } else if (code === OPENING_BRACKET) {
+      depth += 1;
+    } else if (code === CLOSING_BRACKET) {
+      depth -= 1;
+      if (depth === 0) return index + 1;
+    }
+  }
+  return -1;
+}

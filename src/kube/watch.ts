@@ -1,7 +1,7 @@
 import type { KubeObject } from "../api/kubernetes.ts";
 import type { WatchEvent, WatchOptions } from "./client.ts";
 import type { KubeError } from "./errors.ts";
-import { parseJson } from "./json.ts";
+import { cutManagedFields, parseJson } from "./json.ts";
 import { collectionPath, withQuery } from "./paths.ts";
 import type { Resource } from "./resources.ts";
 import { errorFromAnswer, errorFromStatus, isRecord } from "./status.ts";
@@ -57,7 +57,7 @@ export async function* watchEvents<T extends KubeObject>(
     }
     options.onOpen?.();
     for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
-      for (const line of lines) yield decode<T>(line, transport, request);
+      for (const line of lines) yield decode<T>(line, options, transport, request);
     }
   } catch (error) {
     throw error instanceof StreamCut ? cutError(error, transport, request) : error;
@@ -72,10 +72,16 @@ function cutError(cut: StreamCut, transport: Transport, request: WireRequest): K
   return transport.error(cut.sent ? "AnswerLost" : "NotSent", cut.message, request, cut);
 }
 
-function decode<T extends KubeObject>(line: Buffer, transport: Transport, request: WireRequest): WatchEvent<T> {
+function decode<T extends KubeObject>(
+  line: Buffer,
+  { dropManagedFields }: WatchOptions,
+  transport: Transport,
+  request: WireRequest,
+): WatchEvent<T> {
   let event: unknown;
   try {
-    event = parseJson(line.toString("utf8"));
+    const text = line.toString("utf8");
+    event = parseJson(dropManagedFields === true ? cutManagedFields(text) : text);
   } catch (cause) {
     throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
   }

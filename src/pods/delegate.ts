@@ -99,8 +99,20 @@ export function forwardedKeys(labels: Record<string, string>, annotations: Recor
   return JSON.stringify({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
 }
 
+// Objects in stores never change, and one decision asks for the same owner several times.
+const owners = new WeakMap<KubeObject, { readonly owner: Owner | undefined }>();
+
 /** Whose delegate an object is; undefined when it is not Legation's or its owner annotation is unreadable. */
 export function ownerOf(object: KubeObject): Owner | undefined {
+  let known = owners.get(object);
+  if (known === undefined) {
+    known = { owner: readOwner(object) };
+    owners.set(object, known);
+  }
+  return known.owner;
+}
+
+function readOwner(object: KubeObject): Owner | undefined {
   const text = object.metadata?.annotations?.[OWNER_ANNOTATION];
   if (text === undefined) return undefined;
   let value: unknown;

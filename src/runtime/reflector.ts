@@ -31,7 +31,9 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Makes objects smaller before they are stored; may change its argument. Default: `withoutManagedFields`. */
+  /** Keep `metadata.managedFields`, which nobody here reads: by default they are not even parsed. */
+  readonly keepManagedFields?: boolean;
+  /** Makes objects smaller before they are stored; may change its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
   readonly clock: Clock;
@@ -49,12 +51,6 @@ const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 const WATCH_SECONDS = { least: 240, spread: 120 };
 // A server that refuses a watch this often in a row does not know our resourceVersion: restored from a backup, say.
 const REFUSALS_BEFORE_RELIST = 3;
-
-/** The default transform: who set which field is half of an object's size, and nobody here reads it. */
-export function withoutManagedFields<T extends KubeObject>(object: Stored<T>): Stored<T> {
-  delete object.metadata.managedFields;
-  return object;
-}
 
 /**
  * Keeps a store equal to one resource of one cluster, whatever happens to the connection.
@@ -83,7 +79,7 @@ export class Reflector<T extends KubeObject> {
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
     this.#store = new Store(options.indexes);
-    this.#transform = options.transform ?? withoutManagedFields;
+    this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
   }
 
@@ -164,6 +160,7 @@ export class Reflector<T extends KubeObject> {
       const page = await client.list(resource, {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
+        dropManagedFields: this.#options.keepManagedFields !== true,
         ...(namespace === undefined ? {} : { namespace }),
         ...(labelSelector === undefined ? {} : { labelSelector }),
         ...(fieldSelector === undefined ? {} : { fieldSelector }),
@@ -216,6 +213,7 @@ export class Reflector<T extends KubeObject> {
       resourceVersion,
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
+      dropManagedFields: this.#options.keepManagedFields !== true,
       onOpen: () => this.#opened(),
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),

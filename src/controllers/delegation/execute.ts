@@ -101,12 +101,12 @@ export class Executor {
   /** Creates the delegate, and its namespace first when that is missing. */
   async #createIn(member: Member, delegate: Pod, { signal }: Context): ReturnType<typeof member.client.create<Pod>> {
     try {
-      return await member.client.create(pods, delegate, { signal });
+      return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
     } catch (error) {
       const namespace = delegate.metadata?.namespace ?? "";
       if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
       await this.#createNamespace(member, namespace, signal);
-      return await member.client.create(pods, delegate, { signal });
+      return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
     }
   }
 
@@ -213,7 +213,12 @@ export class Executor {
     const member = this.#member(name);
     if (member === undefined) return undefined;
     try {
-      const written = await member.client.patch(pods, objectRef(key), { type: "merge", body: patch }, { signal });
+      const written = await member.client.patch(
+        pods,
+        objectRef(key),
+        { type: "merge", body: patch },
+        { signal, dropManagedFields: true },
+      );
       const { uid, resourceVersion } = written.metadata;
       return shownInMember(name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
     } catch (error) {
@@ -229,7 +234,7 @@ export class Executor {
         pods,
         objectRef(key),
         { type: "strategic", body: patch },
-        { subresource: "status", signal },
+        { subresource: "status", signal, dropManagedFields: true },
       ),
     );
   }
@@ -241,7 +246,12 @@ export class Executor {
     const conditions = [notPlacedCondition(reason, message, now)];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
     const shown = await this.#patchProxy(proxyUid, () =>
-      host.patch(pods, objectRef(key), { type: "strategic", body }, { subresource: "status", signal }),
+      host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { subresource: "status", signal, dropManagedFields: true },
+      ),
     );
     memories.reported(proxyUid, message);
     await host.create(events, notPlacedEvent(objectRef(key), proxyUid, reason, message, now), { signal });
@@ -260,7 +270,7 @@ export class Executor {
   #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
     return this.#patchProxy(proxyUid, () =>
-      this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, { signal }),
+      this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, { signal, dropManagedFields: true }),
     );
   }
 
