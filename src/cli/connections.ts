@@ -17,12 +17,13 @@ export class Connections {
   }
 
   /** Opens the cluster that a person chose. */
-  open({ kubeconfig, context }: ClusterChoice, as: string): Promise<Connection> {
+  open({ kubeconfig, context, impersonate }: ClusterChoice, as: string): Promise<Connection> {
     const chosen = {
       ...(kubeconfig === undefined ? {} : { kubeconfig }),
       ...(context === undefined ? {} : { context }),
     };
-    return this.#connect(loadKubeConfig({ ...chosen, env: this.#env }), as);
+    const credentials = loadKubeConfig({ ...chosen, env: this.#env });
+    return this.#connect(impersonate === undefined ? credentials : impersonating(credentials, impersonate), as);
   }
 
   /** Opens a cluster from a stored kubeconfig, which may neither run programs nor name files here. */
@@ -50,4 +51,15 @@ export class Connections {
       ...(proxyUrl === undefined ? {} : { proxyUrl }),
     };
   }
+}
+
+/** The same credentials, acting as another user; the API server checks that they may. */
+function impersonating(credentials: ClusterCredentials, user: string): ClusterCredentials {
+  return {
+    ...credentials,
+    identity: async () => {
+      const identity = await credentials.identity();
+      return { ...identity, headers: { ...identity.headers, "impersonate-user": user } };
+    },
+  };
 }

@@ -8,6 +8,8 @@ export interface ClusterChoice {
   readonly kubeconfig?: string | undefined;
   /** Default: the kubeconfig's current context. */
   readonly context?: string | undefined;
+  /** User to act as, e.g. `system:serviceaccount:legation-system:legation-controller`. */
+  readonly impersonate?: string | undefined;
 }
 
 /** A cluster that the command talks to. */

@@ -75,6 +75,10 @@ export const joinCommand: Subcommand<JoinInput> = {
         report: (line) => terminal.progress(line),
       },
     );
-    printOutcome(terminal, options.output, { text: `Cluster ${name} has joined and is Ready`, document: cluster });
+    const { managedFields: _fields, ...metadata } = cluster.metadata;
+    printOutcome(terminal, options.output, {
+      text: `Cluster ${name} has joined and is Ready`,
+      document: { ...cluster, metadata },
+    });
   },
 };

@@ -1,5 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { duration, flag, toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { memberName } from "../join/input.ts";
@@ -15,6 +16,8 @@ interface UnjoinInput extends GlobalInput {
   readonly force: boolean;
   readonly timeout: number;
 }
+
+const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-controller`;
 
 /** `legation unjoin` */
 export const unjoinCommand: Subcommand<UnjoinInput> = {
@@ -59,6 +62,10 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
         host: host.client,
         member,
         connectText: session.connectText,
+        asController: async () => {
+          const impersonate = CONTROLLER_USER;
+          return (await session.connect({ ...options, impersonate }, "host")).client;
+        },
         signal,
         report: (line) => terminal.progress(line),
       },

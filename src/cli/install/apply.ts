@@ -3,6 +3,7 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
+import { jsonEqual } from "../../pods/equal.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
@@ -38,7 +39,7 @@ export async function applyManifest(
     { type: "apply", body: manifest, force: true },
     { fieldManager: FIELD_MANAGER, signal },
   );
-  const change = before === undefined ? "created" : sameVersion(before, after) ? "unchanged" : "configured";
+  const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";
   return { kind: manifest.kind, ...ref, change };
 }
 
@@ -96,6 +97,13 @@ function referenceOf(manifest: Manifest, resource: Resource<KubeObject>): { name
   return resource.namespaced ? { namespace: namespace ?? "default", name } : { name };
 }
 
-function sameVersion(a: KubeObject, b: KubeObject): boolean {
-  return a.metadata?.resourceVersion === b.metadata?.resourceVersion;
+/** Equal but for what the API server and controllers write: a status may change between the two reads. */
+function sameContent(a: KubeObject, b: KubeObject): boolean {
+  return jsonEqual(written(a), written(b));
+}
+
+function written(object: KubeObject & { readonly status?: unknown }): object {
+  const { status: _status, metadata, ...rest } = object;
+  const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata ?? {};
+  return { ...rest, metadata: kept };
 }

@@ -6,6 +6,7 @@ import { namespaces, type Resource, serviceAccounts } from "../../kube/resources
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import { remove } from "../removal.ts";
+import { waitFor } from "../wait.ts";
 import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf } from "./contents.ts";
 import { hostAccountName } from "./names.ts";
@@ -28,6 +29,9 @@ export async function cleanMember(client: ClusterClient, hostId: string, signal:
   await cleaner.giveUpAccess();
   return { removed: cleaner.removed, remained: cleaner.remained };
 }
+
+// Its delegates end first, with their own grace period.
+const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
 class Cleaner {
   readonly removed: string[] = [];
@@ -71,7 +75,7 @@ class Cleaner {
       if (system?.metadata.labels?.[MANAGED_BY_LABEL] === MANAGED_BY) await this.#removeNamespace(system);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
-      this.#remains("namespaces that Legation made", error.detail);
+      this.#remains("Namespaces that Legation made there", `${error.detail}; an administrator can remove them`);
     }
   }
 
@@ -126,6 +130,12 @@ class Cleaner {
       this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
     } else {
       await this.#remove(namespaces, namespace);
+      const gone = await waitFor(
+        async () =>
+          (await this.#client.find(namespaces, { name }, { signal: this.#signal })) === undefined ? true : undefined,
+        { timeoutMs: NAMESPACE_GONE_WITHIN_MS, signal: this.#signal },
+      );
+      if (gone === undefined) this.#remains(`Namespace ${name}`, "it is being deleted");
     }
   }
 

@@ -49,7 +49,7 @@ export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journ
     ...(cluster === undefined ? {} : { cluster }),
     ...(delegateUid === undefined ? {} : { delegateUid }),
     ...(memberNode === undefined ? {} : { memberNode }),
-    stations: [created(pod, delegated), ...placing(pod, delegated), ...running(pod), ...ending(pod)],
+    stations: [created(pod, delegated), ...placing(pod, delegated), ...running(pod), ...ending(pod)].sort(byTime),
     events: events
       .map(({ type = "", reason = "", message = "", lastTimestamp, eventTime, metadata }) => ({
         at: lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "",
@@ -59,6 +59,11 @@ export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journ
       }))
       .sort((a, b) => (a.at < b.at ? -1 : 1)),
   };
+}
+
+/** What has no time is what the pod waits for now. */
+function byTime(a: Station, b: Station): number {
+  return (a.at ?? "~").localeCompare(b.at ?? "~");
 }
 
 function created(pod: Stored<Pod>, delegated: boolean): Station {

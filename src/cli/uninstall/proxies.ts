@@ -12,6 +12,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import { dropFinalizer, remove } from "../removal.ts";
+import { waitFor } from "../wait.ts";
 
 // Only what Legation itself wrote; the author's own annotations stay the author's.
 const OWN_ANNOTATIONS = [
@@ -42,6 +43,24 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
  * it. A finished one keeps its result, without Legation's marks.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
+  const done = await waitFor(() => tryRelease(host, proxy, signal), { timeoutMs: POLICY_LAG_MS, signal });
+  if (done === undefined) await release(host, proxy, signal);
+}
+
+// API servers apply a policy for a few seconds after its binding is gone: each follows them by a watch of its own.
+const POLICY_LAG_MS = 20_000;
+
+async function tryRelease(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<true | undefined> {
+  try {
+    await release(host, proxy, signal);
+    return true;
+  } catch (error) {
+    if (isKubeError(error, "Forbidden")) return undefined;
+    throw error;
+  }
+}
+
+async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
   const { name, namespace = "", uid } = proxy.metadata;
   const ref = { namespace, name };
   if (!isTerminal(proxy)) await remove(host, pods, ref, { uid, gracePeriodSeconds: 0, signal });

@@ -10,7 +10,7 @@ import {
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { apiVersionOf, clusters, leases, namespaces, nodes, serviceAccounts } from "../../kube/resources.ts";
+import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
@@ -40,12 +40,12 @@ export interface Uninstalled {
 }
 
 // These refuse or change objects while they are there, the removal of Legation's own marks included.
-const ADMISSION_KINDS = new Set([
-  "MutatingWebhookConfiguration",
-  "ValidatingWebhookConfiguration",
+const ADMISSION_KINDS = [
   "ValidatingAdmissionPolicyBinding",
   "ValidatingAdmissionPolicy",
-]);
+  "MutatingWebhookConfiguration",
+  "ValidatingWebhookConfiguration",
+];
 // The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
@@ -62,11 +62,7 @@ export async function uninstall(
 
   const kinds = kindsOf(manifests);
   await removeInstalled(
-    kinds.filter(({ kind }) => ADMISSION_KINDS.has(kind)),
-    removal,
-  );
-  await removeInstalled(
-    RUNNING_KINDS.flatMap((kind) => kinds.filter((each) => each.kind === kind)),
+    [...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) => kinds.filter((each) => each.kind === kind)),
     removal,
   );
   // From here on no proxy can come to be, so what is found now is all there is.
@@ -79,8 +75,7 @@ export async function uninstall(
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
   for (const cluster of joined) {
-    await remove(host, clusters, { name: cluster.metadata.name }, { uid: cluster.metadata.uid, signal });
-    await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
+    await removeClusterNow(host, cluster, signal);
     report(`Cluster ${cluster.metadata.name} removed`);
   }
   await removeVirtualNodes(host, signal);
@@ -132,6 +127,19 @@ async function leaveMember(cluster: Stored<Cluster>, hostId: string, context: Un
     if (!(error instanceof KubeError) || context.signal.aborted) throw error;
     return [`${name}: everything: ${error.message}`];
   }
+}
+
+/** Without waiting for the controller, which is gone. */
+async function removeClusterNow(
+  host: ClusterClient,
+  { metadata, spec }: Stored<Cluster>,
+  signal: AbortSignal,
+): Promise<void> {
+  const { name, uid } = metadata;
+  await remove(host, clusters, { name }, { uid, signal });
+  const rest = await host.find(clusters, { name }, { signal });
+  if (rest?.metadata.uid === uid) await dropFinalizer(host, clusters, rest, CLUSTER_FINALIZER, signal);
+  await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name: spec.credentialsSecret.name }, { signal });
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
