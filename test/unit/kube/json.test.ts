@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { parseJson } from "../../../src/kube/json.ts";
+import { cutManagedFields, parseJson } from "../../../src/kube/json.ts";
 
 describe("parseJson", () => {
   test.each([
@@ -37,5 +37,59 @@ describe("parseJson", () => {
         expect(JSON.stringify(parseJson(text))).toBe(text);
       }),
     );
+  });
+});
+
+describe("cutManagedFields", () => {
+  const managed = [{ manager: 'k"]', fieldsV1: { 'k:{"a":"]"}': { ".": {} }, "f:x": [["\\"], {}] } }];
+
+  /** The reference: parse everything, then delete. */
+  function without(value: unknown): unknown {
+    if (Array.isArray(value)) return value.map(without);
+    if (typeof value !== "object" || value === null) return value;
+    return Object.fromEntries(
+      Object.entries(value)
+        .filter(([key, inner]) => key !== "managedFields" || !Array.isArray(inner))
+        .map(([key, inner]) => [key, without(inner)]),
+    );
+  }
+
+  test.each<[string, object]>([
+    ["alone", { metadata: { managedFields: managed } }],
+    ["first", { metadata: { managedFields: managed, name: "a" } }],
+    ["last", { metadata: { name: "a", managedFields: managed } }],
+    ["between", { metadata: { name: "a", managedFields: managed, uid: "u" } }],
+    [
+      "in every item",
+      { items: [{ metadata: { managedFields: managed } }, { metadata: { name: "b", managedFields: [] } }] },
+    ],
+    ["only in strings", { data: { a: '"managedFields":[', b: '{"managedFields":["x"]}' } }],
+  ])("takes them out where they are %s", (_case, object) => {
+    expect(JSON.parse(cutManagedFields(JSON.stringify(object)))).toEqual(without(object));
+  });
+
+  test("leaves everything else of any object", () => {
+    const { value } = fc.letrec<{ value: unknown }>((tie) => ({
+      value: fc.oneof(
+        { maxDepth: 4 },
+        fc.string(),
+        fc.constant('"managedFields":[\\'),
+        fc.integer(),
+        fc.array(tie("value"), { maxLength: 3 }),
+        fc.dictionary(fc.constantFrom("managedFields", "metadata", '"', "\\"), tie("value"), {
+          maxKeys: 4,
+          noNullPrototype: true,
+        }),
+      ),
+    }));
+    fc.assert(
+      fc.property(value, (any) => {
+        expect(JSON.parse(cutManagedFields(JSON.stringify(any)))).toEqual(without(any));
+      }),
+    );
+  });
+
+  test("leaves cut text for JSON.parse to refuse", () => {
+    expect(cutManagedFields('{"managedFields":[{"a":"]')).toBe('{"managedFields":[{"a":"]');
   });
 });

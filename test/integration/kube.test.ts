@@ -1,0 +1,317 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { stringify } from "yaml";
+import type { KubeObject, Pod } from "../../src/api/kubernetes.ts";
+import type { ClusterClient, WatchEvent } from "../../src/kube/client.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { parseJson } from "../../src/kube/json.ts";
+import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
+import { configMaps, namespaces, pods, type Resource, serviceAccounts } from "../../src/kube/resources.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import { kubeErrorOf } from "../support/fault-server/connect.ts";
+import { memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+/** A resource that keeps every field it is given. */
+const notes: Resource<KubeObject> = {
+  group: "test.legation.dev",
+  version: "v1",
+  plural: "notes",
+  kind: "Note",
+  namespaced: true,
+};
+
+let cluster: Cluster;
+let client: ClusterClient;
+let namespace: string;
+beforeAll(async () => {
+  cluster = memberCluster("west");
+  client = connect(cluster.kubeconfig);
+  await defineNotes(client);
+});
+afterAll(async () => {
+  await client.raw({
+    method: "DELETE",
+    path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions/notes.test.legation.dev",
+  });
+  await client.close();
+});
+beforeEach(async () => {
+  namespace = await freshNamespace(cluster, { prefix: "kube" });
+});
+
+function connect(kubeconfig: string): ClusterClient {
+  const credentials = loadKubeConfig({ kubeconfig, env: {} });
+  return createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 1_000 } });
+}
+
+async function defineNotes(admin: ClusterClient): Promise<void> {
+  const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
+  await admin.raw({
+    method: "POST",
+    path: "/apis/apiextensions.k8s.io/v1/customresourcedefinitions",
+    body: {
+      apiVersion: "apiextensions.k8s.io/v1",
+      kind: "CustomResourceDefinition",
+      metadata: { name: "notes.test.legation.dev" },
+      spec: {
+        group: notes.group,
+        names: { kind: notes.kind, plural: notes.plural },
+        scope: "Namespaced",
+        versions: [{ name: "v1", served: true, storage: true, schema }],
+      },
+    },
+  });
+  await eventually(() => admin.list(notes, { namespace: "default" }), { what: "the notes API" });
+}
+
+const configMap = (name: string, data: Record<string, string> = {}): KubeObject & { data: Record<string, string> } => ({
+  metadata: { namespace, name },
+  data,
+});
+const pod = (name: string): Pod => ({
+  metadata: { namespace, name },
+  spec: { containers: [{ name: "main", image: "none" }], automountServiceAccountToken: false },
+});
+
+describe("requests", () => {
+  test("create, read, list in pages, patch, replace and delete", async () => {
+    const created = await client.create(configMaps, configMap("a", { x: "1" }));
+    expect(created).toMatchObject({ apiVersion: "v1", kind: "ConfigMap", metadata: { name: "a", namespace } });
+    for (const name of ["b", "c"]) await client.create(configMaps, configMap(name));
+    const ref = { namespace, name: "a" };
+    expect(await client.get(configMaps, ref)).toEqual(created);
+    const fieldSelector = "metadata.name!=kube-root-ca.crt";
+    const first = await client.list(configMaps, { namespace, limit: 2, fieldSelector });
+    const { continue: next = "" } = first;
+    const second = await client.list(configMaps, { namespace, limit: 2, fieldSelector, continue: next });
+    expect([...first.items, ...second.items].map(({ metadata }) => metadata.name)).toEqual(["a", "b", "c"]);
+    expect(first.items[0]).toEqual(created);
+    expect([first.resourceVersion, second.continue]).toEqual([second.resourceVersion, undefined]);
+    const patches = [
+      { type: "json", body: [{ op: "add", path: "/data/json", value: "1" }] },
+      { type: "merge", body: { data: { merge: "1", x: null } } },
+      { type: "strategic", body: { data: { strategic: "1" } } },
+      { type: "apply", body: { apiVersion: "v1", kind: "ConfigMap", data: { apply: "1" } }, force: true },
+    ] as const;
+    for (const patch of patches) await client.patch(configMaps, ref, patch, { fieldManager: "legation" });
+    const patched = await client.get(configMaps, ref);
+    expect(patched).toMatchObject({ data: { json: "1", merge: "1", strategic: "1", apply: "1" } });
+    expect(patched).not.toHaveProperty("data.x");
+    const replaced = await client.replace(configMaps, { ...patched, data: { y: "2" } });
+    expect(replaced).toMatchObject({ data: { y: "2" } });
+    await client.delete(configMaps, ref, { uid: created.metadata.uid });
+    expect(await client.find(configMaps, ref)).toBeUndefined();
+  });
+
+  test("subresources: a binding, a status and a token", async () => {
+    const ref = { namespace, name: "p" };
+    const created = await client.create(pods, {
+      ...pod("p"),
+      spec: { ...pod("p").spec, schedulerName: "nobody", containers: [{ name: "main", image: "none" }] },
+    });
+    const target = { apiVersion: "v1", kind: "Node", name: "legation-none" };
+    await client.createSubresource(pods, ref, "binding", {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { name: "p", uid: created.metadata.uid, annotations: { a: "b" } },
+      target,
+    });
+    const bound = await client.get(pods, ref);
+    expect([bound.spec?.nodeName, bound.metadata.annotations?.a]).toEqual(["legation-none", "b"]);
+    const status = { status: { phase: "Running", message: "patched" } };
+    const patched = await client.patch(pods, ref, { type: "merge", body: status }, { subresource: "status" });
+    expect(patched.status).toMatchObject(status.status);
+    await client.create(serviceAccounts, { metadata: { namespace, name: "robot" } });
+    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } };
+    const token = await client.createSubresource(serviceAccounts, { namespace, name: "robot" }, "token", request);
+    expect(token).toMatchObject({ status: { token: expect.stringMatching(/^ey/) } });
+  });
+
+  test("a dry run answers with an object that is not stored", async () => {
+    const answer = await client.create(configMaps, configMap("a"), { dryRun: true });
+    expect(answer.metadata).toMatchObject({ name: "a", resourceVersion: "" });
+    expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
+  });
+
+  test("raw paths give JSON or text", async () => {
+    expect(await client.raw({ method: "GET", path: "/version" })).toMatchObject({ major: "1" });
+    expect(await client.raw({ method: "GET", path: "/readyz" })).toBe("ok");
+  });
+
+  test("errors have the code that callers act on", async () => {
+    const made = await client.create(configMaps, configMap("a"));
+    const codeOf = async (promise: Promise<unknown>): Promise<string> => (await kubeErrorOf(promise)).code;
+    const ref = { namespace, name: "a" };
+    expect({
+      existing: await codeOf(client.create(configMaps, configMap("a"))),
+      missing: await codeOf(client.get(configMaps, { namespace, name: "none" })),
+      otherUid: await codeOf(client.delete(configMaps, ref, { uid: "other" })),
+      oldVersion: await codeOf(
+        client.replace(configMaps, { ...made, metadata: { ...made.metadata, resourceVersion: "1" } }),
+      ),
+      invalid: await codeOf(client.create(configMaps, configMap("Not_A_Name"))),
+      noNamespace: await codeOf(client.create(configMaps, { metadata: { namespace: "none", name: "a" } })),
+      tooLarge: await codeOf(client.create(configMaps, configMap("big", { x: "x".repeat(4_000_000) }))),
+      notJson: await codeOf(client.raw({ method: "POST", path: "/api/v1/namespaces", body: [] })),
+      method: await codeOf(client.raw({ method: "PUT", path: "/api/v1/namespaces", body: {} })),
+    }).toEqual({
+      existing: "AlreadyExists",
+      missing: "NotFound",
+      otherUid: "Conflict",
+      oldVersion: "Conflict",
+      invalid: "Unprocessable",
+      noNamespace: "NotFound",
+      tooLarge: "TooLarge",
+      notJson: "BadRequest",
+      method: "MethodNotAllowed",
+    });
+  });
+
+  test("unknown fields and long integers survive a round trip to the byte, in objects of 1.4 MB too", async () => {
+    // API servers sort the keys of what they do not know.
+    const text = `{"":null,"deep":[{"f":0.1,"m":-9223372036854775808,"n":9007199254740993,"s":"${"ä".repeat(700_000)}"}]}`;
+    const note = {
+      apiVersion: "test.legation.dev/v1",
+      kind: "Note",
+      metadata: { namespace, name: "n" },
+      text: parseJson(text),
+    };
+    const created = await client.create(notes, note);
+    await client.replace(notes, { ...created, metadata: { ...created.metadata, labels: { a: "b" } } });
+    const abort = new AbortController();
+    const { metadata } = created;
+    const watched = await firstEvent(client, metadata.resourceVersion, abort);
+    const read = await client.get(notes, { namespace, name: "n" });
+    for (const object of [read, watched]) expect(JSON.stringify(Object(object).text)).toBe(text);
+  });
+
+  async function firstEvent(from: ClusterClient, resourceVersion: string, abort: AbortController): Promise<KubeObject> {
+    for await (const event of from.watch(notes, { namespace, resourceVersion, signal: abort.signal })) {
+      if (event.type === "MODIFIED") return event.object;
+    }
+    throw new Error("the watch ended without an event");
+  }
+});
+
+describe("credentials", () => {
+  test("that were replaced on disk are read again when the old ones are refused", async () => {
+    const folder = mkdtempSync(join(tmpdir(), "legation-token-"));
+    const tokenFile = join(folder, "token");
+    writeFileSync(tokenFile, "an expired token");
+    const kubeconfig = join(folder, "kubeconfig");
+    writeFileSync(
+      kubeconfig,
+      stringify({
+        clusters: [{ name: "west", cluster: { server: cluster.server, "certificate-authority": cluster.caFile } }],
+        users: [{ name: "robot", user: { tokenFile: "token" } }],
+        contexts: [{ name: "west", context: { cluster: "west", user: "robot" } }],
+        "current-context": "west",
+      }),
+    );
+    const robot = connect(kubeconfig);
+    expect((await kubeErrorOf(robot.list(namespaces))).code).toBe("Unauthorized");
+    writeFileSync(tokenFile, cluster.token);
+    await expect(robot.create(configMaps, configMap("a"))).resolves.toBeDefined();
+    await robot.close();
+    rmSync(folder, { recursive: true });
+  });
+
+  test("of an API server that our authority did not sign get nothing sent", async () => {
+    const other = memberCluster("east");
+    const kubeconfig = loadKubeConfig({ kubeconfig: other.kubeconfig, env: {} });
+    const wrong = createClusterClient({ cluster: "west", credentials: { ...kubeconfig, server: cluster.server } });
+    expect((await kubeErrorOf(wrong.create(configMaps, configMap("a")))).code).toBe("NotSent");
+    await wrong.close();
+  });
+});
+
+async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
+  const collected: T[] = [];
+  for await (const item of items) collected.push(item);
+  return collected;
+}
+
+describe("a watch", () => {
+  test("tells of everything after its version, and asks for a list when the version is too old", async () => {
+    const { resourceVersion } = await client.list(configMaps, { namespace });
+    await client.create(configMaps, configMap("a"));
+    await client.patch(configMaps, { namespace, name: "a" }, { type: "merge", body: { data: { x: "1" } } });
+    await client.delete(configMaps, { namespace, name: "a" });
+    const abort = new AbortController();
+    const seen: WatchEvent<KubeObject>["type"][] = [];
+    for await (const event of client.watch(configMaps, { namespace, resourceVersion, signal: abort.signal })) {
+      seen.push(event.type);
+      if (event.type === "DELETED") break;
+    }
+    expect(seen.filter((type) => type !== "BOOKMARK")).toEqual(["ADDED", "MODIFIED", "DELETED"]);
+    // A restarted API server has no history from before.
+    await cluster.apiServer.restart();
+    const old = client.watch(configMaps, { namespace, resourceVersion, signal: abort.signal });
+    expect((await kubeErrorOf(all(old))).code).toBe("Gone");
+  });
+
+  test("ends in good order at its time", async () => {
+    const { resourceVersion } = await client.list(configMaps, { namespace });
+    const { signal } = new AbortController();
+    const events = client.watch(configMaps, { namespace, resourceVersion, timeoutSeconds: 1, signal });
+    expect((await all(events)).every(({ type }) => type === "BOOKMARK")).toBe(true);
+  });
+});
+
+describe("when the network fails", () => {
+  let behindProxy: ClusterClient;
+  beforeEach(async () => {
+    behindProxy = connect(cluster.proxiedKubeconfig);
+    await behindProxy.list(configMaps, { namespace });
+  });
+  afterEach(async () => {
+    await cluster.proxy.heal();
+    await behindProxy.close();
+  });
+
+  test("an answer that is lost is AnswerLost, and the write may have been done", async () => {
+    await cluster.proxy.deaf("answers");
+    const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 1_000 }));
+    expect(error.code).toBe("AnswerLost");
+    expect(await client.find(configMaps, { namespace, name: "a" })).toBeDefined();
+  });
+
+  test("a request that is lost is AnswerLost too, though it was never done", async () => {
+    await cluster.proxy.deaf("requests");
+    const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 1_000 }));
+    expect(error.code).toBe("AnswerLost");
+    expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
+  });
+
+  test("without a connection it is NotSent", async () => {
+    await cluster.proxy.cut();
+    await eventually(async () => {
+      const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 3_000 }));
+      return error.code === "NotSent";
+    });
+    expect(await client.find(configMaps, { namespace, name: "a" })).toBeUndefined();
+  });
+
+  test("a handshake that is swallowed is NotSent", async () => {
+    await behindProxy.close();
+    await cluster.proxy.blackhole();
+    const fresh = connect(cluster.proxiedKubeconfig);
+    expect((await kubeErrorOf(fresh.create(configMaps, configMap("a"), { timeoutMs: 5_000 }))).code).toBe("NotSent");
+    await fresh.close();
+  });
+
+  test("a slow member is slow alone", async () => {
+    const fast = connect(memberCluster("east").kubeconfig);
+    await cluster.proxy.slow(1_000);
+    const slow = Array.from({ length: 100 }, () => behindProxy.list(configMaps, { namespace, timeoutMs: 8_000 }));
+    const startedAt = performance.now();
+    for (let round = 0; round < 20; round += 1) await fast.list(namespaces);
+    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    await Promise.allSettled(slow);
+    await fast.close();
+  });
+});
