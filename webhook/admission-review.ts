@@ -3,29 +3,29 @@ import { z } from "zod";
 const stringMap = z.record(z.string(), z.string());
 
 /** Metadata, as far as admission reads it; null stands for absent, as Go's encoder writes it. */
-const metadata = z.looseObject({
+const metadata = z.object({
   name: z.string().nullish(),
-  namespace: z.string().nullish(),
   labels: stringMap.nullish(),
   annotations: stringMap.nullish(),
   finalizers: z.array(z.string()).nullish(),
-  ownerReferences: z.array(z.looseObject({ kind: z.string(), controller: z.boolean().nullish() })).nullish(),
+  ownerReferences: z.array(z.object({ kind: z.string(), controller: z.boolean().nullish() })).nullish(),
 });
 
-/** An object under review: metadata is checked, the rest is passed through as it came. */
-const reviewed = z.looseObject({ kind: z.string().nullish(), metadata: metadata.nullish() });
+/** An object under review: its metadata is checked, the rest is passed through as it came. */
+const reviewed = z.looseObject({ metadata });
 
-const admissionRequest = z.looseObject({
-  uid: z.string().min(1),
-  operation: z.enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
-  kind: z.looseObject({ group: z.string(), kind: z.string() }),
-  namespace: z.string().nullish(),
-  object: reviewed.nullish(),
-  oldObject: reviewed.nullish(),
+const admissionReview = z.object({
+  apiVersion: z.literal("admission.k8s.io/v1"),
+  kind: z.literal("AdmissionReview"),
+  request: z.object({
+    uid: z.string().min(1),
+    operation: z.enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
+    kind: z.object({ group: z.string(), kind: z.string() }),
+    object: reviewed.nullish(),
+    oldObject: reviewed.nullish(),
+  }),
 });
-
-const admissionReview = z.looseObject({ request: admissionRequest });
-const identified = z.looseObject({ request: z.looseObject({ uid: z.string().min(1) }) });
+const identified = z.object({ request: z.object({ uid: z.string().min(1) }) });
 
 /** The part of an AdmissionReview's request that handlers read. */
 export interface AdmissionRequest {
@@ -58,8 +58,7 @@ export function parseReview(body: unknown): ParsedReview {
   const parsed = admissionReview.safeParse(body);
   if (!parsed.success) {
     const uid = identified.safeParse(body).data?.request.uid;
-    const issues = parsed.error.issues.slice(0, 10).map(({ path, message }) => `${path.join(".")}: ${message}`);
-    return { ok: false, uid, message: `not an admission review that Legation understands: ${issues.join("; ")}` };
+    return { ok: false, uid, message: `not an admission review that Legation understands: ${issues(parsed.error)}` };
   }
   const { uid, operation, kind, object, oldObject } = parsed.data.request;
   return {
@@ -68,8 +67,19 @@ export function parseReview(body: unknown): ParsedReview {
   };
 }
 
+// Enough to find the mistake by; a hostile body can have a million.
+const MOST_ISSUES = 10;
+
+/** What zod found, as one line. */
+export function issues(error: z.ZodError): string {
+  return error.issues
+    .slice(0, MOST_ISSUES)
+    .map(({ path, message }) => `${path.join(".")}: ${message}`)
+    .join("; ");
+}
+
 function withoutNulls(object: z.output<typeof reviewed> | null | undefined): ReviewedObject | undefined {
   if (object === null || object === undefined) return undefined;
-  const metadata = Object.fromEntries(Object.entries(object.metadata ?? {}).filter(([, value]) => value !== null));
+  const metadata = Object.fromEntries(Object.entries(object.metadata).filter(([, value]) => value !== null));
   return { ...object, metadata };
 }

@@ -1,96 +1,125 @@
 import fastJsonPatch from "fast-json-patch";
-import { asksForDelegation, authorAnnotations, parsePlacement } from "../src/api/annotations.ts";
+import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
+import { placementWarnings, readAnnotations } from "./author-problems.ts";
+import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
+import { annotationsAt, isRecord, valueAt } from "./wire.ts";
 
-/** Where each kind of workload keeps its pod template. */
-const TEMPLATE_PATHS: Readonly<Record<string, readonly string[]>> = {
-  Deployment: ["spec", "template"],
-  ReplicaSet: ["spec", "template"],
-  StatefulSet: ["spec", "template"],
-  ReplicationController: ["spec", "template"],
-  Job: ["spec", "template"],
-  CronJob: ["spec", "jobTemplate", "spec", "template"],
+/** Where a kind of workload has annotations: on itself and, for its pods, in the template. */
+interface Shape {
+  /** The nearer to the template, the later: its values win. */
+  readonly outer: readonly (readonly string[])[];
+  readonly template: readonly string[];
+}
+
+const PLAIN: Shape = { outer: [["metadata"]], template: ["spec", "template"] };
+const SHAPES: Readonly<Record<string, Shape>> = {
+  Deployment: PLAIN,
+  ReplicaSet: PLAIN,
+  StatefulSet: PLAIN,
+  ReplicationController: PLAIN,
+  Job: PLAIN,
+  // A Job gets its annotations from the Job template, but nobody would carry them on to its pods: the Job has an owner.
+  CronJob: {
+    outer: [["metadata"], ["spec", "jobTemplate", "metadata"]],
+    template: ["spec", "jobTemplate", "spec", "template"],
+  },
 };
 
 /**
  * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what stands in the template alone is the template's own.
+ * the workload is taken off the template too; what the author wrote in the template itself wins.
  */
 export function mutateWorkload({ object, oldObject, kind, operation }: AdmissionRequest): Verdict {
-  if (object === undefined || (operation !== "CREATE" && operation !== "UPDATE")) return allowed();
+  const shape = SHAPES[kind.kind];
+  if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
+    return allowed();
+  }
   // A template that has an owner is the owner's: changed here, its owner would make another one, for ever.
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
+  if (!isRecord(valueAt(object, shape.template))) return allowed();
 
-  const written = authorAnnotations(object.metadata.annotations);
-  const parsed = parsePlacement(written);
-  if (!parsed.ok) return denied(parsed.problems.map(({ message }) => `metadata.annotations: ${message}`));
-  if (kind.kind === "DaemonSet") {
-    return asksForDelegation(parsed.placement)
-      ? denied([
-          "metadata.annotations: a DaemonSet runs one pod on each node of its own cluster, and a member is no such node; " +
-            "create the DaemonSet in the member, or remove the legation.dev annotations",
-        ])
-      : allowed();
+  const problems = problemsOf(object, shape);
+  if (problems.length > 0) return denied(problems);
+  const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
+  const { annotations, warnings } = merge(current, outerAnnotations(object, shape), outerAnnotations(oldObject, shape));
+  const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
+  if (patch.length > 0 && kind.kind === "Job" && operation === "UPDATE") {
+    return allowed([...warnings, "a Job's pod template cannot change: its pods keep the annotations they have"]);
   }
+  return patched(rooted(patch, object, shape.template), [...warnings, ...warningsOf(object, shape, annotations)]);
+}
 
-  const path = TEMPLATE_PATHS[kind.kind];
-  const template = path === undefined ? undefined : templateOf(object, path);
-  if (path === undefined || template === undefined) return allowed();
-  const current = stringMap(record(template.metadata).annotations);
-  const wanted = { ...current };
+/** Everything that is wrong with what the author wrote, with the place where it is. */
+function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[] {
+  const problems: string[] = [];
+  const copied: Record<string, string> = {};
+  for (const path of [...outer, [...template, "metadata"]]) {
+    const annotations = annotationsAt(object, path);
+    if (annotations === undefined) {
+      problems.push(`${path.join(".")}.annotations: must be a map of strings`);
+      continue;
+    }
+    // What was copied from further out is named once, where the author wrote it.
+    const own = Object.entries(annotations).filter(([key, value]) => copied[key] !== value);
+    const { problems: found } = readAnnotations(Object.fromEntries(own));
+    problems.push(...found.map((problem) => `${path.join(".")}: ${problem}`));
+    Object.assign(copied, annotations);
+  }
+  const spec = valueAt(object, [...template, "spec"]);
+  const nodeName = isRecord(spec) ? spec.nodeName : undefined;
+  if (problems.length > 0 || typeof nodeName !== "string") return problems;
+  const problem = asksForDelegation(readAnnotations(copied).placement) ? nodeNameProblem(nodeName) : undefined;
+  return problem === undefined ? [] : [`${template.join(".")}.${problem}`];
+}
+
+function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations): string[] {
+  const { placement } = readAnnotations(annotations);
+  const spec = readPodSpec(valueAt(object, [...template, "spec"]));
+  const delegated = asksForDelegation(placement) && typeof spec !== "string";
+  return [...placementWarnings(placement), ...(delegated ? specWarnings(spec) : [])];
+}
+
+/** What the author wrote around the template. */
+function outerAnnotations(object: ReviewedObject | undefined, { outer }: Shape): Record<string, string> {
+  if (object === undefined) return {};
+  return Object.assign({}, ...outer.map((path) => authorAnnotations(annotationsAt(object, path))));
+}
+
+/** The template's annotations as they must be. `before` is what was written around the template until now. */
+function merge(
+  current: Annotations,
+  written: Annotations,
+  before: Annotations,
+): { readonly annotations: Annotations; readonly warnings: readonly string[] } {
+  const annotations = { ...current };
   const warnings: string[] = [];
   for (const [key, value] of Object.entries(written)) {
-    const before = current[key];
-    if (before === undefined || before === authorAnnotations(oldObject?.metadata.annotations)[key]) wanted[key] = value;
-    else if (before !== value) {
-      warnings.push(`${key}: the pod template says ${JSON.stringify(before)}, which counts for its pods`);
+    const inTemplate = current[key];
+    // A value that stood outside until now was copied from there, so it follows.
+    if (inTemplate === undefined || inTemplate === before[key]) annotations[key] = value;
+    else if (inTemplate !== value) {
+      warnings.push(`${key}: the pod template says ${JSON.stringify(inTemplate)}, and that counts for its pods`);
     }
   }
-  for (const [key, value] of Object.entries(authorAnnotations(oldObject?.metadata.annotations))) {
-    if (!(key in written) && current[key] === value) delete wanted[key];
+  for (const [key, value] of Object.entries(before)) {
+    if (!(key in written) && current[key] === value) delete annotations[key];
   }
-
-  const patch = fastJsonPatch.compare({ annotations: current }, { annotations: wanted });
-  if (patch.length > 0 && kind.kind === "Job" && operation === "UPDATE") {
-    return allowed(["metadata.annotations: a Job's pod template cannot change: its pods keep the earlier annotations"]);
-  }
-  return patched(rooted(patch, template, path), warnings);
+  return { annotations, warnings };
 }
 
 /** The operations with paths from the object's root; containers that the template lacks are made first. */
 function rooted(
   patch: readonly fastJsonPatch.Operation[],
-  template: Readonly<Record<string, unknown>>,
-  path: readonly string[],
+  object: ReviewedObject,
+  template: readonly string[],
 ): fastJsonPatch.Operation[] {
   if (patch.length === 0) return [];
-  const root = `/${path.join("/")}/metadata`;
+  const root = `/${template.join("/")}/metadata`;
+  const metadata = valueAt(object, [...template, "metadata"]);
   const made: fastJsonPatch.Operation[] = [];
-  if (!isRecord(template.metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
-  else if (!isRecord(template.metadata.annotations)) {
-    made.push({ op: "add", path: `${root}/annotations`, value: {} });
-  }
+  if (!isRecord(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
+  else if (!isRecord(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
-}
-
-function templateOf(object: ReviewedObject, path: readonly string[]): Readonly<Record<string, unknown>> | undefined {
-  let value: unknown = object;
-  for (const field of path) value = isRecord(value) ? value[field] : undefined;
-  return isRecord(value) ? value : undefined;
-}
-
-function stringMap(value: unknown): Record<string, string> {
-  const entries = Object.entries(record(value)).filter(
-    (entry): entry is [string, string] => typeof entry[1] === "string",
-  );
-  return Object.fromEntries(entries);
-}
-
-function record(value: unknown): Readonly<Record<string, unknown>> {
-  return isRecord(value) ? value : {};
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

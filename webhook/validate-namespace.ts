@@ -1,15 +1,19 @@
 import { parsePlacement } from "../src/api/annotations.ts";
+import { DELEGATE_ANNOTATION, DELEGATION_LABEL } from "../src/api/keys.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
+import { placementWarnings } from "./author-problems.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
 
 /** Refuses a namespace whose defaults for its pods do not parse. */
 export function validateNamespace({ object }: AdmissionRequest): Verdict {
   const parsed = parsePlacement(object?.metadata.annotations ?? {});
-  if (!parsed.ok) return denied(parsed.problems.map(({ message }) => `metadata.annotations: ${message}`));
-  const { delegate } = parsed.placement;
-  if (delegate === undefined) return allowed();
-  return denied([
-    "metadata.annotations: legation.dev/delegate: a namespace says which pods are delegated by its label; " +
-      'write the label legation.dev/delegation: "annotated" or "all"',
-  ]);
+  if (!parsed.ok) return denied(parsed.problems.map(({ message }) => message));
+  // Admission reads no namespace, only its label, which is in the webhook's selector.
+  if (parsed.placement.delegate !== undefined) {
+    return denied([
+      `annotation ${DELEGATE_ANNOTATION}: a namespace says by its label which pods are delegated; remove it and write ` +
+        `the label ${DELEGATION_LABEL}: "annotated" (pods that ask) or "all"`,
+    ]);
+  }
+  return allowed(placementWarnings(parsed.placement));
 }

@@ -1,0 +1,179 @@
+import { describe, expect, test } from "vitest";
+import { toProxy } from "../../../src/pods/proxy.ts";
+import { mutatePod } from "../../../webhook/mutate-pod.ts";
+import { type PodParts, pod, proxyPod } from "../../support/builders/pod.ts";
+import { apply, request } from "./reviews.ts";
+
+const asks = { annotations: { "legation.dev/delegate": "true" } };
+
+function verdict(parts: PodParts, mode: "annotated" | "all" = "annotated") {
+  return mutatePod(request({ object: pod(parts) }), mode);
+}
+
+describe("a pod that is to be delegated becomes a proxy", () => {
+  test.each<[string, "annotated" | "all", PodParts]>([
+    ["that says so", "annotated", { metadata: asks }],
+    ["that names clusters", "annotated", { metadata: { annotations: { "legation.dev/clusters": "west" } } }],
+    ["that selects clusters", "annotated", { metadata: { annotations: { "legation.dev/cluster-selector": "gpu" } } }],
+    ["of a namespace where all are", "all", {}],
+    [
+      "with labels, finalizers and a scheduler of its own",
+      "all",
+      {
+        metadata: { labels: { "a/b~c": "d" }, finalizers: ["x.io/y"], annotations: { note: "z" } },
+        spec: { schedulerName: "volcano" },
+      },
+    ],
+    [
+      "that another webhook changed after the first time",
+      "all",
+      {
+        metadata: proxyPod({ metadata: { annotations: { "legation.dev/scheduler-name": "volcano" } } }).metadata,
+        spec: { schedulerName: "yunikorn" },
+      },
+    ],
+  ])("%s", (_, mode, parts) => {
+    const before = pod(parts);
+    expect(apply(before, verdict(parts, mode))).toEqual(toProxy(before));
+  });
+
+  test("by a patch of what it lacks and nothing else", () => {
+    expect(verdict({ metadata: { ...asks, labels: { app: "web" }, finalizers: ["x.io/y"] } })).toEqual({
+      kind: "patched",
+      warnings: [],
+      patch: [
+        { op: "add", path: "/spec/schedulerName", value: "legation" },
+        { op: "add", path: "/metadata/finalizers/1", value: "legation.dev/delegate" },
+        { op: "add", path: "/metadata/labels/legation.dev~1proxy", value: "true" },
+      ],
+    });
+  });
+
+  test("once: a proxy is not patched again", () => {
+    expect(verdict({ metadata: { ...proxyPod().metadata, ...asks }, spec: { schedulerName: "legation" } })).toEqual({
+      kind: "allowed",
+      warnings: [],
+    });
+  });
+
+  test("also without a name, labels or annotations", () => {
+    const object = {
+      metadata: { generateName: "web-", creationTimestamp: null, labels: null },
+      spec: { containers: [] },
+    };
+    const answer = mutatePod(request({ object }), "all");
+    expect(apply(object, answer)).toMatchObject({
+      metadata: { labels: { "legation.dev/proxy": "true" }, finalizers: ["legation.dev/delegate"] },
+      spec: { schedulerName: "legation" },
+    });
+  });
+});
+
+describe("a pod stays as it is", () => {
+  const daemon = { apiVersion: "apps/v1", kind: "DaemonSet", name: "d", uid: "u", controller: true };
+  test.each<[string, "annotated" | "all", PodParts]>([
+    ["without annotations, where pods must ask", "annotated", {}],
+    ["that says no", "all", { metadata: { annotations: { "legation.dev/delegate": "false" } } }],
+    ["that another host made here", "all", { metadata: { ...asks, labels: { "legation.dev/host": "other" } } }],
+    ["that a kubelet runs already", "all", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }],
+    ["of a DaemonSet", "all", { metadata: { ownerReferences: [daemon] } }],
+    ["with a node, where pods must ask", "annotated", { spec: { nodeName: "n1" } }],
+  ])("%s", (_, mode, parts) => {
+    expect(verdict(parts, mode)).toEqual({ kind: "allowed", warnings: [] });
+  });
+});
+
+describe("what cannot be delegated is refused with every problem", () => {
+  test.each<[string, "annotated" | "all", PodParts, string[]]>([
+    [
+      "malformed values",
+      "annotated",
+      {
+        metadata: {
+          annotations: { "legation.dev/delegate": "yes", "legation.dev/clusters": "-", "legation.dev/mode": "x" },
+        },
+      },
+      ['"yes" is neither', '"-" is not a DNS label', "legation.dev/mode: is not supported"],
+    ],
+    [
+      "a malformed value beside a refusal to be delegated",
+      "annotated",
+      { metadata: { annotations: { "legation.dev/delegate": "false", "legation.dev/clusters": "" } } },
+      ["names no cluster"],
+    ],
+    [
+      "what only Legation writes",
+      "all",
+      { metadata: { annotations: { "legation.dev/cluster": "west", "legation.dev/scheduler-name": "x" } } },
+      ["legation.dev/scheduler-name: is written by Legation itself", "legation.dev/cluster: is written by Legation"],
+    ],
+    [
+      "a node of the host",
+      "annotated",
+      { metadata: asks, spec: { nodeName: "n1" } },
+      ['"n1" is a node of this cluster'],
+    ],
+    [
+      "a virtual node",
+      "all",
+      { spec: { nodeName: "legation-west" } },
+      ['"legation-west" is a virtual node', 'write the annotation legation.dev/clusters: "west"'],
+    ],
+    [
+      "a node beside a malformed value",
+      "all",
+      { metadata: { annotations: { "legation.dev/clusters": "" } }, spec: { nodeName: "n1" } },
+      ["names no cluster", '"n1" is a node of this cluster'],
+    ],
+  ])("%s", (_, mode, parts, messages) => {
+    const answer = verdict(parts, mode);
+    expect(answer.kind).toBe("denied");
+    for (const message of messages) expect(answer).toMatchObject({ message: expect.stringContaining(message) });
+  });
+
+  test.each([null, "text", [], { containers: {} }, { schedulerName: 1 }, { nodeName: {} }])(
+    "a spec that is none: %j",
+    (spec) => {
+      expect(mutatePod(request({ object: { metadata: {}, spec } }), "all").kind).toBe("denied");
+    },
+  );
+});
+
+describe("what is legal but unusual is let in with a warning", () => {
+  const on = (spec: PodParts["spec"]): PodParts => ({ metadata: asks, ...(spec === undefined ? {} : { spec }) });
+  const main = { name: "main", image: "busybox" };
+  test.each<[PodParts, string[]]>([
+    [on({ hostNetwork: true }), ["spec.hostNetwork: uses the member node's network"]],
+    [
+      on({
+        volumes: [
+          { name: "logs", hostPath: { path: "/var/log" } },
+          { name: "tmp", emptyDir: {} },
+        ],
+      }),
+      ["spec.volumes: logs: hostPath uses the member node's file system"],
+    ],
+    [
+      on({ containers: [{ ...main, ports: [{ containerPort: 80, hostPort: 80 }] }] }),
+      ["hostPort: uses the member node's ports"],
+    ],
+    [on({ containers: [{ ...main, ports: [{ containerPort: 80, hostPort: 0 }] }] }), []],
+    [
+      { metadata: { annotations: { "legation.dev/cluster-selector": " " } } },
+      ["legation.dev/cluster-selector is empty: it selects every cluster"],
+    ],
+    [
+      { metadata: { annotations: { "legation.dev/delegate": "false", "legation.dev/clusters": "west" } } },
+      ['legation.dev/delegate: "false": the pod stays in this cluster, whatever clusters are named'],
+    ],
+  ])("%j", (parts, warnings) => {
+    expect(verdict(parts)).toMatchObject({ warnings });
+  });
+});
+
+test("no other operation is touched", () => {
+  expect(mutatePod(request({ operation: "UPDATE", object: pod({ metadata: asks }) }), "all")).toMatchObject({
+    kind: "allowed",
+  });
+  expect(mutatePod(request({ operation: "DELETE", oldObject: pod() }), "all")).toMatchObject({ kind: "allowed" });
+});

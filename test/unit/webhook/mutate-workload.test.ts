@@ -1,0 +1,178 @@
+import { describe, expect, test } from "vitest";
+import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import { apply, type ReviewParts, request } from "./reviews.ts";
+
+type Annotations = Record<string, string>;
+
+const CLUSTERS = "legation.dev/clusters";
+const DELEGATE = "legation.dev/delegate";
+
+/** A workload with annotations on itself and, when given, in its template. */
+function workload(annotations?: Annotations, template?: Annotations, spec: object = {}): object {
+  return {
+    metadata: { name: "web", ...(annotations === undefined ? {} : { annotations }) },
+    spec: {
+      template: {
+        metadata: { labels: { app: "web" }, ...(template === undefined ? {} : { annotations: template }) },
+        spec: { containers: [{ name: "main", image: "busybox" }], ...spec },
+      },
+    },
+  };
+}
+
+function cronJob(annotations: Annotations, job: Annotations, template: Annotations): object {
+  return {
+    metadata: { name: "nightly", annotations },
+    spec: { jobTemplate: { ...workload(undefined, template), metadata: { annotations: job } } },
+  };
+}
+
+function after(parts: ReviewParts): { readonly annotations: unknown; readonly warnings: readonly string[] } {
+  const verdict = mutateWorkload(request({ kind: "Deployment", ...parts }));
+  if (verdict.kind === "denied") throw new Error(verdict.message);
+  const changed: unknown = apply(parts.object, verdict);
+  expect(changed).toMatchObject({ spec: { template: { metadata: {} } } });
+  const { spec } = changed as { spec: { template: { metadata: { annotations?: unknown } } } };
+  return { annotations: spec.template.metadata.annotations, warnings: verdict.warnings };
+}
+
+describe("what the author writes on a workload reaches its pod template", () => {
+  test.each(["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])("of a %s", (kind) => {
+    const object = workload({ [CLUSTERS]: "west", "example.com/other": "stays" });
+    expect(after({ kind, object }).annotations).toEqual({ [CLUSTERS]: "west" });
+  });
+
+  test("beside what the template has already", () => {
+    const object = workload({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { note: "kept" });
+    expect(after({ object }).annotations).toEqual({ note: "kept", [CLUSTERS]: "west", [DELEGATE]: "true" });
+  });
+
+  test("of a template without metadata", () => {
+    const object = { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: { template: { spec: {} } } };
+    expect(after({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+  });
+
+  test("of a CronJob, also from its Job template, which wins over the CronJob", () => {
+    const object = cronJob({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { [CLUSTERS]: "east" }, { note: "kept" });
+    const changed = apply(object, mutateWorkload(request({ kind: "CronJob", object })));
+    expect(changed).toMatchObject({
+      spec: {
+        jobTemplate: {
+          spec: { template: { metadata: { annotations: { note: "kept", [CLUSTERS]: "east", [DELEGATE]: "true" } } } },
+        },
+      },
+    });
+  });
+
+  test("unless the template says otherwise: that counts, with a warning", () => {
+    const { annotations, warnings } = after({ object: workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }) });
+    expect(annotations).toEqual({ [CLUSTERS]: "east" });
+    expect(warnings).toEqual([`${CLUSTERS}: the pod template says "east", and that counts for its pods`]);
+  });
+
+  test("once: what was copied is not copied again", () => {
+    const object = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    expect(mutateWorkload(request({ kind: "Deployment", object }))).toEqual({ kind: "allowed", warnings: [] });
+  });
+});
+
+describe("a change of the workload's annotations follows in the template", () => {
+  const update = (before: object, object: object) => after({ operation: "UPDATE", oldObject: before, object });
+
+  test.each<[string, Annotations, Annotations, Annotations, Annotations | undefined]>([
+    ["a new value", { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }, { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }],
+    ["a removal", { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west", note: "kept" }, { note: "kept" }],
+    [
+      "a removal of what the template has otherwise",
+      { [CLUSTERS]: "west" },
+      {},
+      { [CLUSTERS]: "east" },
+      { [CLUSTERS]: "east" },
+    ],
+    ["a template written anew without it", { [CLUSTERS]: "west" }, { [CLUSTERS]: "west" }, {}, { [CLUSTERS]: "west" }],
+    ["nothing", { note: "a" }, { note: "b" }, { other: "c" }, { other: "c" }],
+  ])("%s", (_, before, now, template, expected) => {
+    expect(update(workload(before, template), workload(now, template)).annotations).toEqual(expected);
+  });
+
+  test("except in a Job, whose template cannot change: a warning says so", () => {
+    const parts = { operation: "UPDATE", kind: "Job" } as const;
+    const oldObject = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }));
+    expect(verdict).toEqual({
+      kind: "allowed",
+      warnings: ["a Job's pod template cannot change: its pods keep the annotations they have"],
+    });
+    const same = mutateWorkload(request({ ...parts, oldObject, object: oldObject }));
+    expect(same).toEqual({ kind: "allowed", warnings: [] });
+  });
+});
+
+describe("a workload that has a controller is never changed", () => {
+  test.each(["ReplicaSet", "Job"])("a %s", (kind) => {
+    const ownerReferences = [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "u", controller: true }];
+    const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
+    expect(mutateWorkload(request({ kind, object }))).toEqual({ kind: "allowed", warnings: [] });
+  });
+
+  test("one with an owner that is no controller is", () => {
+    const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "web", uid: "u" }];
+    const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
+    expect(after({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+  });
+});
+
+describe("what is wrong is refused with every problem and its place", () => {
+  test.each<[string, object, string[]]>([
+    [
+      "on the workload and in its template",
+      workload({ [DELEGATE]: "yes" }, { [CLUSTERS]: "" }),
+      [`metadata: annotation ${DELEGATE}: "yes"`, `spec.template.metadata: annotation ${CLUSTERS}: names no cluster`],
+    ],
+    [
+      "what only Legation writes",
+      workload(undefined, { "legation.dev/member-node": "n" }),
+      ["spec.template.metadata: annotation legation.dev/member-node: is written by Legation itself"],
+    ],
+    [
+      "a template with a node",
+      workload({ [DELEGATE]: "true" }, undefined, { nodeName: "n1" }),
+      ['spec.template.spec.nodeName: "n1" is a node of this cluster'],
+    ],
+    [
+      "annotations that are no map",
+      { metadata: {}, spec: { template: { metadata: { annotations: ["x"] } } } },
+      ["spec.template.metadata.annotations: must be a map of strings"],
+    ],
+  ])("%s", (_, object, messages) => {
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }));
+    expect(verdict.kind).toBe("denied");
+    for (const message of messages) expect(verdict).toMatchObject({ message: expect.stringContaining(message) });
+  });
+
+  test("what was copied into the template is named once, where the author wrote it", () => {
+    const object = workload({ [DELEGATE]: "yes" }, { [DELEGATE]: "yes" });
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }));
+    expect(verdict).toMatchObject({
+      message: expect.stringMatching(/^metadata: annotation [^;]*; write one of them$/),
+    });
+  });
+
+  test("a node is nobody's business while the pods stay here", () => {
+    const object = workload({ [DELEGATE]: "false" }, undefined, { nodeName: "n1" });
+    expect(mutateWorkload(request({ kind: "Deployment", object })).kind).toBe("patched");
+  });
+});
+
+test("the template's own fields are warned about where a person sees it", () => {
+  const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
+  expect(after({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
+});
+
+test.each([
+  ["another kind", { kind: "Gadget", object: workload({ [CLUSTERS]: "west" }) }],
+  ["a deletion", { operation: "DELETE", oldObject: workload({ [CLUSTERS]: "west" }) }],
+  ["a workload without a template", { object: { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: {} } }],
+] satisfies [string, ReviewParts][])("%s is let through", (_, parts) => {
+  expect(mutateWorkload(request({ kind: "Deployment", ...parts }))).toEqual({ kind: "allowed", warnings: [] });
+});

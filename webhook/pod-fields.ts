@@ -1,0 +1,65 @@
+import { z } from "zod";
+import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../src/api/keys.ts";
+import { issues } from "./admission-review.ts";
+
+interface ContainerFields {
+  readonly ports?: readonly { readonly hostPort?: number | null | undefined }[] | null | undefined;
+}
+
+/** The fields of a pod's spec that admission reads. All others are the API server's business. */
+export interface PodFields {
+  readonly schedulerName?: string | null | undefined;
+  readonly nodeName?: string | null | undefined;
+  readonly hostNetwork?: boolean | null | undefined;
+  readonly volumes?:
+    | readonly { readonly name?: string | null | undefined; readonly hostPath?: unknown }[]
+    | null
+    | undefined;
+  readonly containers?: readonly ContainerFields[] | null | undefined;
+  readonly initContainers?: readonly ContainerFields[] | null | undefined;
+}
+
+const container: z.ZodType<ContainerFields> = z.object({
+  ports: z.array(z.object({ hostPort: z.number().nullish() })).nullish(),
+});
+
+const podSpec: z.ZodType<PodFields> = z.object({
+  schedulerName: z.string().nullish(),
+  nodeName: z.string().nullish(),
+  hostNetwork: z.boolean().nullish(),
+  volumes: z.array(z.object({ name: z.string().nullish(), hostPath: z.unknown().optional() })).nullish(),
+  containers: z.array(container).nullish(),
+  initContainers: z.array(container).nullish(),
+});
+
+/** The fields, or what is wrong with them. */
+export function readPodSpec(spec: unknown): PodFields | string {
+  const parsed = podSpec.safeParse(spec);
+  return parsed.success ? parsed.data : `spec: ${issues(parsed.error)}`;
+}
+
+/** Why a pod with this node cannot be delegated; undefined when it can. */
+export function nodeNameProblem(nodeName: string): string | undefined {
+  if (nodeName === "") return undefined;
+  const cluster = nodeName.slice(VIRTUAL_NODE_PREFIX.length);
+  return nodeName.startsWith(VIRTUAL_NODE_PREFIX)
+    ? `spec.nodeName: ${JSON.stringify(nodeName)} is a virtual node, which only Legation assigns; ` +
+        `remove it and write the annotation ${CLUSTERS_ANNOTATION}: ${JSON.stringify(cluster)}`
+    : `spec.nodeName: ${JSON.stringify(nodeName)} is a node of this cluster, so the pod cannot be delegated; ` +
+        `remove it, or write the annotation ${DELEGATE_ANNOTATION}: "false"`;
+}
+
+/** What a delegated pod takes from the machine it runs on, which is another one than it may seem. */
+export function specWarnings({ hostNetwork, volumes, containers, initContainers }: PodFields): string[] {
+  const warnings: string[] = [];
+  const all = [...(containers ?? []), ...(initContainers ?? [])];
+  if (hostNetwork === true) warnings.push("spec.hostNetwork: uses the member node's network");
+  // With hostNetwork every port is a host port, by defaulting.
+  else if (all.some(({ ports }) => ports?.some(({ hostPort }) => hostPort !== 0 && hostPort != null) === true)) {
+    warnings.push("hostPort: uses the member node's ports");
+  }
+  for (const { name, hostPath } of volumes ?? []) {
+    if (hostPath != null) warnings.push(`spec.volumes: ${name ?? ""}: hostPath uses the member node's file system`);
+  }
+  return warnings;
+}
