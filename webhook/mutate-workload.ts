@@ -1,5 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
 import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
+import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { placementWarnings, readAnnotations } from "./author-problems.ts";
 import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
@@ -13,6 +14,7 @@ interface Shape {
   readonly template: readonly string[];
 }
 
+const DAEMON_SET = "DaemonSet";
 const PLAIN: Shape = { outer: [["metadata"]], template: ["spec", "template"] };
 const SHAPES: Readonly<Record<string, Shape>> = {
   Deployment: PLAIN,
@@ -20,6 +22,7 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   StatefulSet: PLAIN,
   ReplicationController: PLAIN,
   Job: PLAIN,
+  [DAEMON_SET]: PLAIN,
   // A Job gets its annotations from the Job template, but nobody would carry them on to its pods: the Job has an owner.
   CronJob: {
     outer: [["metadata"], ["spec", "jobTemplate", "metadata"]],
@@ -40,8 +43,9 @@ export function mutateWorkload({ object, oldObject, kind, operation }: Admission
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
   if (!isRecord(valueAt(object, shape.template))) return allowed();
 
-  const problems = problemsOf(object, shape);
+  const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape);
   if (problems.length > 0) return denied(problems);
+  if (kind.kind === DAEMON_SET) return allowed();
   const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
   const { annotations, warnings } = merge(current, outerAnnotations(object, shape), outerAnnotations(oldObject, shape));
   const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
@@ -72,6 +76,19 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[
   if (problems.length > 0 || typeof nodeName !== "string") return problems;
   const problem = asksForDelegation(readAnnotations(copied).placement) ? nodeNameProblem(nodeName) : undefined;
   return problem === undefined ? [] : [`${template.join(".")}.${problem}`];
+}
+
+/** A DaemonSet has a pod on every node of its own cluster: nothing that it could ask for would happen. */
+function daemonSetProblems(object: ReviewedObject, { outer, template }: Shape): string[] {
+  return [...outer, [...template, "metadata"]].flatMap((path) =>
+    Object.entries(authorAnnotations(annotationsAt(object, path)))
+      .filter(([key, value]) => key !== DELEGATE_ANNOTATION || value !== "false")
+      .map(
+        ([key]) =>
+          `${path.join(".")}: annotation ${key}: a DaemonSet runs on every node of this cluster and is never delegated; ` +
+          "remove the annotation, and create the DaemonSet in the member itself",
+      ),
+  );
 }
 
 function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations): string[] {

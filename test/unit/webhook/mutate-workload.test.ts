@@ -164,6 +164,19 @@ describe("what is wrong is refused with every problem and its place", () => {
   });
 });
 
+describe("a DaemonSet", () => {
+  test.each<[Annotations | undefined, Annotations | undefined, string | undefined]>([
+    [undefined, undefined, undefined],
+    [{ [DELEGATE]: "false", note: "a" }, { [DELEGATE]: "false" }, undefined],
+    [{ [DELEGATE]: "true" }, undefined, `metadata: annotation ${DELEGATE}: a DaemonSet runs on every node`],
+    [undefined, { [CLUSTERS]: "west" }, `spec.template.metadata: annotation ${CLUSTERS}: a DaemonSet runs on`],
+  ])("with %j on it and %j in its template", (annotations, template, message) => {
+    const verdict = mutateWorkload(request({ kind: "DaemonSet", object: workload(annotations, template) }));
+    if (message === undefined) expect(verdict).toEqual({ kind: "allowed", warnings: [] });
+    else expect(verdict).toEqual({ kind: "denied", message: expect.stringContaining(message) });
+  });
+});
+
 test("the template's own fields are warned about where a person sees it", () => {
   const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
   expect(after({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
