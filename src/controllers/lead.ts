@@ -15,6 +15,8 @@ export interface LeadOptions {
   readonly controllers: (deadline: () => number | undefined) => Omit<ControllersOptions, "clock" | "log">;
   readonly clock: Clock;
   readonly log: Logger;
+  /** How long others wait after the last renewal they saw. Default 15 s. */
+  readonly leaseDurationMs?: number;
   readonly onLeading?: (leading: boolean) => void;
 }
 
@@ -23,7 +25,7 @@ export interface LeadOptions {
  * A process that lost its lease must end: whoever started it starts a new one, which remembers nothing.
  */
 export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"stopped" | "lost"> {
-  const { clock, log, electionClient, onLeading } = options;
+  const { clock, log, electionClient, onLeading, leaseDurationMs = 15_000 } = options;
   const failed = new AbortController();
   const ended = AbortSignal.any([signal, failed.signal]);
   let starting: Promise<RunningControllers | undefined> = Promise.resolve(undefined);
@@ -31,6 +33,10 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
     client: electionClient,
     namespace: SYSTEM_NAMESPACE,
     name: LEADER_LEASE,
+    // The proportions of client-go's defaults: 15, 10 and 2 seconds.
+    leaseDurationMs,
+    renewDeadlineMs: (leaseDurationMs * 2) / 3,
+    retryPeriodMs: (leaseDurationMs * 2) / 15,
     clock,
     log,
     onStartedLeading: () => {

@@ -7,7 +7,7 @@ import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "../failure.ts";
-import { flag, listenAddress } from "../flags.ts";
+import { duration, flag, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
 
@@ -17,6 +17,7 @@ interface ControllerInput extends GlobalInput {
   readonly kubeletListen?: Address | undefined;
   readonly nodeAddress?: string | undefined;
   readonly healthListen?: Address | undefined;
+  readonly leaseDuration: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -31,6 +32,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     flag("--kubelet-listen <address>", "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250"),
     flag("--node-address <address>", "IP or DNS name at which the host's API server reaches it"),
     flag("--health-listen <address>", "where /healthz, /readyz and /metrics listen (default: nowhere)"),
+    flag("--lease-duration <duration>", "how long others wait for a leader that has gone silent (default: 15s)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
   examples: [
@@ -41,6 +43,9 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),
     healthListen: listenAddress.optional(),
+    leaseDuration: duration
+      .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
+      .default(15_000),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
   }),
   run: async (options, { env, signal }) => {
@@ -62,6 +67,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       const outcome = await lead(
         {
           electionClient,
+          leaseDurationMs: options.leaseDuration,
           clock: realClock,
           log,
           onLeading: (leading) => metrics.setLeading(leading),

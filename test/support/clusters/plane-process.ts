@@ -33,6 +33,10 @@ export class PlaneProcess {
     this.spec = spec;
   }
 
+  get pid(): number | undefined {
+    return this.#child?.pid;
+  }
+
   get running(): boolean {
     return this.#child !== undefined;
   }

@@ -1,0 +1,26 @@
+import { afterAll, beforeAll } from "vitest";
+import { type Legation, type LegationOptions, startLegation } from "../legation/start.ts";
+import { hostCluster, memberCluster } from "./clusters.ts";
+
+/**
+ * Runs Legation with both members for all tests of a file. The installation and the joined members stay for the files
+ * after it, which find them and start processes of their own.
+ */
+export function useLegation(options: Partial<LegationOptions> = {}): () => Legation {
+  let running: Legation | undefined;
+  beforeAll(async () => {
+    running = await startLegation({
+      host: hostCluster(),
+      members: { west: memberCluster("west"), east: memberCluster("east") },
+      labels: { west: "region=eu", east: "region=us" },
+      ...options,
+    });
+  });
+  afterAll(async () => {
+    await running?.stop();
+  });
+  return () => {
+    if (running === undefined) throw new Error("Legation runs from the file's beforeAll on: call this in a test.");
+    return running;
+  };
+}

@@ -1,0 +1,166 @@
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { apiRequest } from "../clusters/api-request.ts";
+import { kubeconfigText } from "../clusters/kubeconfig.ts";
+import { PlaneProcess } from "../clusters/plane-process.ts";
+import { freePort } from "../clusters/ports.ts";
+import type { Cluster } from "../clusters/types.ts";
+import { legation, ROOT } from "./cli.ts";
+
+/** What to run Legation on. */
+export interface LegationOptions {
+  readonly host: Cluster;
+  /** Members to join, by the name they get; one that has joined already is left as it is. */
+  readonly members: Readonly<Record<string, Cluster>>;
+  /** Labels of the Clusters, by name. */
+  readonly labels?: Readonly<Record<string, string>>;
+  /** Reach members through their fault proxies. Default true. */
+  readonly proxied?: boolean;
+  /** More flags of `legation controller`. */
+  readonly controllerFlags?: readonly string[];
+  /** API server that the controller sees as the host's, e.g. a gate in front of it. Default: the host's own. */
+  readonly controllerServer?: { readonly server: string; readonly caData: string };
+  /** Script to run in place of the sources, e.g. what `npm run build` made. */
+  readonly main?: string;
+  readonly onProgress?: (line: string) => void;
+}
+
+/** Legation as its users run it: two processes with their own service accounts, outside the cluster. */
+export interface Legation extends AsyncDisposable {
+  readonly host: Cluster;
+  readonly controller: LegationProcess;
+  readonly webhook: LegationProcess;
+  /** Joins one more member. */
+  join(name: string, member: Cluster, labels?: string): Promise<void>;
+  /** Ends both processes and removes their files; the installation and its Clusters stay. */
+  stop(): Promise<void>;
+}
+
+/** One of Legation's processes. */
+export interface LegationProcess {
+  /** Everything it has logged. */
+  log(): string;
+  readonly pid: number | undefined;
+  start(): Promise<void>;
+  stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
+  freeze(): void;
+  thaw(): void;
+}
+
+// Short, so that a controller that was killed is followed soon.
+const LEASE = "4s";
+
+/** Installs Legation on the host, starts its processes and joins the members. */
+export async function startLegation(options: LegationOptions): Promise<Legation> {
+  const { host, members, labels = {}, onProgress, main = join(ROOT, "src", "cli", "main.ts") } = options;
+  const directory = mkdtempSync(join(tmpdir(), "legation-run-"));
+  const port = await freePort();
+  onProgress?.("installing Legation on the host");
+  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`]);
+  const prepare = async (
+    name: string,
+    account: string,
+    args: readonly string[],
+    ready: (log: string) => boolean,
+  ): Promise<LegationProcess> => {
+    const kubeconfig = await accountKubeconfig(host, account, join(directory, `${name}.yaml`), options);
+    const logFile = join(directory, `${name}.log`);
+    const read = (): string => readOr(logFile, "");
+    let seen = 0;
+    const plane = new PlaneProcess({
+      name,
+      command: process.execPath,
+      args: [main, name, `--kubeconfig=${kubeconfig}`, ...args],
+      logFile,
+      // Only what this start has logged counts.
+      ready: async () => ready(read().slice(seen)),
+      readyTimeoutMs: 60_000,
+    });
+    return {
+      log: read,
+      get pid() {
+        return plane.pid;
+      },
+      start: () => {
+        if (!plane.running) seen = read().length;
+        return plane.start();
+      },
+      stop: (signal: "SIGTERM" | "SIGKILL" = "SIGTERM") => plane.stop(signal),
+      freeze: () => plane.signal("SIGSTOP"),
+      thaw: () => plane.signal("SIGCONT"),
+    };
+  };
+  const webhook = await prepare("webhook", "legation-webhook", [`--listen=127.0.0.1:${port}`], (log) =>
+    log.includes("webhook serves"),
+  );
+  const controllerFlags = [`--lease-duration=${LEASE}`, ...(options.controllerFlags ?? [])];
+  const controller = await prepare("controller", "legation-controller", controllerFlags, (log) =>
+    log.includes("controllers started"),
+  );
+  const started: Legation = {
+    host,
+    controller,
+    webhook,
+    join: (name, member, written) => joinMember(options, name, member, written),
+    stop: async () => {
+      await Promise.all([controller.stop(), webhook.stop()]);
+      rmSync(directory, { recursive: true, force: true });
+    },
+    [Symbol.asyncDispose]: () => started.stop(),
+  };
+  try {
+    onProgress?.("starting webhook and controller");
+    await Promise.all([webhook.start(), controller.start()]);
+    for (const [name, member] of Object.entries(members)) {
+      onProgress?.(`joining ${name}`);
+      await joinMember(options, name, member, labels[name]);
+    }
+  } catch (error) {
+    await started.stop();
+    throw error;
+  }
+  return started;
+}
+
+async function joinMember(options: LegationOptions, name: string, member: Cluster, labels?: string): Promise<void> {
+  const { host, proxied = true } = options;
+  const found = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
+  if (found.status === 200) return;
+  await legation([
+    "join",
+    name,
+    `--kubeconfig=${host.kubeconfig}`,
+    `--member-kubeconfig=${member.kubeconfig}`,
+    ...(proxied ? [`--member-server=${member.proxiedServer}`] : []),
+    ...(labels === undefined ? [] : [`--labels=${labels}`]),
+  ]);
+}
+
+/** A kubeconfig with a token of one of Legation's service accounts: never an administrator's. */
+async function accountKubeconfig(
+  host: Cluster,
+  account: string,
+  file: string,
+  { controllerServer }: LegationOptions,
+): Promise<string> {
+  const path = `/api/v1/namespaces/legation-system/serviceaccounts/${account}/token`;
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 86_400 } };
+  const answer = await apiRequest(host, "POST", path, { body });
+  if (answer.status !== 201) throw new Error(`no token for ${account}: ${answer.text}`);
+  const { status } = JSON.parse(answer.text) as { status: { token: string } };
+  const seen = account === "legation-controller" && controllerServer !== undefined ? controllerServer : host;
+  const { server, caData } = seen;
+  writeFileSync(file, kubeconfigText({ name: "host", server, caData, user: account, token: status.token }), {
+    mode: 0o600,
+  });
+  return file;
+}
+
+function readOr(file: string, otherwise: string): string {
+  try {
+    return readFileSync(file, "utf8");
+  } catch {
+    return otherwise;
+  }
+}
