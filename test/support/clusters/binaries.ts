@@ -1,17 +1,22 @@
-import { accessSync, constants, existsSync } from "node:fs";
+import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
-import { buildPlanes, PLANE_PACKAGES, planesCache } from "./build.ts";
+import { ensureBuilt, moduleCache } from "./build.ts";
+import { KWOK_STAGES, planesModule } from "./planes.ts";
 
-/** Names of the binaries that the clusters are made of. */
-export type Binary = keyof typeof PLANE_PACKAGES;
-
-/** Full path of each binary, and the folder with kwok's stages. */
+/** Full paths of what every cluster is made of. */
 export interface Binaries {
-  readonly paths: Readonly<Record<Binary, string>>;
+  readonly etcd: string;
+  readonly "kube-apiserver": string;
+  readonly "kube-controller-manager": string;
+  readonly "kube-scheduler": string;
+  readonly kubectl: string;
+  readonly kwok: string;
+  /** Folder with kwok's own stages. */
   readonly kwokStages: string;
 }
 
-const NAMES = Object.keys(PLANE_PACKAGES).filter((name): name is Binary => name in PLANE_PACKAGES);
+// What every start needs; the kubelet is only for real nodes.
+const NAMES = ["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kubectl", "kwok"] as const;
 
 function isExecutable(path: string): boolean {
   try {
@@ -23,37 +28,26 @@ function isExecutable(path: string): boolean {
 }
 
 /**
- * Finds every binary: first in the folder KUBEBUILDER_ASSETS, as envtest does, then in the cache.
- * What is in neither is built with Go into the cache, once per version. kwok and its stages always come from there:
- * they must fit each other.
+ * Finds every binary: first in the folder KUBEBUILDER_ASSETS, as envtest does, then in the cache. What is in neither
+ * is built with Go into the cache, once per version.
  */
 export async function findBinaries(onProgress: (line: string) => void = () => {}): Promise<Binaries> {
-  const assets = process.env.KUBEBUILDER_ASSETS;
-  const cache = planesCache();
-  const inAssets = (name: Binary): boolean =>
-    assets !== undefined && assets !== "" && name !== "kwok" && isExecutable(join(assets, name));
-  const cached = (name: Binary): boolean => isExecutable(join(cache.directory, name));
-  const missing = NAMES.filter((name) => !inAssets(name) && !(cached(name) && (name !== "kwok" || hasStages())));
-  function hasStages(): boolean {
-    return existsSync(cache.kwokStages);
+  const assets = process.env.KUBEBUILDER_ASSETS ?? "";
+  const given = new Set<string>(assets === "" ? [] : NAMES.filter((name) => isExecutable(join(assets, name))));
+  const others = NAMES.filter((name) => !given.has(name));
+  const module = planesModule();
+  if (assets !== "" && others.some((name) => !isExecutable(join(moduleCache(module), name)))) {
+    onProgress(`KUBEBUILDER_ASSETS=${assets} has no ${others.join(", ")}: building from source`);
   }
-  if (missing.length > 0) {
-    if (assets !== undefined && assets !== "") {
-      onProgress(`KUBEBUILDER_ASSETS=${assets} has no ${missing.join(", ")}: building from source`);
-    }
-    await buildPlanes(missing, onProgress);
-  }
-  const pathOf = (name: Binary): string =>
-    join(inAssets(name) && assets !== undefined ? assets : cache.directory, name);
+  const cache = await ensureBuilt(module, others, onProgress);
+  const pathOf = (name: (typeof NAMES)[number]): string => join(given.has(name) ? assets : cache, name);
   return {
-    paths: {
-      etcd: pathOf("etcd"),
-      "kube-apiserver": pathOf("kube-apiserver"),
-      "kube-controller-manager": pathOf("kube-controller-manager"),
-      "kube-scheduler": pathOf("kube-scheduler"),
-      kubectl: pathOf("kubectl"),
-      kwok: pathOf("kwok"),
-    },
-    kwokStages: cache.kwokStages,
+    etcd: pathOf("etcd"),
+    "kube-apiserver": pathOf("kube-apiserver"),
+    "kube-controller-manager": pathOf("kube-controller-manager"),
+    "kube-scheduler": pathOf("kube-scheduler"),
+    kubectl: pathOf("kubectl"),
+    kwok: pathOf("kwok"),
+    kwokStages: join(cache, KWOK_STAGES),
   };
 }

@@ -1,25 +1,31 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
-import { basename, join } from "node:path";
+import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withLock } from "./lock.ts";
 
-/** Go package of each binary; the module in `planes/` pins their versions. */
-export const PLANE_PACKAGES = {
-  etcd: "go.etcd.io/etcd/server/v3",
-  "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
-  "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
-  "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
-  kubectl: "k8s.io/kubernetes/cmd/kubectl",
-  kwok: "sigs.k8s.io/kwok/cmd/kwok",
-} as const;
+/** A Go module beside this file that pins the versions of some programs. */
+export interface GoModule {
+  /** Folder with go.mod and go.sum. */
+  readonly folder: string;
+  /** Part of the cache's path. */
+  readonly name: string;
+  /** Go package of each binary. */
+  readonly packages: Readonly<Record<string, string>>;
+  readonly ldflags: string;
+  readonly tags?: string;
+  /** Files to keep beside the binaries: name in the cache, and what makes them under a given path. */
+  readonly extras?: Readonly<Record<string, (path: string) => void>>;
+}
 
-const MODULE = fileURLToPath(new URL("planes", import.meta.url));
 const PROGRESS_MS = 5000;
-/** Folders of the stages in kwok's module; the slash becomes a dash in the cache. */
-const KWOK_STAGES = ["node/fast", "node/heartbeat-with-lease", "pod/fast"];
+
+/** Folder of a module in the source tree. */
+export function moduleFolder(path: string): string {
+  return fileURLToPath(new URL(path, import.meta.url));
+}
 
 /** Folder for what this project keeps between runs. */
 export function cacheDirectory(): string {
@@ -27,50 +33,24 @@ export function cacheDirectory(): string {
   return join(xdg === undefined || xdg === "" ? join(homedir(), ".cache") : xdg, "legation");
 }
 
-/**
- * Linker flags that set the version: a binary built from a module says v0.0.0-master, which clients refuse to parse.
- * The version is the one that the module requires.
- */
-export function versionFlags(goMod: string): string {
-  const version = /^\s*k8s\.io\/kubernetes (v(\d+)\.(\d+)\.\S+)/m.exec(goMod);
-  if (version === null) throw new Error("The planes' go.mod does not require k8s.io/kubernetes.");
-  const [, gitVersion, major, minor] = version;
-  const set = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((pkg) => [
-    `-X ${pkg}.gitVersion=${gitVersion}`,
-    `-X ${pkg}.gitMajor=${major}`,
-    `-X ${pkg}.gitMinor=${minor}`,
-  ]);
-  return ["-s", "-w", ...set].join(" ");
+/** Where a module's binaries are kept; the key changes with everything that goes into them. */
+export function moduleCache(module: GoModule): string {
+  const hash = createHash("sha256");
+  for (const file of ["go.mod", "go.sum"]) hash.update(readFileSync(join(module.folder, file))).update("\0");
+  hash.update([module.ldflags, process.platform, process.arch].join("\0"));
+  return join(cacheDirectory(), module.name, hash.digest("hex").slice(0, 16));
 }
 
-interface PlanesCache {
-  readonly directory: string;
-  readonly kwokStages: string;
-  readonly ldflags: string;
-}
-
-/** Where the binaries of the pinned versions are kept; the key changes with everything that goes into them. */
-export function planesCache(): PlanesCache {
-  const goMod = readFileSync(join(MODULE, "go.mod"), "utf8");
-  const goSum = readFileSync(join(MODULE, "go.sum"), "utf8");
-  const ldflags = versionFlags(goMod);
-  const hash = createHash("sha256").update([goMod, goSum, ldflags, process.platform, process.arch].join("\0"));
-  const directory = join(cacheDirectory(), "planes", hash.digest("hex").slice(0, 16));
-  return { directory, kwokStages: join(directory, "kwok-stages"), ldflags };
-}
-
-/** Throws one sentence with the remedy when there is no Go to build with. */
-export function requireGo(): void {
-  const go = spawnSync("go", ["version"], { encoding: "utf8" });
-  if (go.status === 0) return;
+function requireGo(): void {
+  if (spawnSync("go", ["version"]).status === 0) return;
   throw new Error(
     "The Kubernetes binaries for the test clusters must be built once, and there is no Go: install Go 1.26 or newer " +
-      "(https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager, kube-scheduler and kubectl.",
+      "(https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager, " +
+      "kube-scheduler, kubectl and kwok.",
   );
 }
 
-/** One `go build`; `target` says what is built in progress lines. */
-export async function goBuild(
+async function goBuild(
   target: string,
   args: readonly string[],
   cwd: string,
@@ -109,48 +89,42 @@ export async function goBuild(
   }
 }
 
-function copyKwokStages(to: string): void {
-  const list = spawnSync("go", ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], { cwd: MODULE, encoding: "utf8" });
-  const source = list.stdout.trim();
-  if (list.status !== 0 || source === "") throw new Error(`kwok's module is not to be found: ${list.stderr.trim()}`);
-  mkdirSync(to);
-  for (const stage of KWOK_STAGES) {
-    const target = join(to, stage.replace("/", "-"));
-    cpSync(join(source, "kustomize/stage", stage), target, {
-      recursive: true,
-      filter: (path) => basename(path) !== "testdata",
-    });
-  }
-}
-
-/** Builds these binaries into the cache. A second process waits for the first and finds its work. */
-export async function buildPlanes(
-  names: readonly (keyof typeof PLANE_PACKAGES)[],
+/**
+ * Builds what the cache lacks of these binaries and of the module's extras, and returns the cache's folder. A second process waits
+ * for the first and finds its work.
+ */
+export async function ensureBuilt(
+  module: GoModule,
+  names: readonly string[],
   onProgress: (line: string) => void,
-): Promise<void> {
+): Promise<string> {
+  const cache = moduleCache(module);
+  const missing = (): string[] =>
+    [...names, ...Object.keys(module.extras ?? {})].filter((name) => !existsSync(join(cache, name)));
+  if (missing().length === 0) return cache;
   requireGo();
-  const cache = planesCache();
-  mkdirSync(cache.directory, { recursive: true });
-  await withLock(join(cache.directory, "build.lock"), onProgress, async () => {
-    const work = mkdtempSync(join(cache.directory, "building-"));
+  mkdirSync(cache, { recursive: true });
+  await withLock(join(cache, "build.lock"), onProgress, async () => {
+    const work = mkdtempSync(join(cache, "building-"));
     try {
-      onProgress(`building ${names.join(", ")} into ${cache.directory} (minutes the first time, then never again)`);
-      for (const [index, name] of names.entries()) {
-        const target = join(cache.directory, name);
-        if (!existsSync(target)) {
-          const output = join(work, name);
-          const args = ["-ldflags", cache.ldflags, "-o", output, PLANE_PACKAGES[name]];
-          await goBuild(`${name} (${index + 1} of ${names.length})`, args, MODULE, onProgress);
-          // A rename is atomic: a binary is whole or not there.
-          renameSync(output, target);
+      const wanted = missing();
+      if (wanted.length > 0)
+        onProgress(`building ${wanted.join(", ")} into ${cache}: minutes the first time, then never again`);
+      for (const [index, name] of wanted.entries()) {
+        const output = join(work, name);
+        const goPackage = module.packages[name];
+        if (goPackage === undefined) module.extras?.[name]?.(output);
+        else {
+          const tags = module.tags === undefined ? [] : ["-tags", module.tags];
+          const args = [...tags, "-ldflags", module.ldflags, "-o", output, goPackage];
+          await goBuild(`${name} (${index + 1} of ${wanted.length})`, args, module.folder, onProgress);
         }
-        if (name === "kwok" && !existsSync(cache.kwokStages)) {
-          copyKwokStages(join(work, "kwok-stages"));
-          renameSync(join(work, "kwok-stages"), cache.kwokStages);
-        }
+        // A rename is atomic: what is there is whole.
+        renameSync(output, join(cache, name));
       }
     } finally {
       rmSync(work, { recursive: true, force: true });
     }
   });
+  return cache;
 }

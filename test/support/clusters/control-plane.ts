@@ -101,7 +101,7 @@ function describePlanes(spec: ControlPlaneSpec, files: ClusterFiles, access: Api
   const plane = (name: Plane, args: readonly string[], ready: () => Promise<boolean>): PlaneProcess =>
     new PlaneProcess({
       name: `${spec.name}'s ${name}`,
-      command: binaries.paths[name],
+      command: binaries[name],
       args,
       logFile: join(directory, `${name}.log`),
       ready,

@@ -76,14 +76,12 @@ export const keeperOrder: z.ZodType<KeeperOrder> = z.object({
   directory: z.string(),
   detached: z.boolean(),
   binaries: z.object({
-    paths: z.object({
-      etcd: z.string(),
-      "kube-apiserver": z.string(),
-      "kube-controller-manager": z.string(),
-      "kube-scheduler": z.string(),
-      kubectl: z.string(),
-      kwok: z.string(),
-    }),
+    etcd: z.string(),
+    "kube-apiserver": z.string(),
+    "kube-controller-manager": z.string(),
+    "kube-scheduler": z.string(),
+    kubectl: z.string(),
+    kwok: z.string(),
     kwokStages: z.string(),
   }),
 });

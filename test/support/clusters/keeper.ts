@@ -117,7 +117,7 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
     directory: order.directory,
     socket,
     keeperPid: process.pid,
-    kubectl: order.binaries.paths.kubectl,
+    kubectl: order.binaries.kubectl,
     clusters: started.map((controlPlane) => controlPlane.info),
   };
   writeFileSync(join(order.directory, "clusters.json"), `${JSON.stringify(info, undefined, 2)}\n`, { mode: 0o600 });

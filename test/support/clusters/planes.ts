@@ -1,0 +1,57 @@
+import { spawnSync } from "node:child_process";
+import { cpSync, mkdirSync, readFileSync } from "node:fs";
+import { basename, join } from "node:path";
+import { type GoModule, moduleFolder } from "./build.ts";
+
+/** Name of kwok's stages beside the planes' binaries. */
+export const KWOK_STAGES = "kwok-stages";
+
+const FOLDER = moduleFolder("planes");
+
+/**
+ * Linker flags that set the version: a binary built from a module says v0.0.0-master, which clients refuse to parse.
+ * The version is the one that the module requires.
+ */
+function versionFlags(goMod: string): string {
+  const version = /^\s*k8s\.io\/kubernetes (v(\d+)\.(\d+)\.\S+)/m.exec(goMod);
+  if (version === null) throw new Error("The planes' go.mod does not require k8s.io/kubernetes.");
+  const [, gitVersion, major, minor] = version;
+  const set = ["k8s.io/component-base/version", "k8s.io/client-go/pkg/version"].flatMap((goPackage) => [
+    `-X ${goPackage}.gitVersion=${gitVersion}`,
+    `-X ${goPackage}.gitMajor=${major}`,
+    `-X ${goPackage}.gitMinor=${minor}`,
+  ]);
+  return ["-s", "-w", ...set].join(" ");
+}
+
+function copyKwokStages(to: string): void {
+  const list = spawnSync("go", ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], { cwd: FOLDER, encoding: "utf8" });
+  const source = list.stdout.trim();
+  if (list.status !== 0 || source === "") throw new Error(`kwok's module is not to be found: ${list.stderr.trim()}`);
+  mkdirSync(to);
+  for (const stage of ["node/fast", "node/heartbeat-with-lease", "pod/fast"]) {
+    cpSync(join(source, "kustomize/stage", stage), join(to, stage.replace("/", "-")), {
+      recursive: true,
+      filter: (path) => basename(path) !== "testdata",
+    });
+  }
+}
+
+/** Kubernetes' own programs, etcd and kwok. */
+export function planesModule(): GoModule {
+  return {
+    folder: FOLDER,
+    name: "planes",
+    packages: {
+      etcd: "go.etcd.io/etcd/server/v3",
+      "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",
+      "kube-controller-manager": "k8s.io/kubernetes/cmd/kube-controller-manager",
+      "kube-scheduler": "k8s.io/kubernetes/cmd/kube-scheduler",
+      kubectl: "k8s.io/kubernetes/cmd/kubectl",
+      kwok: "sigs.k8s.io/kwok/cmd/kwok",
+      kubelet: "k8s.io/kubernetes/cmd/kubelet",
+    },
+    ldflags: versionFlags(readFileSync(join(FOLDER, "go.mod"), "utf8")),
+    extras: { [KWOK_STAGES]: copyKwokStages },
+  };
+}
