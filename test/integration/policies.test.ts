@@ -1,0 +1,312 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { Cluster } from "../support/clusters/types.ts";
+import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace, type NamespaceOptions } from "../support/harness/namespace.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
+const SCHEDULER = "system:kube-scheduler";
+const IMAGE = "registry.example/never-pulled:1";
+
+let host: Cluster;
+let plain: string;
+let annotated: string;
+let all: string;
+
+beforeAll(async () => {
+  host = await startInstalledCluster("policies", afterAll);
+  // Nothing but the policies stands between an author and the API server's store.
+  await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation"]);
+  const namespace = (mode?: string): Promise<string> => {
+    const labels = mode === undefined ? {} : { "legation.dev/delegation": mode };
+    return freshNamespace(host, { labels, onFinished: afterAll } satisfies NamespaceOptions);
+  };
+  [plain, annotated, all] = await Promise.all([namespace(), namespace("annotated"), namespace("all")]);
+});
+
+interface PodParts {
+  readonly metadata?: object;
+  readonly spec?: object;
+}
+
+function pod(name: string, { metadata = {}, spec = {} }: PodParts = {}): object {
+  const containers = [{ name: "main", image: IMAGE, resources: { requests: { cpu: "10m" } } }];
+  return { apiVersion: "v1", kind: "Pod", metadata: { name, ...metadata }, spec: { containers, ...spec } };
+}
+
+const LABEL = { labels: { "legation.dev/proxy": "true" } };
+const FINALIZER = { finalizers: ["legation.dev/delegate"] };
+const SCHEDULER_NAME = { schedulerName: "legation" };
+const PROXY: PodParts = { metadata: { ...LABEL, ...FINALIZER }, spec: SCHEDULER_NAME };
+const annotations = (written: Readonly<Record<string, string>>): PodParts => ({ metadata: { annotations: written } });
+const ownedBy = (kind: string): PodParts => ({
+  metadata: {
+    ownerReferences: [{ apiVersion: "apps/v1", kind, name: "owner", uid: "uid-of-owner", controller: true }],
+  },
+});
+
+function run(args: readonly string[], { as, input }: { as?: string; input?: object } = {}): Promise<string> {
+  const identity = as === undefined ? [] : [`--as=${as}`];
+  return kubectl(host, [...args, ...identity], input === undefined ? {} : { input: JSON.stringify(input) });
+}
+
+// A request that no policy refuses.
+const PASSES = undefined;
+
+/** Expects that a request is let through, or refused in words that match. */
+async function expectVerdict(request: Promise<string>, refused: RegExp | undefined): Promise<void> {
+  if (refused === undefined) await expect(request).resolves.toBeDefined();
+  else await expect(request).rejects.toThrow(refused);
+}
+
+describe("a pod, when it is created while no webhook answers,", () => {
+  const place = { plain: () => plain, annotated: () => annotated, all: () => all };
+  const WRITTEN = /is written by Legation; remove it and write the annotation legation.dev\/delegate: "true"/;
+  const NOT_MADE = /Legation's webhook has not made it a proxy/;
+  type Case = readonly [string, keyof typeof place, PodParts, RegExp | undefined];
+
+  test.each<Case>([
+    ["with nothing of Legation's", "plain", {}, PASSES],
+    ["with nothing of Legation's", "annotated", {}, PASSES],
+    ["with all three marks", "annotated", PROXY, PASSES],
+    ["with all three marks", "all", PROXY, PASSES],
+    ["with all three marks", "plain", PROXY, /namespace test-\w+ is not opted in.*label it legation.dev\/delegation/],
+    ["with the label alone", "annotated", { metadata: LABEL }, WRITTEN],
+    ["with the scheduler name alone", "plain", { spec: SCHEDULER_NAME }, WRITTEN],
+    ["with the finalizer alone", "plain", { metadata: FINALIZER }, WRITTEN],
+    ["without the finalizer", "annotated", { metadata: LABEL, spec: SCHEDULER_NAME }, WRITTEN],
+    [
+      "with another value of the label",
+      "annotated",
+      { metadata: { ...FINALIZER, labels: { "legation.dev/proxy": "yes" } }, spec: SCHEDULER_NAME },
+      /has no other value than "true"/,
+    ],
+    [
+      "with all marks and a node of the host",
+      "annotated",
+      { ...PROXY, spec: { ...SCHEDULER_NAME, nodeName: "policies-node-1" } },
+      /spec.nodeName: policies-node-1: a delegated pod gets its node from Legation/,
+    ],
+    [
+      "with the name of a virtual node",
+      "plain",
+      { spec: { nodeName: "legation-west" } },
+      /legation-west is a virtual node.*write the annotation legation.dev\/clusters: west/,
+    ],
+    [
+      "with the decision's cluster",
+      "annotated",
+      annotations({ "legation.dev/cluster": "west" }),
+      /legation.dev\/cluster is/,
+    ],
+    [
+      "with a delegate's uid",
+      "annotated",
+      annotations({ "legation.dev/delegate-uid": "u" }),
+      /delegate-uid is written by/,
+    ],
+    ["with a member's node", "plain", annotations({ "legation.dev/member-node": "n" }), /member-node is written by/],
+    ["that asks", "annotated", annotations({ "legation.dev/delegate": "true" }), NOT_MADE],
+    ["that names clusters", "annotated", annotations({ "legation.dev/clusters": "west" }), NOT_MADE],
+    ["that selects clusters", "annotated", annotations({ "legation.dev/cluster-selector": "gpu" }), NOT_MADE],
+    ["that names clusters", "plain", annotations({ "legation.dev/clusters": "west" }), PASSES],
+    [
+      "that names clusters and declines",
+      "annotated",
+      annotations({ "legation.dev/clusters": "west", "legation.dev/delegate": "false" }),
+      PASSES,
+    ],
+    ["with nothing of Legation's", "all", {}, NOT_MADE],
+    ["that declines", "all", annotations({ "legation.dev/delegate": "false" }), PASSES],
+    ["of a DaemonSet", "all", ownedBy("DaemonSet"), PASSES],
+    ["of a ReplicaSet", "all", ownedBy("ReplicaSet"), NOT_MADE],
+    ["of another host", "all", { metadata: { labels: { "legation.dev/host": "uid-of-host" } } }, PASSES],
+    [
+      "that mirrors a static pod",
+      "all",
+      { ...annotations({ "kubernetes.io/config.mirror": "hash" }), spec: { nodeName: "policies-node-1" } },
+      PASSES,
+    ],
+  ])("%s, in a namespace %s", async (_what, where, parts, refused) => {
+    const created = run(["create", "--dry-run=server", "-n", place[where](), "-f", "-"], { input: pod("one", parts) });
+    await expectVerdict(created, refused);
+  });
+});
+
+describe("a proxy", () => {
+  beforeAll(async () => {
+    const held = pod("held", {
+      ...PROXY,
+      metadata: {
+        ...FINALIZER,
+        labels: { "legation.dev/proxy": "true" },
+        annotations: { "legation.dev/scheduler-name": "other" },
+      },
+    });
+    for (const input of [held, pod("ordinary")]) await run(["create", "-n", annotated, "-f", "-"], { input });
+  });
+
+  const change = (metadata: object, ...more: string[]): string[] => [
+    ...["patch", "pod/held", "--dry-run=server", "--type=merge", `--patch=${JSON.stringify({ metadata })}`],
+    ...more,
+  ];
+  const unlabel = { labels: { "legation.dev/proxy": null } };
+  const release = { finalizers: null };
+  const CONTROLLER_ALONE = /is changed by Legation's controller alone/;
+  type Case = readonly [string, string | undefined, readonly string[], RegExp | undefined];
+
+  test.each<Case>([
+    ["loses its label", undefined, change(unlabel), CONTROLLER_ALONE],
+    ["loses its label through status", undefined, change(unlabel, "--subresource=status"), CONTROLLER_ALONE],
+    ["loses its finalizer", undefined, change(release), /holds the pod until its delegate is gone; delete the pod/],
+    ["loses its finalizer through status", undefined, change(release, "--subresource=status"), /holds the pod until/],
+    ...["cluster", "delegate-uid", "member-node"].flatMap((name): Case[] => {
+      const written = { annotations: { [`legation.dev/${name}`]: "forged" } };
+      return [
+        [`gets ${name}`, undefined, change(written), CONTROLLER_ALONE],
+        [`gets ${name} through status`, undefined, change(written, "--subresource=status"), CONTROLLER_ALONE],
+        [`gets ${name}`, CONTROLLER, change(written), PASSES],
+      ];
+    }),
+    [
+      "loses its scheduler's name",
+      undefined,
+      change({ annotations: { "legation.dev/scheduler-name": null } }),
+      /annotation legation.dev\/scheduler-name is changed by/,
+    ],
+    ["loses its finalizer", CONTROLLER, change(release), PASSES],
+    ["gets another label", undefined, ["label", "--dry-run=server", "pod/held", "team=blue"], PASSES],
+    ["gets another annotation", undefined, ["annotate", "--dry-run=server", "pod/held", "note=new"], PASSES],
+    [
+      "gets another finalizer",
+      undefined,
+      change({ finalizers: ["legation.dev/delegate", "example.com/mine"] }),
+      PASSES,
+    ],
+    [
+      "gets a status",
+      undefined,
+      ["patch", "pod/held", "--dry-run=server", "--subresource=status", "-p", '{"status":{"message":"m"}}'],
+      PASSES,
+    ],
+    [
+      "is failed",
+      "system:serviceaccount:kube-system:pod-garbage-collector",
+      // kubectl reads before it writes, which that account may not.
+      [
+        ...["patch", "pod/held", "--dry-run=server", "--subresource=status", "-p", '{"status":{"phase":"Failed"}}'],
+        "--as-group=system:masters",
+      ],
+      PASSES,
+    ],
+    ["gets another image", undefined, ["set", "image", "--dry-run=server", "pod/held", `main=${IMAGE}1`], PASSES],
+  ])("%s, by %s", async (_what, as, args, refused) => {
+    await expectVerdict(run([...args, "-n", annotated], as === undefined ? {} : { as }), refused);
+  });
+
+  test.each([
+    ["ephemeralcontainers", { ephemeralContainers: [{ name: "debug", image: IMAGE }] }],
+    ["resize", { containers: [{ name: "main", resources: { requests: { cpu: "20m" } } }] }],
+  ])("keeps its marks when %s is written", async (subresource, spec) => {
+    const metadata = { ...unlabel, ...release, annotations: { "legation.dev/cluster": "forged" } };
+    const patch = `--patch=${JSON.stringify({ metadata, spec })}`;
+    await run(["patch", "pod/held", "-n", annotated, `--subresource=${subresource}`, patch]);
+    const stored: unknown = JSON.parse(await run(["get", "pod/held", "-n", annotated, "-o", "json"]));
+    expect(stored).toMatchObject({ metadata: { ...LABEL, ...FINALIZER }, spec });
+    expect(stored).not.toHaveProperty(["metadata", "annotations", "legation.dev/cluster"]);
+  });
+
+  test("cannot be made of a pod that is there already", async () => {
+    const labelled = run(["label", "pod/ordinary", "-n", annotated, "legation.dev/proxy=true"]);
+    await expect(labelled).rejects.toThrow(CONTROLLER_ALONE);
+  });
+});
+
+describe("a Binding", () => {
+  beforeAll(async () => {
+    // No scheduler answers to that name, so it stays unbound.
+    const input = pod("waiting", { spec: { schedulerName: "nobody" } });
+    await run(["create", "-n", plain, "-f", "-"], { input });
+  });
+
+  const binding = (node: string, metadata: object = {}): object => ({
+    apiVersion: "v1",
+    kind: "Binding",
+    metadata: { name: "waiting", namespace: plain, ...metadata },
+    target: { apiVersion: "v1", kind: "Node", name: node },
+  });
+  const decision = { annotations: { "legation.dev/cluster": "west" } };
+  const mark = { labels: { "legation.dev/proxy": "true" } };
+  const VIRTUAL = /target.name: legation-west is a virtual node, which only Legation's controller binds pods to/;
+  type Case = readonly [string, string | undefined, object, RegExp | undefined];
+
+  describe.each(["pods/waiting/binding", "bindings"])("to %s", (path) => {
+    test.each<Case>([
+      ["a node of the host", undefined, binding("policies-node-1"), PASSES],
+      ["a node of the host", SCHEDULER, binding("policies-node-1"), PASSES],
+      ["a virtual node", undefined, binding("legation-west"), VIRTUAL],
+      ["a virtual node", SCHEDULER, binding("legation-west"), VIRTUAL],
+      [
+        "a node of the host, with a decision",
+        SCHEDULER,
+        binding("policies-node-1", decision),
+        /annotation legation.dev\/cluster: a Binding/,
+      ],
+      [
+        "a node of the host, with a mark",
+        undefined,
+        binding("policies-node-1", mark),
+        /label legation.dev\/proxy: a Binding/,
+      ],
+      ...(path === "bindings"
+        ? []
+        : [["a virtual node, with a decision", CONTROLLER, binding("legation-west", decision), PASSES] satisfies Case]),
+    ])("%s, by %s", async (_what, as, input, refused) => {
+      const url = `/api/v1/namespaces/${plain}/${path}?dryRun=All`;
+      await expectVerdict(
+        run(["create", "--raw", url, "-f", "-"], { input, ...(as === undefined ? {} : { as }) }),
+        refused,
+      );
+    });
+  });
+});
+
+describe("a namespace", () => {
+  const label = (name: string, value: string): string[] => [
+    "label",
+    "--dry-run=server",
+    "--overwrite",
+    `namespace/${name}`,
+    `legation.dev/delegation${value}`,
+  ];
+  test.each<readonly [string, RegExp | undefined]>([
+    ["=annotated", PASSES],
+    ["=all", PASSES],
+    ["-", PASSES],
+    ["=al", /"al" is no mode; write "annotated"/],
+    ["=", /"" is no mode/],
+  ])("is given legation.dev/delegation%s", async (value, refused) => {
+    await expectVerdict(run(label(annotated, value)), refused);
+  });
+
+  test.each(["kube-system", "legation-system"])(
+    "%s cannot be opted in, since Legation relies on its pods",
+    async (name) => {
+      await expect(run(label(name, "=all"))).rejects.toThrow(/serves this cluster itself/);
+    },
+  );
+
+  test("with a mode from before the policy can still be changed otherwise", async () => {
+    await run(["delete", "validatingadmissionpolicybinding/legation-namespaces"]);
+    const name = await eventually(() => freshNamespace(host, { labels: { "legation.dev/delegation": "old" } }));
+    await run(["apply", "-f", join(MANIFESTS, "policies.yaml")]);
+    await eventually(() =>
+      expect(run(label(plain, "=old")))
+        .rejects.toThrow(/no mode/)
+        .then(() => true),
+    );
+    await expect(run(["label", `namespace/${name}`, "team=blue"])).resolves.toContain("labeled");
+  });
+});
