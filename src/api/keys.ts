@@ -46,6 +46,9 @@ export const NODE_LABELS_ANNOTATION = "legation.dev/node-labels";
 /** A virtual node is named `legation-<cluster>`. */
 export const VIRTUAL_NODE_PREFIX = "legation-";
 
+/** Annotation on a member's Secret: when its token ends (RFC 3339); the controller renews it before. */
+export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
+
 /** Finalizer on a Cluster: its virtual node and lease are removed before it goes. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 

@@ -14,10 +14,18 @@ export interface RegistryListener extends MemberListener {
   onCluster(name: string): void;
 }
 
-interface Connection {
+/** A member's client, and a way to go on with other credentials for the same server. */
+export interface MemberConnection {
+  readonly client: ClusterClient;
+  /** False when the kubeconfig is for another server: then a new connection must be made. Throws when it is unusable. */
+  renew(kubeconfig: string): boolean;
+}
+
+interface Connected {
   readonly member: Member;
-  /** The kubeconfig it was made from: another one means another connection. */
-  readonly kubeconfig: string;
+  readonly connection: MemberConnection;
+  /** The kubeconfig it uses now. */
+  kubeconfig: string;
 }
 
 /**
@@ -27,7 +35,7 @@ interface Connection {
 export class Registry {
   readonly #clusters: Reflector<Cluster>;
   readonly #secrets: Reflector<Secret>;
-  readonly #connections = new Map<string, Connection>();
+  readonly #connections = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
   readonly #options: RegistryOptions;
 
@@ -84,6 +92,13 @@ export class Registry {
     return [...this.#connections.values()].map(({ member }) => member);
   }
 
+  /** The Secret with the Cluster's kubeconfig. */
+  secret(cluster: Stored<Cluster>): Stored<Secret> | undefined {
+    return this.#secrets.store.get(
+      objectKey({ namespace: SYSTEM_NAMESPACE, name: cluster.spec.credentialsSecret.name }),
+    );
+  }
+
   /** Why the Cluster has no connection, in words for its author. */
   problem(name: string): string | undefined {
     return this.#problems.get(name);
@@ -114,9 +129,13 @@ export class Registry {
       return;
     }
     if (existing?.kubeconfig === kubeconfig) return;
-    let client: ClusterClient;
+    let connection: MemberConnection;
     try {
-      client = this.#options.connect(name, kubeconfig);
+      if (existing?.connection.renew(kubeconfig) === true) {
+        existing.kubeconfig = kubeconfig;
+        return;
+      }
+      connection = this.#options.connect(name, kubeconfig);
     } catch (error) {
       const { name: secret } = cluster.spec.credentialsSecret;
       const reason = error instanceof Error ? error.message : String(error);
@@ -126,9 +145,9 @@ export class Registry {
     this.#problems.delete(name);
     this.#disconnect(name);
     const { hostId, listener, clock, log } = this.#options;
-    const member = new Member({ cluster, client, hostId, listener, clock, log });
+    const member = new Member({ cluster, client: connection.client, hostId, listener, clock, log });
     if (existing !== undefined) member.cordoned = existing.member.cordoned;
-    this.#connections.set(name, { member, kubeconfig });
+    this.#connections.set(name, { member, connection, kubeconfig });
     member.start();
   }
 
@@ -141,9 +160,9 @@ export class Registry {
       .catch((error: unknown) => this.#options.log.warn({ member: name, err: error }, "disconnect failed"));
   }
 
-  #kubeconfig({ spec }: Cluster): string | { readonly problem: string } {
-    const { name, key = "kubeconfig" } = spec.credentialsSecret;
-    const secret = this.#secrets.store.get(objectKey({ namespace: SYSTEM_NAMESPACE, name }));
+  #kubeconfig(cluster: Stored<Cluster>): string | { readonly problem: string } {
+    const { name, key = "kubeconfig" } = cluster.spec.credentialsSecret;
+    const secret = this.secret(cluster);
     if (secret === undefined)
       return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join\`` };
     const encoded = secret.data?.[key];
@@ -156,7 +175,7 @@ export interface RegistryOptions {
   readonly host: ClusterClient;
   readonly hostId: string;
   /** Makes the client of a member from its kubeconfig; throws with words for the author when it cannot be used. */
-  readonly connect: (name: string, kubeconfig: string) => ClusterClient;
+  readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   readonly listener: RegistryListener;
   readonly clock: Clock;
   readonly log: Logger;

@@ -1,18 +1,19 @@
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
-import { Registry } from "../clusters/registry.ts";
+import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps, namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegationController } from "./delegation/controller.ts";
+import { MemberTokenController } from "./member-token/controller.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import type { KubeletEndpoint } from "./virtual-node/model.ts";
 
 export interface ControllersOptions {
   readonly host: ClusterClient;
   /** Makes the client of a member from its kubeconfig. */
-  readonly connect: (name: string, kubeconfig: string) => ClusterClient;
+  readonly connect: (name: string, kubeconfig: string) => MemberConnection;
   /** Where the API server reaches the kubelet API of the virtual nodes; without it they have none. */
   readonly endpoint?: KubeletEndpoint;
   readonly clock: Clock;
@@ -38,6 +39,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     listener: {
       onCluster: (name) => {
+        tokens.enqueue(name);
         virtualNodes.enqueue(name);
         delegation.onCapacity();
       },
@@ -47,11 +49,13 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         delegation.onCapacity();
       },
       onConnection: (member) => {
+        tokens.enqueue(member.name);
         virtualNodes.enqueue(member.name);
         delegation.onConnection(member);
       },
     },
   });
+  const tokens: MemberTokenController = new MemberTokenController({ host, registry, clock, log });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -80,6 +84,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     stop: async () => {
       await delegation.stop();
       await virtualNodes.stop();
+      await tokens.stop();
       await registry.stop();
     },
   };

@@ -2,6 +2,7 @@ import { z } from "zod";
 import { lead } from "../../controllers/lead.ts";
 import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
+import { renewable } from "../../kube/renewable-credentials.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
@@ -73,13 +74,15 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           onLeading: (leading) => metrics.setLeading(leading),
           controllers: (deadline) => ({
             host: createClusterClient({ cluster: "host", credentials, metrics, deadline }),
-            connect: (name, text) =>
-              createClusterClient({
-                cluster: name,
-                credentials: credentialsFromKubeconfigText(text, { allowExec: false, source: `Cluster ${name}` }),
-                metrics,
-                deadline,
-              }),
+            connect: (name, text) => {
+              const read = (kubeconfig: string) =>
+                credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
+              const { credentials: current, renew } = renewable(read(text));
+              return {
+                client: createClusterClient({ cluster: name, credentials: current, metrics, deadline }),
+                renew: (kubeconfig) => renew(read(kubeconfig)),
+              };
+            },
             onReconcile: (...told) => metrics.observeReconcile(...told),
           }),
         },

@@ -1,8 +1,9 @@
-import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
+import { Failure } from "../failure.ts";
 import { applyManifest } from "../install/apply.ts";
 import type { Manifest } from "../manifests/load.ts";
 import {
@@ -16,11 +17,10 @@ import {
 } from "../member/access.ts";
 import { contentsOf } from "../member/contents.ts";
 import { credentialsSecretName } from "../member/names.ts";
-import { remove } from "../removal.ts";
+import { namespaceGone, remove } from "../removal.ts";
 import type { UndoStack } from "./undo.ts";
 
-/** Annotation on a member's Secret: when its token ends (RFC 3339); the controller renews it before. */
-export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
+const NAMESPACE_GONE_WITHIN_MS = 20_000;
 
 export interface GrantContext {
   readonly member: ClusterClient;
@@ -32,8 +32,20 @@ export interface GrantContext {
 
 /** Makes the host's service account and its rights in the member. */
 export async function grantAccess(role: Manifest, account: HostAccount, context: GrantContext): Promise<void> {
-  const { member, signal } = context;
-  if ((await findSystemNamespace(member, signal)) === undefined) {
+  const { member, signal, report } = context;
+  let namespace = await findSystemNamespace(member, signal);
+  if (namespace?.metadata.deletionTimestamp !== undefined) {
+    report(`${member.cluster}: Namespace ${SYSTEM_NAMESPACE} is being deleted; waiting until it is gone`);
+    if (!(await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal))) {
+      throw new Failure("notReady", {
+        object: `${member.cluster}: Namespace ${SYSTEM_NAMESPACE}`,
+        problem: `is being deleted, and was not gone after ${NAMESPACE_GONE_WITHIN_MS / 1000} s`,
+        remedy: "see what holds it with `kubectl describe`, then join again",
+      });
+    }
+    namespace = undefined;
+  }
+  if (namespace === undefined) {
     await make(namespaces, systemNamespace, context, (uid) => removeNamespaceWhenEmpty(context, account.hostId, uid));
   }
   const objects = accessObjects(role, account);
@@ -78,6 +90,8 @@ function removeNamespaceWhenEmpty(
     if (foreign.length > 0 || unknown.length > 0)
       throw new Error(`kept: it holds ${[...foreign, ...unknown].join(", ")}`);
     await remove(member, namespaces, { name: SYSTEM_NAMESPACE }, { uid, signal });
+    // Empty but for what Kubernetes put there, so this takes seconds; a second join would otherwise meet it dying.
+    await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal);
   };
 }
 

@@ -1,0 +1,51 @@
+import { parse } from "yaml";
+import { z } from "zod";
+import type { TokenClaims } from "./decide.ts";
+
+const kubeconfig = z.looseObject({
+  users: z.tuple([z.looseObject({ user: z.looseObject({ token: z.string() }) })]),
+});
+const claims = z.looseObject({ sub: z.string(), iat: z.number(), exp: z.number() });
+
+/**
+ * What the one token of a kubeconfig says of itself (RFC 7519); undefined for any other kubeconfig. Its signature is the
+ * member's to check: here it only tells when to ask for the next.
+ */
+export function tokenClaims(text: string): TokenClaims | undefined {
+  const token = readToken(text);
+  const payload = token?.split(".")[1];
+  if (payload === undefined) return undefined;
+  const parsed = claims.safeParse(json(Buffer.from(payload, "base64url").toString("utf8")));
+  if (!parsed.success) return undefined;
+  const { sub, iat, exp } = parsed.data;
+  const [system, kind, namespace, name] = sub.split(":");
+  if (system !== "system" || kind !== "serviceaccount" || namespace === undefined || name === undefined)
+    return undefined;
+  return { namespace, name, issuedAt: iat * 1000, expiresAt: exp * 1000 };
+}
+
+/** The same kubeconfig with another token. */
+export function withToken(text: string, token: string): string {
+  const earlier = readToken(text);
+  // The token stands once, as the value that was read: nothing else of the operator's text changes.
+  return earlier === undefined ? text : text.replaceAll(earlier, token);
+}
+
+function readToken(text: string): string | undefined {
+  let value: unknown;
+  try {
+    value = parse(text);
+  } catch {
+    return undefined;
+  }
+  const parsed = kubeconfig.safeParse(value);
+  return parsed.success ? parsed.data.users[0].user.token : undefined;
+}
+
+function json(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,107 @@
+import { z } from "zod";
+import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { secrets, serviceAccounts } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Controller, type Shown } from "../../runtime/controller.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { tokenClaims, withToken } from "./claims.ts";
+import { type Action, decide, type Observed } from "./decide.ts";
+
+export interface MemberTokenOptions {
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+// What `legation join` asks for; an API server may give less.
+const TOKEN_SECONDS = 720 * 3600;
+
+const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
+
+/** Keeps the tokens that members are reached with from expiring. The key is the Cluster's name. */
+export class MemberTokenController {
+  readonly #options: MemberTokenOptions;
+  readonly #loop: Controller<string, Observed, Action>;
+
+  constructor(options: MemberTokenOptions) {
+    this.#options = options;
+    const { clock, log } = options;
+    this.#loop = new Controller<string, Observed, Action>(
+      {
+        name: "member-token",
+        observe: (name) => this.#observe(name),
+        decide,
+        execute: (action, { key, signal, log: told }) => this.#renew(action, key, signal, told),
+      },
+      { clock, log },
+    );
+  }
+
+  /** The Cluster, its Secret or its connection changed. */
+  enqueue(name: string): void {
+    this.#loop.enqueue(name);
+  }
+
+  async stop(): Promise<void> {
+    await this.#loop.stop();
+  }
+
+  #observe(name: string): Observed | undefined {
+    const kubeconfig = this.#kubeconfig(name);
+    if (kubeconfig === undefined) return undefined;
+    const reachable = this.#options.registry.member(name)?.reachable ?? false;
+    return { claims: tokenClaims(kubeconfig), reachable };
+  }
+
+  #kubeconfig(name: string): string | undefined {
+    const { registry } = this.#options;
+    const cluster = registry.cluster(name);
+    const secret = cluster === undefined ? undefined : registry.secret(cluster);
+    const encoded = secret?.data?.[cluster?.spec.credentialsSecret.key ?? "kubeconfig"];
+    return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+  }
+
+  async #renew(
+    { namespace, name: account }: Action,
+    name: string,
+    signal: AbortSignal,
+    log: Logger,
+  ): Promise<Shown<Observed> | undefined> {
+    const { host, registry } = this.#options;
+    const cluster = registry.cluster(name);
+    const secret = cluster === undefined ? undefined : registry.secret(cluster);
+    const member = registry.member(name);
+    const kubeconfig = this.#kubeconfig(name);
+    if (cluster === undefined || secret === undefined || member === undefined || kubeconfig === undefined)
+      return undefined;
+    const body = {
+      apiVersion: "authentication.k8s.io/v1",
+      kind: "TokenRequest",
+      spec: { expirationSeconds: TOKEN_SECONDS },
+    };
+    const answer = await member.client.createSubresource(serviceAccounts, { namespace, name: account }, "token", body, {
+      signal,
+    });
+    const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
+    const { resourceVersion, name: secretName } = secret.metadata;
+    const key = cluster.spec.credentialsSecret.key ?? "kubeconfig";
+    const patch = {
+      metadata: { resourceVersion, annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } },
+      data: { [key]: Buffer.from(withToken(kubeconfig, token)).toString("base64") },
+    };
+    try {
+      const ref = { namespace: SYSTEM_NAMESPACE, name: secretName };
+      await host.patch(secrets, ref, { type: "merge", body: patch }, { signal });
+    } catch (error) {
+      // Somebody else wrote it: what they wrote is looked at next.
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    log.info({ member: name, expires: expirationTimestamp }, "token renewed");
+    const before = tokenClaims(kubeconfig)?.issuedAt;
+    return ({ claims }) => claims?.issuedAt !== before;
+  }
+}
