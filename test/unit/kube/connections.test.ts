@@ -1,0 +1,184 @@
+import { createServer as createHttpServer } from "node:http";
+import { connect as connectTcp, createServer, type Server } from "node:net";
+import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { createClusterClient } from "../../../src/kube/connect.ts";
+import type { ClusterCredentials, Identity } from "../../../src/kube/credentials.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
+import { kubeErrorOf } from "../../support/fault-server/connect.ts";
+import { answerJson, FaultServer } from "../../support/fault-server/fault-server.ts";
+
+let authority: Authority;
+let serving: KeyAndCertificate;
+let people: Record<"jane" | "john", KeyAndCertificate>;
+beforeAll(async () => {
+  authority = await Authority.create("test");
+  const names = { dnsNames: ["api.example"], addresses: ["127.0.0.1"] };
+  const issue = (commonName: string): Promise<KeyAndCertificate> =>
+    authority.issue({ commonName, usage: "clientAuth" });
+  serving = await authority.issue({ commonName: "api", usage: "serverAuth", ...names });
+  people = { jane: await issue("jane"), john: await issue("john") };
+});
+
+let server: FaultServer;
+const clients: ClusterClient[] = [];
+const helpers: Server[] = [];
+beforeEach(async () => {
+  server = await FaultServer.start({ tls: { key: serving.key, cert: serving.certificate, ca: authority.pem } });
+});
+afterEach(async () => {
+  for (const client of clients.splice(0)) await client.close();
+  for (const helper of helpers.splice(0)) helper.close();
+  await server.stop();
+});
+
+function identityOf(name: "jane" | "john"): Identity {
+  return { ca: authority.pem, cert: people[name].certificate, key: people[name].key };
+}
+
+function connect(options: Partial<ClusterCredentials> = {}): ClusterClient {
+  const client = createClusterClient({
+    cluster: "west",
+    limits: { timeoutMs: 2_000, connectTimeoutMs: 1_000 },
+    credentials: {
+      server: server.url,
+      source: "test",
+      insecureSkipTlsVerify: false,
+      identity: () => identityOf("jane"),
+      refresh: () => {},
+      ...options,
+    },
+  });
+  clients.push(client);
+  return client;
+}
+
+/** Lets every request say whose certificate it came with. */
+function tellNames(): string[] {
+  const names: string[] = [];
+  server.always = (_request, response) => {
+    const { socket } = response;
+    if (socket !== null && "getPeerCertificate" in socket && typeof socket.getPeerCertificate === "function") {
+      names.push(socket.getPeerCertificate().subject.CN);
+    }
+    return false;
+  };
+  return names;
+}
+
+async function listening(helper: Server): Promise<number> {
+  helpers.push(helper);
+  await new Promise<void>((resolve) => helper.listen(0, "127.0.0.1", resolve));
+  const address = helper.address();
+  return typeof address === "object" && address !== null ? address.port : 0;
+}
+
+describe("TLS", () => {
+  test("shows the client certificate", async () => {
+    const names = tellNames();
+    await connect().list(pods);
+    expect(names).toEqual(["jane"]);
+  });
+
+  test("a new client certificate is used from the next request on, while a watch under the old one goes on", async () => {
+    const names = tellNames();
+    let name: "jane" | "john" = "jane";
+    const client = connect({ identity: () => identityOf(name) });
+    const events = client
+      .watch(pods, { resourceVersion: "1", signal: new AbortController().signal })
+      [Symbol.asyncIterator]();
+    const first = events.next();
+    await expect.poll(() => server.openWatches).toBe(1);
+    name = "john";
+    await client.list(pods);
+    server.world.put({ kind: "Pod", metadata: { name: "a" } });
+    expect((await first).value).toMatchObject({ type: "ADDED" });
+    expect(names).toEqual(["jane", "john"]);
+    await events.return?.();
+  });
+
+  test.each<[string, () => Promise<Partial<ClusterCredentials>>]>([
+    [
+      "an authority we do not trust",
+      async () => ({ identity: () => ({ ...identityOf("jane"), ca: people.john.certificate }) }),
+    ],
+    ["a name that is not in its certificate", async () => ({ tlsServerName: "other.example" })],
+  ])("a server with %s gets nothing", async (_case, options) => {
+    const error = await kubeErrorOf(connect(await options()).create(pods, { metadata: { name: "a" } }));
+    expect(error.code).toBe("NotSent");
+    expect(server.requests).toEqual([]);
+  });
+
+  test("the server's name can be given apart from its address", async () => {
+    await expect(connect({ tlsServerName: "api.example" }).list(pods)).resolves.toBeDefined();
+  });
+
+  test("insecure asks for no authority", async () => {
+    const { cert = "", key = "" } = identityOf("jane");
+    await connect({ insecureSkipTlsVerify: true, identity: () => ({ cert, key }) }).list(pods);
+    expect(server.requests).toHaveLength(1);
+  });
+});
+
+describe("a server URL with a path", () => {
+  test("puts every request below it", async () => {
+    server.always = (_request, response) => {
+      answerJson(response, 200, { metadata: { resourceVersion: "1" }, items: [] });
+      return true;
+    };
+    await connect({ server: `${server.url}/k8s/clusters/c-1` }).list(pods, { namespace: "a" });
+    expect(server.requests[0]?.path).toBe("/k8s/clusters/c-1/api/v1/namespaces/a/pods");
+  });
+});
+
+describe("through a proxy", () => {
+  test("an HTTP proxy is asked for a tunnel, for requests and watches", async () => {
+    const asked: (string | undefined)[] = [];
+    const proxy = createHttpServer();
+    proxy.on("connect", (request, socket) => {
+      asked.push(request.url);
+      const upstream = connectTcp(Number(request.url?.split(":")[1]), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        upstream.pipe(socket).pipe(upstream);
+      });
+      for (const end of [socket, upstream]) end.on("error", () => {});
+    });
+    const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
+    await client.list(pods);
+    server.world.put({ kind: "Pod", metadata: { name: "a" } });
+    for await (const event of client.watch(pods, { resourceVersion: "1", signal: new AbortController().signal })) {
+      expect(event.type).toBe("ADDED");
+      break;
+    }
+    expect(asked).toEqual(Array(2).fill(new URL(server.url).host));
+  });
+
+  test("a proxy that refuses means NotSent", async () => {
+    const proxy = createHttpServer();
+    proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
+    const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
+    expect((await kubeErrorOf(client.create(pods, { metadata: { name: "a" } }))).code).toBe("NotSent");
+    expect(server.requests).toEqual([]);
+  });
+
+  test("a SOCKS5 proxy carries requests", async () => {
+    let tunnels = 0;
+    const proxy = createServer((socket) => {
+      socket.on("error", () => {});
+      socket.once("data", () => {
+        socket.write(Buffer.from([5, 0]));
+        socket.once("data", (request) => {
+          tunnels += 1;
+          const upstream = connectTcp(request.readUInt16BE(request.length - 2), "127.0.0.1", () => {
+            socket.write(Buffer.from([5, 0, 0, 1, 127, 0, 0, 1, 0, 0]));
+            upstream.pipe(socket).pipe(upstream);
+          });
+          upstream.on("error", () => {});
+        });
+      });
+    });
+    await connect({ proxyUrl: `socks5://127.0.0.1:${await listening(proxy)}` }).list(pods);
+    expect([tunnels, server.requests.length]).toEqual([1, 1]);
+  });
+});
