@@ -125,7 +125,13 @@ export class LeaderElector {
     }
     if (this.#phase !== "leading") return;
     this.#phase = "finished";
-    await this.#options.onStoppedLeading();
+    try {
+      await this.#options.onStoppedLeading();
+    } catch (err) {
+      // Something may still be writing: nobody else may lead before the lease has run out.
+      log.error({ err, identity: this.identity }, "leading did not end cleanly");
+      return;
+    }
     if (signal.aborted) await this.#release();
   }
 
@@ -201,12 +207,15 @@ export class LeaderElector {
   }
 
   async #release(): Promise<void> {
-    const { client, log, clock } = this.#options;
-    if (this.#lease === undefined) return;
-    const record = this.#record(this.#lease);
-    const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
+    const { client, log, clock, namespace, name } = this.#options;
+    const options = { timeoutMs: this.#retryMs };
     try {
-      await client.replace(leases, { ...record, spec }, { timeoutMs: this.#retryMs });
+      // The stop may have cut a renewal, whose outcome only the server knows.
+      const lease = this.#lease ?? (await client.find(leases, { namespace, name }, options));
+      if (lease?.spec?.holderIdentity !== this.identity) return;
+      const record = this.#record(lease);
+      const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
+      await client.replace(leases, { ...record, spec }, options);
     } catch (error) {
       log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
     }

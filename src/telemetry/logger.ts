@@ -17,7 +17,7 @@ export interface LoggerOptions {
 }
 
 // Secrets reach a log line as part of a request, a kubeconfig or a Secret object.
-const SECRET_PATHS = ["authorization", "token", "password", "key", "data", "stringData", "kubeconfig"].flatMap(
+const SECRET_PATHS = ["authorization", "token", "password", "privateKey", "data", "stringData", "kubeconfig"].flatMap(
   (name) => [name, `*.${name}`, `*.*.${name}`],
 );
 

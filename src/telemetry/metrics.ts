@@ -1,4 +1,4 @@
-import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 // From one cache read to the deadline of a request.
 const REQUEST_BUCKETS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -8,7 +8,6 @@ export class Metrics {
   readonly registry: Registry = new Registry();
   readonly #requests: Histogram;
   readonly #reconciles: Histogram;
-  readonly #failures: Counter;
   readonly #leading: Gauge;
 
   constructor() {
@@ -28,12 +27,6 @@ export class Metrics {
       buckets: REQUEST_BUCKETS,
       registers,
     });
-    this.#failures = new Counter({
-      name: "legation_watch_failures_total",
-      help: "Lists and watches that failed, by cluster and resource",
-      labelNames: ["cluster", "resource"],
-      registers,
-    });
     this.#leading = new Gauge({ name: "legation_leader", help: "1 while this process leads", registers });
   }
 
@@ -43,10 +36,6 @@ export class Metrics {
 
   observeReconcile(controller: string, outcome: string, seconds: number): void {
     this.#reconciles.observe({ controller, outcome }, seconds);
-  }
-
-  countWatchFailure(cluster: string, resource: string): void {
-    this.#failures.inc({ cluster, resource });
   }
 
   setLeading(leading: boolean): void {

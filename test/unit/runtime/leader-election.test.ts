@@ -187,6 +187,29 @@ describe("a clean stop", () => {
     expect(b.isLeader).toBe(true);
   });
 
+  test("gives the lease away though the stop cut a renewal", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    let stopping: Promise<void> | undefined;
+    server.faults.push(
+      only("write", () => {
+        stopping = a.stop();
+        return true;
+      }),
+    );
+    await pass(3_000);
+    await stopping;
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
+  });
+
+  test("keeps the lease when leading could not be ended: something may still write", async () => {
+    const a = elector("a", { onStoppedLeading: () => Promise.reject(new Error("still writing")) });
+    await expect.poll(() => a.isLeader).toBe(true);
+    await a.stop();
+    expect([a.isLeader, a.validUntil()]).toEqual([false, 0]);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
+  });
+
   test("of a follower changes nothing", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
