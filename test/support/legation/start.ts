@@ -31,6 +31,7 @@ export interface Legation extends AsyncDisposable {
   readonly host: Cluster;
   readonly controller: LegationProcess;
   readonly webhook: LegationProcess;
+  readonly webhookPort: number;
   /** Joins one more member. */
   join(name: string, member: Cluster, labels?: string): Promise<void>;
   /** Ends both processes and removes their files; the installation and its Clusters stay. */
@@ -102,6 +103,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     host,
     controller,
     webhook,
+    webhookPort: port,
     join: (name, member, written) => joinMember(options, name, member, written),
     stop: async () => {
       await Promise.all([controller.stop(), webhook.stop()]);

@@ -1,0 +1,64 @@
+import { spawnSync } from "node:child_process";
+import { join } from "node:path";
+import { parseArgs } from "node:util";
+import { benchClient } from "../test/bench/client.bench.ts";
+import { benchDelegation } from "../test/bench/delegation.bench.ts";
+import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
+import { benchWebhook } from "../test/bench/webhook.bench.ts";
+import { startClusters } from "../test/support/clusters/start.ts";
+import { ROOT } from "../test/support/legation/cli.ts";
+import { startLegation } from "../test/support/legation/start.ts";
+
+const { values } = parseArgs({
+  options: {
+    pods: { type: "string", default: "1000,5000" },
+    only: { type: "string", default: "client,webhook,delegation" },
+  },
+});
+const counts = values.pods.split(",").map(Number);
+const parts = new Set(values.only.split(","));
+const progress = (line: string): void => console.error(`bench: ${line}`);
+
+progress("building");
+const built = spawnSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit" });
+if (built.status !== 0) process.exit(built.status ?? 1);
+
+await using clusters = await startClusters({
+  names: ["host", "west", "east"],
+  clusters: { host: { nodes: [{ count: 2 }], audit: false }, west: { audit: false }, east: { audit: false } },
+  onProgress: progress,
+});
+const host = clusters.get("host");
+const members = [clusters.get("west"), clusters.get("east")];
+const figures: Figure[] = [];
+if (parts.has("client")) {
+  progress("requests and watch events of src/kube beside @kubernetes/client-node");
+  const { requests, watchEvents } = await benchClient({ kubeconfig: host.kubeconfig });
+  figures.push(
+    { name: "client: requests", value: requests.legation.perSecond, unit: "/s" },
+    { name: "client: requests / client-node's", value: requests.ratio, unit: "" },
+    { name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" },
+    { name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" },
+  );
+}
+if (parts.has("webhook") || parts.has("delegation")) {
+  await using legation = await startLegation({
+    host,
+    members: { west: clusters.get("west"), east: clusters.get("east") },
+    proxied: false,
+    // What is shipped: JavaScript, not the sources.
+    main: join(ROOT, "dist", "src", "cli", "main.js"),
+    onProgress: progress,
+  });
+  const { pid } = legation.webhook;
+  if (parts.has("webhook") && pid !== undefined) {
+    progress("admission reviews");
+    figures.push(...(await benchWebhook(legation.webhookPort, pid)));
+  }
+  if (parts.has("delegation")) {
+    figures.push(...(await benchDelegation({ host, members, legation, pods: counts, onProgress: progress })));
+  }
+}
+for (const figure of figures) console.log(lineOf(figure));
+const missed = figures.filter((figure) => meets(figure) === false);
+console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);

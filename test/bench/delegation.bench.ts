@@ -1,0 +1,195 @@
+import { randomBytes } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
+import { namespaces, pods } from "../../src/kube/resources.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import type { Legation } from "../support/legation/start.ts";
+import { type Figure, quantile } from "./figures.ts";
+import { PodWatch } from "./pod-watch.ts";
+import { cpuMs, rssMb } from "./process-usage.ts";
+
+export interface DelegationBenchOptions {
+  readonly host: Cluster;
+  readonly members: readonly Cluster[];
+  readonly legation: Legation;
+  /** One comparison for each number of pods. */
+  readonly pods: readonly number[];
+  readonly onProgress: (line: string) => void;
+}
+
+/** Requests in flight of the load generator, the same for both ways. */
+const WRITERS = 32;
+const STEADY_RATE = 50;
+const STEADY_PODS = 1_000;
+const IDLE_MS = 30_000;
+
+/** Delegated pods beside the same pods created in one member, in one run. */
+export async function benchDelegation(options: DelegationBenchOptions): Promise<Figure[]> {
+  const { host, members, legation, onProgress } = options;
+  const direct = members[0];
+  if (direct === undefined) throw new Error("a comparison needs a member");
+  const controllerPid = legation.controller.pid;
+  if (controllerPid === undefined) throw new Error("the controller does not run");
+  const clients = [host, ...members].map(clientOf);
+  const [hostClient, ...memberClients] = clients;
+  const directClient = memberClients[0];
+  if (hostClient === undefined || directClient === undefined) throw new Error("a comparison needs a host and a member");
+  const figures: Figure[] = [];
+  try {
+    for (const count of options.pods) {
+      const best = { direct: 0, delegated: 0 };
+      // In turns, the better of two: other work on the machine only ever slows a round down.
+      for (let round = 1; round <= 2; round++) {
+        onProgress(`${count} pods, round ${round}: created in ${direct.name}`);
+        best.direct = Math.max(best.direct, await burst(directClient, count, false));
+        onProgress(`${count} pods, round ${round}: delegated`);
+        const cpuBefore = cpuMs(controllerPid);
+        const measured = await burst(hostClient, count, true, () => {
+          figures.push({
+            name: `controller: memory with ${count} proxies, round ${round}`,
+            value: rssMb(controllerPid),
+            unit: "MB",
+            target: { atMost: 250 },
+          });
+          figures.push({
+            name: `controller: processor time for ${count} pods until Running, round ${round}`,
+            value: (cpuMs(controllerPid) - cpuBefore) / count,
+            unit: "ms/pod",
+          });
+        });
+        best.delegated = Math.max(best.delegated, measured);
+      }
+      figures.push({ name: `${count} pods: created directly`, value: best.direct, unit: "pods/s" });
+      figures.push({ name: `${count} pods: delegated`, value: best.delegated, unit: "pods/s" });
+      const ratio = best.delegated / best.direct;
+      figures.push({ name: `${count} pods: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.5 } });
+    }
+    onProgress(`latency at ${STEADY_RATE} pods/s`);
+    figures.push(...(await latencies(hostClient, memberClients)));
+    onProgress("idle");
+    await sleep(5_000);
+    const before = cpuMs(controllerPid);
+    await sleep(IDLE_MS);
+    const share = (100 * (cpuMs(controllerPid) - before)) / IDLE_MS;
+    figures.push({ name: "controller: idle", value: share, unit: "% of a core", target: { atMost: 1 } });
+    return figures;
+  } finally {
+    await Promise.all(clients.map((client) => client.close()));
+  }
+}
+
+/** Pods a second from the first creation until all run. */
+async function burst(
+  client: ClusterClient,
+  count: number,
+  delegated: boolean,
+  onRunning?: () => void,
+): Promise<number> {
+  const namespace = await makeNamespace(client, delegated);
+  const watch = new PodWatch(client, namespace);
+  await watch.start();
+  const startedAt = performance.now();
+  await createPods(client, namespace, count, delegated);
+  await watch.untilRunning(count);
+  const rate = (count / (performance.now() - startedAt)) * 1000;
+  onRunning?.();
+  await clear(client, namespace, watch);
+  return rate;
+}
+
+async function latencies(host: ClusterClient, members: readonly ClusterClient[]): Promise<Figure[]> {
+  const namespace = await makeNamespace(host, true);
+  const proxies = new PodWatch(host, namespace);
+  const delegates = members.map((member) => new PodWatch(member, namespace));
+  await Promise.all([proxies, ...delegates].map((watch) => watch.start()));
+  await createPods(host, namespace, STEADY_PODS, true, STEADY_RATE);
+  await proxies.untilRunning(STEADY_PODS);
+  const toDelegate: number[] = [];
+  const toProxy: number[] = [];
+  for (const [name, at] of proxies.seen) {
+    const delegate = delegates.find(({ seen }) => seen.has(name));
+    toDelegate.push((delegate?.seen.get(name) ?? Number.NaN) - at);
+    toProxy.push((proxies.running.get(name) ?? Number.NaN) - (delegate?.running.get(name) ?? Number.NaN));
+  }
+  await clear(host, namespace, proxies);
+  await Promise.all(delegates.map((watch) => watch.stop()));
+  const figure = (name: string, value: number, target?: Figure["target"]): Figure => ({
+    name: `at ${STEADY_RATE} pods/s: ${name}`,
+    value,
+    unit: "ms",
+    ...(target === undefined ? {} : { target }),
+  });
+  return [
+    figure("create to delegate, P50", quantile(toDelegate, 0.5)),
+    figure("create to delegate, P99", quantile(toDelegate, 0.99), { atMost: 50 }),
+    figure("delegate Running to proxy Running, P50", quantile(toProxy, 0.5)),
+    figure("delegate Running to proxy Running, P99", quantile(toProxy, 0.99), { atMost: 50 }),
+  ];
+}
+
+async function createPods(
+  client: ClusterClient,
+  namespace: string,
+  count: number,
+  delegated: boolean,
+  perSecond?: number,
+): Promise<void> {
+  const startedAt = performance.now();
+  let next = 0;
+  const writer = async (): Promise<void> => {
+    while (next < count) {
+      const index = next++;
+      if (perSecond !== undefined) await sleep(Math.max(0, startedAt + (index * 1000) / perSecond - performance.now()));
+      await client.create(pods, podOf(namespace, index, delegated), { timeoutMs: 60_000 });
+    }
+  };
+  await Promise.all(Array.from({ length: WRITERS }, writer));
+}
+
+function podOf(namespace: string, index: number, delegated: boolean): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      namespace,
+      name: `pod-${index}`,
+      labels: { app: "bench" },
+      ...(delegated ? { annotations: { "legation.dev/delegate": "true" } } : {}),
+    },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      containers: [{ name: "main", image: "bench:1", resources: { requests: { cpu: "10m", memory: "16Mi" } } }],
+    },
+  };
+}
+
+async function makeNamespace(client: ClusterClient, delegated: boolean): Promise<string> {
+  const name = `bench-${randomBytes(4).toString("hex")}`;
+  const labels = delegated ? { "legation.dev/delegation": "annotated" } : {};
+  await client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } });
+  const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
+  // Pods are refused until the controller manager has made the namespace's account.
+  for (;;) {
+    const found = await client.raw({ method: "GET", path: account }).then(
+      () => true,
+      () => false,
+    );
+    if (found) return name;
+    await sleep(50);
+  }
+}
+
+async function clear(client: ClusterClient, namespace: string, watch: PodWatch): Promise<void> {
+  await client.raw({ method: "DELETE", path: `/api/v1/namespaces/${namespace}/pods`, timeoutMs: 300_000 });
+  await watch.untilEmpty();
+  await watch.stop();
+  await client.delete(namespaces, { name: namespace });
+}
+
+function clientOf(cluster: Cluster): ClusterClient {
+  const credentials = loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} });
+  return createClusterClient({ cluster: cluster.name, credentials, limits: { perSecond: 10_000, burst: 10_000 } });
+}

@@ -1,0 +1,22 @@
+import { readFileSync } from "node:fs";
+
+// The kernel counts in ticks of 1/100 s (sysconf _SC_CLK_TCK is 100 on Linux).
+const TICK_MS = 10;
+
+/** Processor time of a process so far, in milliseconds. Source: proc(5), fields 14 and 15 of stat. */
+export function cpuMs(pid: number): number {
+  const fields = afterName(readFileSync(`/proc/${pid}/stat`, "utf8"));
+  // `afterName` starts at field 3.
+  return (Number(fields[11]) + Number(fields[12])) * TICK_MS;
+}
+
+/** Resident memory of a process, in megabytes (10^6 bytes). */
+export function rssMb(pid: number): number {
+  const kilobytes = /^VmRSS:\s+(\d+) kB/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
+  return (Number(kilobytes) * 1024) / 1e6;
+}
+
+function afterName(stat: string): string[] {
+  // The name stands in brackets and may hold spaces.
+  return stat.slice(stat.lastIndexOf(")") + 2).split(" ");
+}
