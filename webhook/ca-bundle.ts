@@ -2,9 +2,18 @@ import type { KubeObject } from "../src/api/kubernetes.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import type { Resource } from "../src/kube/resources.ts";
 
+interface WebhookEntry {
+  readonly name: string;
+  readonly clientConfig: {
+    readonly caBundle?: string;
+    readonly url?: string;
+    readonly service?: { readonly namespace: string; readonly name: string };
+  };
+}
+
 /** The part of a webhook configuration that is read here. */
 interface WebhookConfiguration extends KubeObject {
-  readonly webhooks?: readonly { readonly name: string; readonly clientConfig: { readonly caBundle?: string } }[];
+  readonly webhooks?: readonly WebhookEntry[];
 }
 
 const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
@@ -18,20 +27,45 @@ const CONFIGURATIONS: readonly Resource<WebhookConfiguration>[] = [
 /** Name of both configurations. */
 export const CONFIGURATION_NAME = "legation";
 
+/** Who calls the webhook, as the configurations say. */
+export interface Callers {
+  /** False while no configuration is installed. */
+  readonly installed: boolean;
+  /** DNS names and addresses that the API server calls: the certificate must be for them. */
+  readonly hosts: readonly string[];
+}
+
 /**
- * Makes Legation's webhook configurations trust this bundle; writes only where they do not. Configurations that are not
- * there (not installed yet) are passed over: the next call finds them.
+ * Makes Legation's webhook configurations trust this bundle; writes only where they do not. Without a bundle nothing is
+ * written: somebody else, such as cert-manager's injector, keeps it. Rejects with KubeError.
  */
-export async function ensureCaBundle(client: ClusterClient, caBundle: string, signal?: AbortSignal): Promise<void> {
-  const encoded = Buffer.from(caBundle, "utf8").toString("base64");
-  const request = signal === undefined ? {} : { signal };
+export async function ensureCaBundle(
+  client: ClusterClient,
+  caBundle: string | undefined,
+  signal: AbortSignal,
+): Promise<Callers> {
+  const encoded = caBundle === undefined ? undefined : Buffer.from(caBundle, "utf8").toString("base64");
+  const hosts = new Set<string>();
+  let installed = false;
   for (const resource of CONFIGURATIONS) {
-    const found = await client.find(resource, { name: CONFIGURATION_NAME }, request);
-    const stale = found?.webhooks?.filter(({ clientConfig }) => clientConfig.caBundle !== encoded) ?? [];
-    if (found === undefined || stale.length === 0) continue;
+    const found = await client.find(resource, { name: CONFIGURATION_NAME }, { signal });
+    if (found === undefined) continue;
+    installed = true;
+    const entries = found.webhooks ?? [];
+    for (const host of entries.map(hostOf)) if (host !== undefined) hosts.add(host);
+    const stale = entries.filter(({ clientConfig }) => clientConfig.caBundle !== encoded);
+    if (encoded === undefined || stale.length === 0) continue;
     // Merged by name: entries and fields that are not named here stay as they are.
-    const webhooks = stale.map(({ name }) => ({ name, clientConfig: { caBundle: encoded } }));
-    const body = { webhooks };
-    await client.patch(resource, { name: CONFIGURATION_NAME }, { type: "strategic", body }, request);
+    const body = { webhooks: stale.map(({ name }) => ({ name, clientConfig: { caBundle: encoded } })) };
+    await client.patch(resource, { name: CONFIGURATION_NAME }, { type: "strategic", body }, { signal });
   }
+  return { installed, hosts: [...hosts] };
+}
+
+/** The name that the API server expects in the certificate. */
+function hostOf({ clientConfig: { url, service } }: WebhookEntry): string | undefined {
+  if (service !== undefined) return `${service.name}.${service.namespace}.svc`;
+  const host = URL.parse(url ?? "")?.hostname;
+  // An IPv6 address stands in brackets in a URL.
+  return host?.replace(/^\[(.*)\]$/, "$1");
 }

@@ -1,5 +1,6 @@
 import type { Server } from "node:https";
 import fastify, { type FastifyInstance } from "fastify";
+import type { Certificate } from "../src/certificates/issue.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { type AdmissionRequest, parseReview } from "./admission-review.ts";
 import { mutatePod } from "./mutate-pod.ts";
@@ -17,18 +18,34 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
 
 // An object may have 3 MiB in etcd, and an UPDATE review carries two: controller-runtime's limit.
 const BODY_LIMIT = 7 * 1024 * 1024;
+// API servers keep idle connections for 90 s and do not repeat a POST: the server must never be the first to close.
+const KEEP_ALIVE_MS = 120_000;
+// More than any timeoutSeconds in manifests/: whoever sends slower has given up.
+const REQUEST_TIMEOUT_MS = 15_000;
 
 export interface WebhookServerOptions {
-  readonly cert: string;
-  readonly key: string;
+  readonly certificate: Certificate;
+  /** Why `/readyz` must fail; undefined when it need not. */
+  readonly notReady: () => string | undefined;
   readonly log: Logger;
   /** Called after each review, for metrics. */
   readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number) => void;
 }
 
 /** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */
-export function createWebhookServer({ cert, key, log, onReview }: WebhookServerOptions): FastifyInstance<Server> {
-  const server = fastify({ https: { cert, key, minVersion: "TLSv1.2" }, bodyLimit: BODY_LIMIT, logger: false });
+export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
+  const { certificate, notReady, log, onReview } = options;
+  const server = fastify({
+    https: { ...certificate, minVersion: "TLSv1.2" },
+    bodyLimit: BODY_LIMIT,
+    keepAliveTimeout: KEEP_ALIVE_MS,
+    requestTimeout: REQUEST_TIMEOUT_MS,
+    // A review that came in while the server closes is answered like any other.
+    return503OnClosing: false,
+    // The answer to a body that is too large comes at once, whatever is still to be sent.
+    forceCloseConnections: "idle",
+    logger: false,
+  });
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {
       const startedAt = performance.now();
@@ -40,7 +57,11 @@ export function createWebhookServer({ cert, key, log, onReview }: WebhookServerO
       return reply.send(reviewOf(uid, verdict));
     });
   }
-  for (const path of ["/livez", "/readyz"]) server.get(path, () => "ok");
+  server.get("/livez", () => "ok");
+  server.get("/readyz", (_, reply) => {
+    const reason = notReady();
+    return reason === undefined ? "ok" : reply.code(503).send(reason);
+  });
   return server;
 }
 

@@ -1,7 +1,7 @@
 import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
-import type { Secret, Stored } from "../src/api/kubernetes.ts";
+import type { Secret } from "../src/api/kubernetes.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
-import { expiresAt, renewalReason } from "../src/certificates/validity.ts";
+import { expiresAt, hostsOf, renewalReason } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import { isKubeError } from "../src/kube/errors.ts";
 import { secrets } from "../src/kube/resources.ts";
@@ -9,11 +9,23 @@ import { secrets } from "../src/kube/resources.ts";
 /** Secret that all replicas of the webhook share. */
 export const CERTIFICATE_SECRET = "legation-webhook-certificate";
 
-/** What a replica serves with, and what the API server must trust. */
-export interface ServingMaterial {
+/** What the Secret holds. */
+export interface OwnMaterial {
+  readonly authority: Authority;
   readonly certificate: Certificate;
-  /** PEM of every authority that a replica may still serve under. */
-  readonly caBundle: string;
+  /** Authorities that were renewed and have not ended, PEM: replicas may still serve under them. */
+  readonly earlierAuthorities: string;
+}
+
+/** What the replicas' certificate must be. */
+export interface OwnCertificateOptions {
+  /** DNS names and addresses that it must be for. */
+  readonly hosts: readonly string[];
+  /** Epoch ms. */
+  readonly now: number;
+  /** What this replica serves with: put back when the Secret is gone, since API servers trust it. */
+  readonly held: OwnMaterial | undefined;
+  readonly signal: AbortSignal;
 }
 
 const DAY_MS = 24 * 60 * 60_000;
@@ -24,59 +36,50 @@ const ATTEMPTS = 5;
 
 /**
  * The serving certificate of the Secret, made or renewed when it is due. Replicas share it: whoever writes first wins,
- * and the others read what was written. An authority that is renewed stays in the bundle until it ends.
+ * and the others read what was written. Rejects with KubeError.
  */
-export async function ensureServingMaterial(
-  client: ClusterClient,
-  options: { readonly hosts: readonly string[]; readonly now: number; readonly signal?: AbortSignal },
-): Promise<ServingMaterial> {
-  const request = options.signal === undefined ? {} : { signal: options.signal };
+export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
+  const { signal, held } = options;
   const ref = { namespace: SYSTEM_NAMESPACE, name: CERTIFICATE_SECRET };
   for (let attempt = 1; ; attempt++) {
-    const found = await client.find(secrets, ref, request);
-    const material = found === undefined ? undefined : read(found);
-    if (material !== undefined && isCurrent(material, options)) return serving(material);
-    const renewed = await renew(material, options);
+    const found = await client.find(secrets, ref, { signal });
+    const stored = found === undefined ? undefined : read(found);
+    if (stored !== undefined && isCurrent(stored, options)) return stored;
+    const previous = stored ?? held;
+    const wanted = previous !== undefined && isCurrent(previous, options) ? previous : await renew(previous, options);
     try {
-      const secret = toSecret(renewed, found);
-      if (found === undefined) await client.create(secrets, secret, request);
-      else await client.replace(secrets, secret, request);
-      return serving(renewed);
+      if (found === undefined) await client.create(secrets, toSecret(wanted), { signal });
+      else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });
+      return wanted;
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists", "Conflict") || attempt === ATTEMPTS) throw error;
     }
   }
 }
 
-/** What the Secret holds. */
-interface Material {
-  readonly authority: Authority;
-  readonly certificate: Certificate;
-  /** Authorities that were renewed and have not ended, PEM. */
-  readonly earlierAuthorities: string;
+/** PEM of every authority that a replica may serve under: what API servers must trust. */
+export function caBundleOf({ authority, earlierAuthorities }: OwnMaterial): string {
+  return authority.cert + earlierAuthorities;
 }
 
-function serving({ authority, certificate, earlierAuthorities }: Material): ServingMaterial {
-  return { certificate, caBundle: authority.cert + earlierAuthorities };
+interface Requirements {
+  readonly hosts: readonly string[];
+  readonly now: number;
 }
 
-function isCurrent(
-  { authority, certificate }: Material,
-  { hosts, now }: { readonly hosts: readonly string[]; readonly now: number },
-): boolean {
+function isCurrent({ authority, certificate }: OwnMaterial, { hosts, now }: Requirements): boolean {
   if (renewalReason(authority.cert, { now }) !== undefined) return false;
   return renewalReason(certificate.cert, { now, hosts, authority: authority.cert }) === undefined;
 }
 
-async function renew(
-  previous: Material | undefined,
-  { hosts, now }: { readonly hosts: readonly string[]; readonly now: number },
-): Promise<Material> {
+async function renew(previous: OwnMaterial | undefined, { hosts, now }: Requirements): Promise<OwnMaterial> {
   const kept =
     previous !== undefined && renewalReason(previous.authority.cert, { now }) === undefined ? previous : undefined;
   const authority =
     kept?.authority ?? (await issueAuthority("legation-webhook-ca", { now, lifetimeMs: AUTHORITY_LIFETIME_MS }));
-  const certificate = await issueServing(authority, hosts, { now, lifetimeMs: SERVING_LIFETIME_MS });
+  // Replicas may be called by different names: one that dropped the others' would renew against them for ever.
+  const all = new Set([...hosts, ...(previous === undefined ? [] : hostsOf(previous.certificate.cert))]);
+  const certificate = await issueServing(authority, [...all], { now, lifetimeMs: SERVING_LIFETIME_MS });
   const earlier = previous === undefined ? [] : [previous.authority.cert, ...split(previous.earlierAuthorities)];
   const valid = earlier.filter((cert) => cert !== authority.cert && (expiresAt(cert) ?? 0) > now);
   return { authority, certificate, earlierAuthorities: valid.join("") };
@@ -84,7 +87,7 @@ async function renew(
 
 const FIELDS = ["tls.crt", "tls.key", "ca.crt", "ca.key"] as const;
 
-function read({ data = {} }: Secret): Material | undefined {
+function read({ data = {} }: Secret): OwnMaterial | undefined {
   const [cert, key, caCert, caKey] = FIELDS.map((field) => decode(data[field]));
   if (cert === undefined || key === undefined || caCert === undefined || caKey === undefined) return undefined;
   return {
@@ -94,25 +97,27 @@ function read({ data = {} }: Secret): Material | undefined {
   };
 }
 
-function toSecret({ authority, certificate, earlierAuthorities }: Material, found: Stored<Secret> | undefined): Secret {
-  const data: Record<string, string> = {
+function dataOf({ authority, certificate, earlierAuthorities }: OwnMaterial): Record<string, string> {
+  return {
     "tls.crt": encode(certificate.cert),
     "tls.key": encode(certificate.key),
     "ca.crt": encode(authority.cert),
     "ca.key": encode(authority.key),
     "ca-earlier.crt": encode(earlierAuthorities),
   };
-  if (found !== undefined) return { ...found, data };
+}
+
+function toSecret(material: OwnMaterial): Secret {
   return {
     apiVersion: "v1",
     kind: "Secret",
     metadata: {
       namespace: SYSTEM_NAMESPACE,
       name: CERTIFICATE_SECRET,
-      labels: { "app.kubernetes.io/managed-by": "legation" },
+      labels: { "app.kubernetes.io/part-of": "legation", "app.kubernetes.io/managed-by": "legation" },
     },
     type: "kubernetes.io/tls",
-    data,
+    data: dataOf(material),
   };
 }
 

@@ -47,11 +47,15 @@ export async function issueServing(
   const cert = blank(keys.publicKey, options);
   cert.setSubject([{ name: "commonName", value: hosts[0] ?? "legation" }]);
   cert.setIssuer(issuer.subject.attributes);
+  // Verifiers look at the whole chain: beyond its authority's end it would only seem to be valid.
+  if (cert.validity.notAfter > issuer.validity.notAfter) cert.validity.notAfter = issuer.validity.notAfter;
   cert.setExtensions([
     { name: "basicConstraints", cA: false, critical: true },
     { name: "keyUsage", digitalSignature: true, keyEncipherment: true, critical: true },
     { name: "extKeyUsage", serverAuth: true },
     { name: "subjectAltName", altNames: hosts.map(altName) },
+    // A renewed authority has the same name: this tells verifiers which of them signed.
+    { name: "authorityKeyIdentifier", keyIdentifier: issuer.generateSubjectKeyIdentifier().getBytes() },
   ]);
   cert.sign(forge.pki.privateKeyFromPem(authority.key), forge.md.sha256.create());
   return pem(cert, keys.privateKey);

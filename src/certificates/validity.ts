@@ -30,6 +30,12 @@ export function expiresAt(certificate: string): number | undefined {
   return parse(certificate)?.validToDate.getTime();
 }
 
+/** The DNS names and addresses that a certificate is for; none when it cannot be read. */
+export function hostsOf(certificate: string): string[] {
+  const names = parse(certificate)?.subjectAltName?.split(", ") ?? [];
+  return names.flatMap((name) => /^(?:DNS|IP Address):(.+)$/.exec(name)?.[1] ?? []);
+}
+
 function covers(certificate: X509Certificate, host: string): boolean {
   const address = /^[\d.]+$/.test(host) || host.includes(":");
   return (address ? certificate.checkIP(host) : certificate.checkHost(host, { wildcards: false })) !== undefined;

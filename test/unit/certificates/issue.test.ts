@@ -1,0 +1,88 @@
+import { createServer, type Server } from "node:https";
+import { connect } from "node:tls";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { type Authority, type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
+import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const now = Date.now();
+const hosts = ["legation-webhook.legation-system.svc", "127.0.0.1", "::1"];
+
+let authority: Authority;
+let serving: Certificate;
+
+beforeAll(async () => {
+  authority = await issueAuthority("test-ca", { now, lifetimeMs: 100 * DAY_MS });
+  serving = await issueServing(authority, hosts, { now, lifetimeMs: 90 * DAY_MS });
+});
+
+describe("TLS with a certificate of the authority", () => {
+  let server: Server;
+  beforeAll(async () => {
+    server = createServer({ ...serving });
+    await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  });
+  afterAll(() => new Promise((resolve) => server.close(resolve)));
+
+  function handshake(ca: string, servername: string): Promise<string> {
+    const address = server.address();
+    const port = typeof address === "object" && address !== null ? address.port : 0;
+    return new Promise((resolve) => {
+      const socket = connect({ host: "127.0.0.1", port, ca, servername }, () => {
+        socket.destroy();
+        resolve("trusted");
+      });
+      socket.on("error", (error: NodeJS.ErrnoException) => resolve(error.code ?? error.message));
+    });
+  }
+
+  test("is trusted by who trusts the authority", async () => {
+    expect(await handshake(authority.cert, "legation-webhook.legation-system.svc")).toBe("trusted");
+  });
+  test("is trusted with an older authority of the same name in the bundle", async () => {
+    const older = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
+    expect(await handshake(older.cert + authority.cert, "legation-webhook.legation-system.svc")).toBe("trusted");
+  });
+  test("is not trusted by who trusts another authority of the same name", async () => {
+    const other = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
+    expect(await handshake(other.cert, "legation-webhook.legation-system.svc")).toMatch(/UNABLE|SELF_SIGNED|SIGNATURE/);
+  });
+  test("is not trusted under another name", async () => {
+    expect(await handshake(authority.cert, "other.svc")).toBe("ERR_TLS_CERT_ALTNAME_INVALID");
+  });
+});
+
+describe("a certificate is renewed", () => {
+  const at = (days: number, options: object = {}) =>
+    renewalReason(serving.cert, { now: now + days * DAY_MS, ...options });
+  test("after two thirds of its life", () => {
+    expect(at(59)).toBeUndefined();
+    expect(at(61)).toBe("expiring");
+  });
+  test("when it lacks a name or an address", () => {
+    expect(at(0, { hosts })).toBeUndefined();
+    expect(at(0, { hosts: [...hosts, "other.svc"] })).toBe("hosts");
+    expect(at(0, { hosts: ["10.0.0.1"] })).toBe("hosts");
+  });
+  test("when another authority signed it", async () => {
+    const other = await issueAuthority("test-ca", { now, lifetimeMs: DAY_MS });
+    expect(at(0, { authority: authority.cert })).toBeUndefined();
+    expect(at(0, { authority: other.cert })).toBe("authority");
+    expect(at(0, { authority: "nonsense" })).toBe("authority");
+  });
+  test("when nobody can read it", () => {
+    expect(renewalReason("nonsense", { now })).toBe("unreadable");
+    expect(expiresAt("nonsense")).toBeUndefined();
+  });
+});
+
+test("a certificate tells whom it is for", () => {
+  expect(hostsOf(serving.cert)).toEqual([hosts[0], hosts[1], "0:0:0:0:0:0:0:1"]);
+  expect(hostsOf(authority.cert)).toEqual([]);
+  expect(hostsOf("nonsense")).toEqual([]);
+});
+
+test("no certificate outlives its authority", async () => {
+  const long = await issueServing(authority, ["a"], { now, lifetimeMs: 400 * DAY_MS });
+  expect(expiresAt(long.cert)).toBe(expiresAt(authority.cert));
+});

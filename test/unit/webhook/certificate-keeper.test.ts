@@ -1,0 +1,265 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import { type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
+import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
+import { type Resource, secrets } from "../../../src/kube/resources.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { CertificateKeeper, type TlsSource } from "../../../webhook/certificate-keeper.ts";
+import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
+import { bundlesOf, MemoryClient } from "./memory-client.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const SECRET = { namespace: "legation-system", name: "legation-webhook-certificate" };
+const OWN: TlsSource = { kind: "own", hosts: ["127.0.0.1"] };
+
+const mutating: Resource<KubeObject> = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  plural: "mutatingwebhookconfigurations",
+  kind: "MutatingWebhookConfiguration",
+  namespaced: false,
+};
+const service = { namespace: "legation-system", name: "legation-webhook" };
+
+function install(client: MemoryClient, clientConfig: object = { service }): void {
+  const webhooks = [
+    { name: "a", clientConfig, timeoutSeconds: 5 },
+    { name: "b", clientConfig },
+  ];
+  client.put(mutating, Object.assign({ metadata: { name: "legation" } }, { webhooks }));
+}
+
+function bundles(client: MemoryClient): (string | undefined)[] {
+  return bundlesOf(client.peek(mutating, { name: "legation" }));
+}
+
+function hasSecret(client: MemoryClient): boolean {
+  return client.peek(secrets, SECRET) !== undefined;
+}
+
+interface Replica {
+  readonly keeper: CertificateKeeper;
+  readonly serving: () => Certificate;
+}
+
+async function replica(client: MemoryClient, clock: FakeClock, source: TlsSource = OWN): Promise<Replica> {
+  const keeper = new CertificateKeeper({ source, client, clock, log: createLogger({ level: "silent" }) });
+  onTestFinished(() => keeper.close());
+  let serving = await keeper.load();
+  await keeper.follow((certificate) => {
+    serving = certificate;
+  });
+  return { keeper, serving: () => serving };
+}
+
+/** RSA keys are made on other threads, which the fake clock does not wait for. */
+async function advance(clock: FakeClock, ms: number, until: () => boolean): Promise<void> {
+  await clock.advance(ms);
+  for (let turn = 0; turn < 2000 && !until(); turn += 1) {
+    await settle();
+    await clock.advance(100);
+    await new Promise((resolve) => setTimeout(resolve, 2));
+  }
+  expect(until()).toBe(true);
+}
+
+function trusts(bundle: string | undefined, { cert }: Certificate): boolean {
+  const authorities = bundle?.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\s*/g) ?? [];
+  const now = (expiresAt(cert) ?? 0) - 89 * DAY_MS;
+  return authorities.some((authority) => renewalReason(cert, { now, authority }) === undefined);
+}
+
+describe("a certificate of Legation's own", () => {
+  test("is made once, kept in a Secret, and trusted by every entry of the configurations", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { keeper, serving } = await replica(client, clock);
+    expect(hasSecret(client)).toBe(true);
+    expect(bundles(client).every((bundle) => trusts(bundle, serving()))).toBe(true);
+    expect(keeper.notReady()).toBeUndefined();
+
+    client.writes.length = 0;
+    const second = await replica(client, clock);
+    await clock.advance(60_000);
+    expect(second.serving().cert).toBe(serving().cert);
+    expect(client.writes).toEqual([]);
+  });
+
+  test("is for whatever names the configurations call", async () => {
+    const client = new MemoryClient();
+    install(client, { url: "https://admission.example:9443/mutate/all" });
+    const { serving } = await replica(client, new FakeClock());
+    expect(hostsOf(serving().cert)).toEqual(["127.0.0.1", "admission.example"]);
+  });
+
+  test("is one and the same for replicas that are called by different names", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const first = await replica(client, clock, { kind: "own", hosts: ["10.0.0.1"] });
+    const second = await replica(client, clock, { kind: "own", hosts: ["10.0.0.2"] });
+    await advance(clock, 20_000, () => first.serving().cert === second.serving().cert);
+    expect(hostsOf(first.serving().cert)).toEqual(expect.arrayContaining(["10.0.0.1", "10.0.0.2"]));
+  });
+
+  test("is the other replica's when that was faster", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const rival = new MemoryClient();
+    install(rival);
+    const first = await replica(rival, clock);
+    client.beforeWrite = () => {
+      client.beforeWrite = () => {};
+      client.put(secrets, rival.peek(secrets, SECRET) ?? {});
+    };
+    const second = await replica(client, clock);
+    expect(second.serving().cert).toBe(first.serving().cert);
+  });
+
+  test("is renewed after two thirds of its life, under the same authority", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { serving } = await replica(client, clock);
+    const before = serving();
+    const [bundle] = bundles(client);
+    const jump = new FakeClock(clock.now() + 61 * DAY_MS);
+    const later = await replica(client, jump);
+    expect(later.serving().cert).not.toBe(before.cert);
+    expect(bundles(client)[0]).toBe(bundle);
+    // The replica that renewed nothing finds it in the Secret.
+    await advance(clock, 10_000, () => serving().cert === later.serving().cert);
+  });
+
+  test("is served under a new authority only when the configurations have trusted that for a while", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { serving } = await replica(client, clock);
+    const before = serving();
+    const years = new FakeClock(clock.now() + 7 * 365 * DAY_MS);
+    await replica(client, years);
+    const [bundle] = bundles(client);
+    expect(bundle?.match(/BEGIN/g)).toHaveLength(2);
+    expect(trusts(bundle, before)).toBe(true);
+    await clock.advance(10_000);
+    expect(serving()).toBe(before);
+    await advance(clock, 5_000, () => serving() !== before);
+    expect(trusts(bundle, serving())).toBe(true);
+  });
+
+  test("comes back as it was when its Secret is deleted", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { serving } = await replica(client, clock);
+    const before = serving();
+    client.drop(secrets, SECRET);
+    await clock.advance(10_000);
+    expect(hasSecret(client)).toBe(true);
+    expect(serving()).toBe(before);
+  });
+
+  test("replaces a Secret that holds something else", async () => {
+    const client = new MemoryClient();
+    install(client);
+    client.put(secrets, { metadata: SECRET });
+    const { serving } = await replica(client, new FakeClock());
+    expect(bundles(client).every((bundle) => trusts(bundle, serving()))).toBe(true);
+  });
+
+  test("is trusted a second after the configurations are installed, or made anew", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    const { keeper } = await replica(client, clock);
+    expect(keeper.notReady()).toContain("missing");
+    install(client, { url: "https://127.0.0.1:9443/" });
+    await clock.advance(1_000);
+    expect(keeper.notReady()).toBeUndefined();
+    install(client, { url: "https://127.0.0.1:9443/" });
+    await clock.advance(10_000);
+    expect(bundles(client)).toEqual([expect.any(String), expect.any(String)]);
+  });
+
+  test("is served on while the API server does not answer", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { keeper, serving } = await replica(client, clock);
+    const before = serving();
+    client.failure = "NotSent";
+    await clock.advance(60_000);
+    expect(serving()).toBe(before);
+    expect(keeper.notReady()).toBeUndefined();
+    client.failure = undefined;
+    install(client);
+    await clock.advance(10_000);
+    expect(bundles(client)).toEqual([expect.any(String), expect.any(String)]);
+  });
+});
+
+describe("a certificate in files", () => {
+  type Files = Extract<TlsSource, { kind: "files" }>;
+
+  async function files(): Promise<{
+    source: Files & { caFile: string };
+    write: (serving: Certificate, ca: string) => Promise<void>;
+  }> {
+    const folder = await mkdtemp(join(tmpdir(), "legation-tls-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const certFile = join(folder, "tls.crt");
+    const keyFile = join(folder, "tls.key");
+    const caFile = join(folder, "ca.crt");
+    const write = async ({ cert, key }: Certificate, ca: string): Promise<void> => {
+      await Promise.all([writeFile(certFile, cert), writeFile(keyFile, key), writeFile(caFile, ca)]);
+    };
+    return { source: { kind: "files", certFile, keyFile, caFile }, write };
+  }
+
+  async function issue(): Promise<{ ca: string; serving: Certificate }> {
+    const now = Date.now();
+    const authority = await issueAuthority("files", { now, lifetimeMs: DAY_MS });
+    return { ca: authority.cert, serving: await issueServing(authority, ["a"], { now, lifetimeMs: DAY_MS }) };
+  }
+
+  test("is read again when it changes, and its bundle is published", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const { source, write } = await files();
+    const first = await issue();
+    await write(first.serving, first.ca);
+    const { serving } = await replica(client, clock, source);
+    expect(serving()).toEqual(first.serving);
+    expect(bundles(client)).toEqual([first.ca, first.ca]);
+    expect(hasSecret(client)).toBe(false);
+
+    const second = await issue();
+    await write(second.serving, second.ca);
+    await advance(clock, 15_000, () => serving().cert === second.serving.cert);
+    expect(bundles(client)).toEqual([second.ca, second.ca]);
+  });
+
+  test("without a bundle the configurations are left to somebody else", async () => {
+    const client = new MemoryClient();
+    install(client, { service, caBundle: "aW5qZWN0ZWQ=" });
+    const { source, write } = await files();
+    const { serving, ca } = await issue();
+    await write(serving, ca);
+    const { caFile: _, ...rest } = source;
+    const { keeper } = await replica(client, new FakeClock(), rest);
+    expect(bundles(client)).toEqual(["injected", "injected"]);
+    expect(keeper.notReady()).toBeUndefined();
+    expect(client.writes).toEqual([]);
+  });
+
+  test("that is missing keeps the webhook from starting", async () => {
+    const source: TlsSource = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" };
+    await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow("/nowhere/tls.crt");
+  });
+});

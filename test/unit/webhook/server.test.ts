@@ -1,0 +1,231 @@
+import fc from "fast-check";
+import fastJsonPatch, { type Operation } from "fast-json-patch";
+import type { FastifyInstance } from "fastify";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { z } from "zod";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import { issueAuthority } from "../../../src/certificates/issue.ts";
+import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { createWebhookServer } from "../../../webhook/server.ts";
+import { pod } from "../../support/builders/pod.ts";
+import { review } from "./reviews.ts";
+
+const PATHS = ["/mutate/annotated", "/mutate/all", "/mutate/workload", "/validate/namespace"];
+
+let server: FastifyInstance;
+let reason: string | undefined;
+const reviews: string[] = [];
+
+beforeAll(async () => {
+  const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
+  const log = createLogger({ level: "silent" });
+  const onReview = (path: string, verdict: string): void => void reviews.push(`${path} ${verdict}`);
+  server = createWebhookServer({ certificate, notReady: () => reason, log, onReview });
+});
+afterAll(() => server.close());
+
+const answerSchema = z.strictObject({
+  apiVersion: z.literal("admission.k8s.io/v1"),
+  kind: z.literal("AdmissionReview"),
+  response: z.strictObject({
+    uid: z.string(),
+    allowed: z.boolean(),
+    status: z.strictObject({ code: z.int(), reason: z.string(), message: z.string().min(1) }).optional(),
+    warnings: z.array(z.string().max(256)).optional(),
+    patchType: z.literal("JSONPatch").optional(),
+    patch: z.base64().optional(),
+  }),
+});
+type Answer = z.output<typeof answerSchema>["response"];
+
+async function post(path: string, body: unknown): Promise<{ status: number; answer: Answer | undefined }> {
+  const payload = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
+  const { statusCode: status, body: text } = await server.inject({
+    method: "POST",
+    url: path,
+    headers: { "content-type": "application/json" },
+    payload,
+  });
+  return { status, answer: status === 200 ? answerSchema.parse(JSON.parse(text)).response : undefined };
+}
+
+function patchOf({ patch }: Answer): Operation[] {
+  return patch === undefined ? [] : JSON.parse(Buffer.from(patch, "base64").toString());
+}
+
+describe("a review is answered", () => {
+  test("with its own uid and a patch", async () => {
+    const { answer } = await post("/mutate/all", review({ object: pod() }));
+    expect(answer).toMatchObject({ uid: "review-1", allowed: true, patchType: "JSONPatch" });
+    expect(reviews.at(-1)).toBe("/mutate/all patched");
+  });
+
+  test("with a refusal that says what is wrong", async () => {
+    const object = pod({ metadata: { annotations: { "legation.dev/delegate": "maybe" } } });
+    expect((await post("/mutate/annotated", review({ object }))).answer).toEqual({
+      uid: "review-1",
+      allowed: false,
+      status: { code: 422, reason: "Invalid", message: expect.stringContaining('"maybe" is neither') },
+    });
+  });
+
+  test("the same whether it is a dry run or not", async () => {
+    const body = { ...review({ object: pod() }) };
+    const dry = JSON.parse(JSON.stringify(body).replace('"dryRun":false', '"dryRun":true'));
+    expect(await post("/mutate/all", dry)).toEqual(await post("/mutate/all", body));
+  });
+
+  test("also when it carries two objects of 3 MiB", async () => {
+    const annotations = { note: "x".repeat(3 * 1024 * 1024) };
+    const object = pod({ metadata: { annotations } });
+    expect((await post("/mutate/all", review({ object, oldObject: object }))).answer?.allowed).toBe(true);
+  });
+});
+
+describe("what is no review is refused, and the next one is answered", () => {
+  test.each<[string, unknown, number]>([
+    ["nothing", "", 400],
+    ["no JSON", "{", 400],
+    ["no review", { kind: "Pod" }, 400],
+    ["a list", [1], 400],
+    ["null", "null", 400],
+    ["a body above 7 MiB", "x".repeat(7 * 1024 * 1024 + 1), 413],
+    ["bytes", Buffer.from([0xff, 0xfe, 0x00]), 400],
+  ])("%s", async (_, body, status) => {
+    expect((await post("/mutate/all", body)).status).toBe(status);
+    expect((await post("/mutate/all", review({ object: pod() }))).status).toBe(200);
+  });
+
+  test.each<[string, object]>([
+    ["another version", { ...review({}), apiVersion: "admission.k8s.io/v1beta1" }],
+    ["an object without metadata", review({ object: { spec: {} } })],
+    ["labels that are no strings", review({ object: { metadata: { labels: { a: 1 } }, spec: {} } })],
+    ["an unknown operation", JSON.parse(JSON.stringify(review({})).replace("CREATE", "MERGE"))],
+  ])("%s, by a denial with its uid", async (_, body) => {
+    const { answer } = await post("/mutate/all", body);
+    expect(answer).toMatchObject({ uid: "review-1", allowed: false });
+    expect(answer?.status?.message).toMatch(/^not an admission review that Legation understands: /);
+  });
+
+  test.each([
+    ["GET", "/mutate/all", 404],
+    ["POST", "/mutate/other", 404],
+  ] as const)("%s %s", async (method, url, status) => {
+    expect((await server.inject({ method, url, payload: {} })).statusCode).toBe(status);
+  });
+});
+
+test("health tells liveness from readiness", async () => {
+  const status = async (url: string): Promise<number> => (await server.inject({ method: "GET", url })).statusCode;
+  reason = "not trusted yet";
+  expect([await status("/livez"), await status("/readyz")]).toEqual([200, 503]);
+  reason = undefined;
+  expect([await status("/livez"), await status("/readyz")]).toEqual([200, 200]);
+});
+
+const KEYS = ["delegate", "clusters", "cluster-selector", "cluster", "scheduler-name", "group", "delegat"].map(
+  (name) => `legation.dev/${name}`,
+);
+const key = fc.oneof(
+  fc.constantFrom(...KEYS, "legation.dev/host", "legation.dev/proxy", "kubernetes.io/config.mirror", "__proto__"),
+  fc.string(),
+);
+const value = fc.oneof(fc.constantFrom("true", "false", "west,east", "gpu in (a)", ""), fc.string());
+const map = fc.dictionary(key, value, { maxKeys: 4 });
+const nullish = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null, freq: 5 });
+
+/** Pods as an API server would send them, in all their forms. */
+const saneObject = fc.record(
+  {
+    metadata: fc.record(
+      {
+        name: fc.string(),
+        labels: nullish(map),
+        annotations: nullish(map),
+        finalizers: nullish(fc.array(fc.constantFrom("legation.dev/delegate", "x.io/y"), { maxLength: 3 })),
+        ownerReferences: nullish(
+          fc.array(fc.record({ kind: fc.constantFrom("DaemonSet", "Job"), controller: fc.boolean() }), {
+            maxLength: 2,
+          }),
+        ),
+      },
+      { requiredKeys: [] },
+    ),
+    spec: fc.record(
+      {
+        schedulerName: fc.constantFrom("legation", "default-scheduler", "volcano", ""),
+        nodeName: fc.constantFrom("", "n1", "legation-west"),
+        hostNetwork: fc.boolean(),
+        volumes: nullish(fc.array(fc.record({ name: fc.string(), hostPath: fc.anything() }), { maxLength: 2 })),
+        template: fc.record({ metadata: fc.record({ annotations: nullish(map) }), spec: fc.anything() }),
+        jobTemplate: fc.anything(),
+        unknown: fc.jsonValue(),
+      },
+      { requiredKeys: [] },
+    ),
+    status: fc.jsonValue(),
+  },
+  { requiredKeys: ["metadata", "spec"] },
+);
+
+const anyReview = fc
+  .record({
+    kind: fc.constantFrom("Pod", "Deployment", "Job", "CronJob", "DaemonSet", "Namespace", "Gadget"),
+    operation: fc.constantFrom("CREATE", "UPDATE", "DELETE", "CONNECT"),
+    object: fc.oneof(saneObject, fc.object(), fc.constant(null)),
+    oldObject: fc.oneof(saneObject, fc.object(), fc.constant(null)),
+  })
+  .map((parts) => review(parts));
+
+describe("for all bodies", () => {
+  test("the answer is a verdict or a 4xx, never an error of ours", async () => {
+    const body = fc.oneof(anyReview, fc.json(), fc.string(), fc.object());
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom(...PATHS), body, async (path, sent) => {
+        const { status, answer } = await post(path, sent);
+        if (status !== 200) expect([400, 413]).toContain(status);
+        else if (answer?.allowed === false) expect(answer.status?.message).not.toContain("could not judge");
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("a pod that is let in is changed into its proxy or not at all", async () => {
+    await fc.assert(
+      fc.asyncProperty(fc.constantFrom("/mutate/annotated", "/mutate/all"), saneObject, async (path, object) => {
+        const sent = JSON.parse(JSON.stringify(object));
+        const { answer } = await post(path, review({ object: sent }));
+        if (answer?.allowed !== true) return;
+        const patch = patchOf(answer);
+        if (patch.length === 0) return;
+        const changed: Pod = fastJsonPatch.applyPatch(structuredClone(sent), patch, true, true, false).newDocument;
+        expect(isProxy(changed)).toBe(true);
+        const { containers: _, ...spec } = toProxy(sent).spec ?? { containers: [] };
+        expect(changed).toEqual({ ...toProxy(sent), spec });
+        expect((await post(path, review({ object: changed }))).answer).not.toHaveProperty("patch");
+      }),
+      { numRuns: 500 },
+    );
+  });
+
+  test("a workload that is let in differs in its pod template's annotations of Legation alone", async () => {
+    const kind = fc.constantFrom("Deployment", "StatefulSet");
+    await fc.assert(
+      fc.asyncProperty(kind, saneObject, fc.option(saneObject), async (of, object, oldObject) => {
+        const sent = JSON.parse(JSON.stringify(object));
+        const operation = oldObject === null ? "CREATE" : "UPDATE";
+        const { answer } = await post("/mutate/workload", review({ kind: of, operation, object: sent, oldObject }));
+        if (answer === undefined) return;
+        for (const { op, path } of patchOf(answer)) {
+          expect(["add", "remove", "replace"]).toContain(op);
+          expect(path).toMatch(/^\/spec\/template\/metadata\/annotations($|\/legation\.dev~1)/);
+        }
+        const changed = fastJsonPatch.applyPatch(structuredClone(sent), patchOf(answer), true, true, false).newDocument;
+        const again = await post("/mutate/workload", review({ kind: of, operation, object: changed, oldObject }));
+        expect(again.answer).not.toHaveProperty("patch");
+      }),
+      { numRuns: 400 },
+    );
+  });
+});
