@@ -40,7 +40,7 @@ interface Observation {
 const SAFETY_MARGIN_MS = 1_000;
 
 /** Identity for a process that is not given one. */
-export function defaultIdentity(): string {
+function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 

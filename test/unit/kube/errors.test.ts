@@ -1,0 +1,48 @@
+import { describe, expect, test } from "vitest";
+import { isKubeError, KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../src/kube/errors.ts";
+
+const codes: Record<"retry" | "unknown" | "never", KubeErrorCode[]> = {
+  retry: ["NotSent", "TooManyRequests", "Unauthorized"],
+  unknown: ["AnswerLost", "BadAnswer", "ServerError"],
+  never: [
+    "Aborted",
+    "AlreadyExists",
+    "BadCredentials",
+    "BadRequest",
+    "Conflict",
+    "Forbidden",
+    "Gone",
+    "MethodNotAllowed",
+    "NotFound",
+    "TooLarge",
+    "Unprocessable",
+  ],
+};
+
+const error = (code: KubeErrorCode): KubeError =>
+  new KubeError("because", { code, cluster: "west", verb: "create", resource: "pods default/web" });
+
+describe("KubeError", () => {
+  test("has a class for every code, and these are all", () => {
+    expect(Object.keys(RETRY_CLASS).sort()).toEqual(Object.values(codes).flat().sort());
+    for (const [retryClass, members] of Object.entries(codes)) {
+      expect(members.map((code) => error(code).retryClass)).toEqual(members.map(() => retryClass));
+    }
+  });
+
+  test("whatever may have been done is never called safe to repeat", () => {
+    for (const code of ["AnswerLost", "ServerError", "BadAnswer"] as const)
+      expect(error(code).retryClass).toBe("unknown");
+  });
+
+  test("names cluster, verb and object before the server's words", () => {
+    expect(error("Conflict").message).toBe("west: create pods default/web: because");
+  });
+
+  test("is recognised by its code", () => {
+    expect(isKubeError(error("Gone"), "Conflict", "Gone")).toBe(true);
+    expect(isKubeError(error("Gone"), "Conflict")).toBe(false);
+    expect(isKubeError(error("Gone"))).toBe(true);
+    expect(isKubeError(new Error("Gone"), "Gone")).toBe(false);
+  });
+});
