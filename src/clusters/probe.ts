@@ -77,7 +77,7 @@ export class Probe {
     this.#lastStartMs = this.#clock.now();
     let message: string | undefined;
     try {
-      await this.#client.raw({ method: "GET", path: "/readyz", timeoutMs, signal });
+      await this.#client.raw({ method: "GET", path: "/readyz", timeoutMs, signal, outOfTurn: true });
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
     } catch (error) {
       message = error instanceof Error ? error.message : String(error);

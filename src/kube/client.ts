@@ -5,6 +5,11 @@ export interface RequestOptions {
   readonly signal?: AbortSignal;
   /** Deadline of the whole request, waiting for a slot included, in milliseconds. Default: the client's. */
   readonly timeoutMs?: number;
+  /**
+   * Waits neither for a slot nor for the request rate: for the few requests that tell whether a server answers or a node
+   * lives, which must not look late because thousands of others are waiting.
+   */
+  readonly outOfTurn?: boolean;
 }
 
 export interface ListOptions extends RequestOptions {

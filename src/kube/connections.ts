@@ -3,6 +3,9 @@ import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
 
+// Places for requests that wait for no slot.
+const OUT_OF_TURN = 4;
+
 /** The connections to one API server under one TLS identity. */
 interface Generation {
   readonly requests: Dispatcher;
@@ -56,7 +59,13 @@ export class Connections {
     const previous = this.#current;
     const { ca, cert, key } = identity;
     const { concurrency } = this.#limits;
-    const next = { requests: this.#open(identity, concurrency), watches: this.#open(identity, null), ca, cert, key };
+    const next = {
+      requests: this.#open(identity, concurrency + OUT_OF_TURN),
+      watches: this.#open(identity, null),
+      ca,
+      cert,
+      key,
+    };
     this.#generations.add(next);
     this.#current = next;
     if (previous !== undefined) {

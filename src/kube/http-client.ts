@@ -274,8 +274,8 @@ function at(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string
   };
 }
 
-function limits(options: RequestOptions | undefined): Pick<WireRequest, "signal" | "timeoutMs"> {
-  return { signal: options?.signal, timeoutMs: options?.timeoutMs };
+function limits(options: RequestOptions | undefined): Pick<WireRequest, "signal" | "timeoutMs" | "outOfTurn"> {
+  return { signal: options?.signal, timeoutMs: options?.timeoutMs, outOfTurn: options?.outOfTurn };
 }
 
 function writeQuery({ fieldManager, dryRun }: WriteOptions): {

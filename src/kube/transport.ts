@@ -21,6 +21,7 @@ export interface WireRequest {
   readonly contentType?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
+  readonly outOfTurn?: boolean | undefined;
 }
 
 /** Told of every request once it ended, its retries included. */
@@ -218,7 +219,7 @@ export class Transport {
 
   async #attempt(request: WireRequest, leftMs: number, isRead: boolean): Promise<Outcome> {
     const startedAt = performance.now();
-    await this.takeToken(request, leftMs);
+    if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
     const identity = await this.identity(request);
     const waitedMs = performance.now() - startedAt;
     return this.#exchange(
@@ -238,22 +239,20 @@ export class Transport {
       return now <= endsAt && (isRead || deadline === undefined || now < (deadline() ?? Number.POSITIVE_INFINITY));
     };
     return new Promise((resolve) => {
+      const waits = request.outOfTurn !== true;
       let holdsSlot = false;
       const exchange = new Exchange(mayStart, (outcome) => {
         clearTimeout(timer);
         request.signal?.removeEventListener("abort", onAbort);
         if (holdsSlot) this.#slots.release();
-        else this.#slots.leave(waiter);
+        else if (waits) this.#slots.leave(waiter);
         resolve(outcome);
       });
       const onAbort = (): void =>
         exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-      const timer = setTimeout(
-        () => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`)),
-        leftMs,
-      );
+      const timer = setTimeout(() => exchange.end("late", late(leftMs, waits && !holdsSlot)), leftMs);
       const start = (): void => {
-        holdsSlot = true;
+        holdsSlot = waits;
         try {
           this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
         } catch (cause) {
@@ -262,7 +261,7 @@ export class Transport {
       };
       const waiter: Waiter = { granted: start };
       request.signal?.addEventListener("abort", onAbort, { once: true });
-      if (this.#slots.take(waiter)) start();
+      if (!waits || this.#slots.take(waiter)) start();
     });
   }
 
@@ -288,6 +287,10 @@ export class Transport {
       signal?.addEventListener("abort", wake, { once: true });
     });
   }
+}
+
+function late(ms: number, waiting: boolean): Error {
+  return new Error(waiting ? `no free slot within ${Math.round(ms)} ms` : `no answer within ${Math.round(ms)} ms`);
 }
 
 interface DispatchOptions {

@@ -49,6 +49,9 @@ const LIST_TIMEOUT_MS = 30_000;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 // Spread, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };
+// API servers send a bookmark at least every two minutes. A longer silence is a connection that vanished without a word,
+// or a server without bookmarks; opening the watch again finds out and loses nothing.
+const WATCH_IDLE_MS = 150_000;
 // A server that refuses a watch this often in a row does not know our resourceVersion: restored from a backup, say.
 const REFUSALS_BEFORE_RELIST = 3;
 
@@ -214,6 +217,7 @@ export class Reflector<T extends KubeObject> {
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
       dropManagedFields: this.#options.keepManagedFields !== true,
+      idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
       ...(namespace === undefined ? {} : { namespace }),
       ...(labelSelector === undefined ? {} : { labelSelector }),

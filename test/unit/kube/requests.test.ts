@@ -188,6 +188,19 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
+  test("a request out of turn waits for nobody, and takes no slot from others", async () => {
+    const narrow = connect(server, { limits: { concurrency: 1, perSecond: 0.001, burst: 1 } });
+    server.faults.push(silence);
+    const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: 200 }));
+    const errors = await Promise.all([1, 2].map(() => kubeErrorOf(narrow.list(pods, { timeoutMs: 100 }))));
+    expect(errors.map(({ code }) => code)).toEqual(["NotSent", "NotSent"]);
+    for (let round = 0; round < 3; round += 1) {
+      await expect(narrow.raw({ method: "GET", path: "/api/v1/pods", outOfTurn: true })).resolves.toBeDefined();
+    }
+    expect((await stuck).code).toBe("AnswerLost");
+    await narrow.close();
+  });
+
   test("slots are free again after a silent while", async () => {
     const narrow = connect(server, { limits: { concurrency: 2 } });
     server.faults.push(silence, silence);
