@@ -1,0 +1,272 @@
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { loadManifests, type Manifest, parseManifests } from "../../src/cli/manifests/load.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
+const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";
+const MEMBER_HOST = "host-of-a-member";
+
+let host: Cluster;
+
+beforeAll(async () => {
+  host = await startInstalledCluster("manifests", afterAll);
+  await run(["apply", "-k", join(MANIFESTS, "member")]);
+  await run(["create", "clusterrolebinding", MEMBER_HOST, "--clusterrole=legation-host", `--user=${MEMBER_HOST}`]);
+});
+
+function run(args: readonly string[], { as, input }: { as?: string; input?: object } = {}): Promise<string> {
+  const identity = as === undefined ? [] : [`--as=${as}`];
+  return kubectl(host, [...args, ...identity], input === undefined ? {} : { input: JSON.stringify(input) });
+}
+
+async function stored(...args: string[]): Promise<unknown> {
+  return JSON.parse(await run(["get", ...args, "-o", "json"]));
+}
+
+describe("the manifests", () => {
+  const identity = ({ apiVersion, kind, metadata }: Manifest): string =>
+    `${apiVersion} ${kind} ${metadata.namespace ?? ""}/${metadata.name}`;
+
+  test("are the same for `kubectl apply -k` as for `legation install`", async () => {
+    const built = parseManifests(await run(["kustomize", MANIFESTS]), "kubectl kustomize");
+    const loaded = await loadManifests(MANIFESTS);
+    expect(new Set(loaded.map(identity)).size).toBe(loaded.length);
+    expect(loaded.map(identity).sort()).toEqual(built.map(identity).sort());
+  });
+
+  test("are found by `legation uninstall`, whoever applied them", async () => {
+    for (const { metadata } of await loadManifests(MANIFESTS)) {
+      expect(metadata.labels, metadata.name).toMatchObject({ "app.kubernetes.io/managed-by": "legation" });
+    }
+  });
+
+  test("can be applied again without a change", async () => {
+    // Exit code 0: no difference.
+    await expect(run(["diff", "-k", MANIFESTS])).resolves.toBe("");
+  });
+
+  test("run pods that the restricted profile of their namespace admits", async () => {
+    const selector = "-lapp.kubernetes.io/name=legation";
+    await eventually(async () => {
+      const names = await run(["get", "pods", "-n", "legation-system", selector, "-o", "name"]);
+      expect(names.trim().split("\n")).toHaveLength(4);
+      return true;
+    });
+  });
+});
+
+describe("the rights of", () => {
+  type Case = readonly [string, "yes" | "no", string];
+
+  test.each<Case>([
+    [CONTROLLER, "yes", "delete pods -n default"],
+    [CONTROLLER, "yes", "patch pods/status -n default"],
+    [CONTROLLER, "yes", "create pods/binding -n default"],
+    [CONTROLLER, "yes", "create nodes"],
+    [CONTROLLER, "yes", "patch leases -n kube-node-lease"],
+    [CONTROLLER, "yes", "update leases/legation-controller -n legation-system"],
+    [CONTROLLER, "yes", "patch secrets -n legation-system"],
+    [CONTROLLER, "yes", "patch clusters.legation.dev/status"],
+    [CONTROLLER, "no", "create pods -n default"],
+    [CONTROLLER, "no", "create pods/exec -n default"],
+    [CONTROLLER, "no", "list secrets -n default"],
+    [CONTROLLER, "no", "create secrets -n legation-system"],
+    [CONTROLLER, "no", "update leases/other -n legation-system"],
+    [CONTROLLER, "no", "patch namespaces"],
+    [CONTROLLER, "no", "create clusters.legation.dev"],
+    [CONTROLLER, "no", "create clusterrolebindings"],
+    [WEBHOOK, "yes", "update secrets/legation-webhook-certificate -n legation-system"],
+    [WEBHOOK, "yes", "patch mutatingwebhookconfigurations/legation"],
+    [WEBHOOK, "yes", "patch validatingwebhookconfigurations/legation"],
+    [WEBHOOK, "no", "get secrets/member-west -n legation-system"],
+    [WEBHOOK, "no", "list secrets -n legation-system"],
+    [WEBHOOK, "no", "patch mutatingwebhookconfigurations/other"],
+    [WEBHOOK, "no", "list pods -n default"],
+    [MEMBER_HOST, "yes", "create pods -n default"],
+    [MEMBER_HOST, "yes", "get pods/log -n default"],
+    [MEMBER_HOST, "yes", "watch nodes"],
+    [MEMBER_HOST, "yes", "create namespaces"],
+    [MEMBER_HOST, "yes", "get /readyz"],
+    [MEMBER_HOST, "no", "delete namespaces"],
+    [MEMBER_HOST, "no", "create pods/exec -n default"],
+    [MEMBER_HOST, "no", "list secrets -n default"],
+    [MEMBER_HOST, "no", "create serviceaccounts/token -n legation-system"],
+    [MEMBER_HOST, "no", "patch nodes"],
+  ])("%s: %s, %s", async (as, expected, right) => {
+    const [verb = "", what = "", ...more] = right.split(" ");
+    const [resource, part] = what.split("/");
+    // `auth can-i` takes a subresource by a flag of its own; a slash is followed by a name.
+    const subresource = part !== undefined && ["status", "binding", "exec", "log", "token"].includes(part);
+    const target = subresource ? [`${resource}`, `--subresource=${part}`] : [what];
+    // It exits 1 when the answer is no.
+    const answer = await run(["auth", "can-i", verb, ...target, ...more], { as }).catch(() => "no");
+    expect(answer.trim()).toBe(expected);
+  });
+});
+
+describe("a Cluster", () => {
+  const cluster = (name: string, spec: object = { credentialsSecret: { name: "member-west" } }): object => ({
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "Cluster",
+    metadata: { name },
+    spec,
+  });
+  const create = (input: object): Promise<string> =>
+    run(["create", "--dry-run=server", "-o", "json", "-f", "-"], { input });
+
+  test("gets its defaults from the API server", async () => {
+    const made: unknown = JSON.parse(await create(cluster("west")));
+    expect(made).toMatchObject({
+      spec: {
+        credentialsSecret: { name: "member-west", key: "kubeconfig" },
+        createNamespaces: true,
+        scheduleTimeoutSeconds: 30,
+        probe: { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
+      },
+    });
+  });
+
+  test.each([
+    ["a name of 55 characters", cluster("w".repeat(55)), /at most 54 characters/],
+    ["a name with a dot", cluster("west.example"), /is a DNS label/],
+    ["no credentials", cluster("west", {}), /credentialsSecret: Required/],
+    [
+      "a timeout of 0",
+      cluster("west", { credentialsSecret: { name: "s" }, scheduleTimeoutSeconds: 0 }),
+      /greater than or equal to 1/,
+    ],
+    [
+      "an unknown field",
+      cluster("west", { credentialsSecret: { name: "s" }, colour: "red" }),
+      /unknown field "spec.colour"/,
+    ],
+  ])("with %s is refused", async (_what, input, message) => {
+    await expect(create(input)).rejects.toThrow(message);
+  });
+
+  test("shows people what counts", async () => {
+    await run(["create", "-f", "-"], { input: cluster("shown") });
+    const lastTransitionTime = "2026-11-21T00:00:00Z";
+    const conditions = [{ type: "Ready", status: "True", reason: "Reachable", message: "", lastTransitionTime }];
+    const status = { version: "v1.36.3", nodes: 3, pods: 12, conditions };
+    await run([
+      "patch",
+      "cluster/shown",
+      "--subresource=status",
+      "--type=merge",
+      `--patch=${JSON.stringify({ status })}`,
+    ]);
+    const [head = "", row = ""] = (await run(["get", "legation"])).split("\n");
+    expect(head.split(/\s+/)).toEqual(["NAME", "READY", "VERSION", "NODES", "PODS", "AGE"]);
+    expect(row.split(/\s+/).slice(0, 5)).toEqual(["shown", "True", "v1.36.3", "3", "12"]);
+  });
+});
+
+describe("Kubernetes' own controllers are not hindered by the policies:", () => {
+  // Proxies are made by hand here.
+  beforeAll(() => run(["delete", "mutatingwebhookconfiguration/legation"]));
+
+  const template = {
+    metadata: { labels: { "legation.dev/proxy": "true" }, finalizers: ["legation.dev/delegate"] },
+    spec: {
+      schedulerName: "legation",
+      restartPolicy: "Never",
+      containers: [{ name: "main", image: "registry.example/never-pulled:1" }],
+    },
+  };
+  const job = (completions: number): object => ({
+    apiVersion: "batch/v1",
+    kind: "Job",
+    metadata: { name: "batch" },
+    spec: { parallelism: completions, completions, template },
+  });
+
+  async function proxiesOf(namespace: string, count: number): Promise<string[]> {
+    return eventually(async () => {
+      const names = (await run(["get", "pods", "-n", namespace, "-o", "name"]))
+        .split("\n")
+        .filter((name) => name !== "");
+      return names.length === count ? names : undefined;
+    });
+  }
+
+  const optedIn = (): Promise<string> => freshNamespace(host, { labels: { "legation.dev/delegation": "annotated" } });
+
+  /** What Legation's controller does at a proxy's end. */
+  async function release(namespace: string, name: string): Promise<void> {
+    const patch = JSON.stringify({ metadata: { finalizers: null } });
+    await run(["patch", name, "-n", namespace, "--type=merge", `--patch=${patch}`], { as: CONTROLLER });
+  }
+
+  async function whenDeleting(namespace: string, name: string): Promise<unknown> {
+    return eventually(async () => {
+      const proxy = await stored(name, "-n", namespace);
+      expect(proxy).toMatchObject({ metadata: { deletionTimestamp: expect.any(String) } });
+      return proxy;
+    });
+  }
+
+  test("a Job sees its proxies finish, lets go of them, and takes them along when it is deleted", async () => {
+    const namespace = await optedIn();
+    await run(["create", "-n", namespace, "-f", "-"], { input: job(2) });
+    const proxies = await proxiesOf(namespace, 2);
+    for (const name of proxies) {
+      const patch = JSON.stringify({ status: { phase: "Succeeded" } });
+      await run(["patch", name, "-n", namespace, "--subresource=status", "--type=merge", `--patch=${patch}`]);
+    }
+    await run(["wait", "-n", namespace, "job/batch", "--for=condition=Complete", "--timeout=30s"]);
+    for (const name of proxies) {
+      // The Job controller's own finalizer is gone, Legation's is not.
+      const held = { metadata: { finalizers: ["legation.dev/delegate"] } };
+      expect(await stored(name, "-n", namespace)).toMatchObject(held);
+    }
+    await run(["delete", "job/batch", "-n", namespace, "--wait=false"]);
+    for (const name of proxies) {
+      await whenDeleting(namespace, name);
+      await release(namespace, name);
+    }
+    await proxiesOf(namespace, 0);
+  });
+
+  test("a namespace with proxies is deleted as soon as they are released", async () => {
+    const namespace = await optedIn();
+    await run(["create", "-n", namespace, "-f", "-"], { input: job(1) });
+    const [proxy = ""] = await proxiesOf(namespace, 1);
+    await run(["delete", "namespace", namespace, "--wait=false"]);
+    await whenDeleting(namespace, proxy);
+    await release(namespace, proxy);
+    await run(["wait", `namespace/${namespace}`, "--for=delete", "--timeout=60s"]);
+  });
+
+  test("a proxy is evicted from a virtual node by its taint, with the condition that says so", async () => {
+    const namespace = await optedIn();
+    const taints = [{ key: "example.com/out", effect: "NoExecute" }];
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "legation-west" }, spec: { taints } };
+    await run(["create", "-f", "-"], { input: node, as: CONTROLLER });
+    await run(["create", "-n", namespace, "-f", "-"], { input: job(1) });
+    const [proxy = ""] = await proxiesOf(namespace, 1);
+    const binding = {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { name: proxy.replace("pod/", ""), annotations: { "legation.dev/cluster": "west" } },
+      target: { apiVersion: "v1", kind: "Node", name: "legation-west" },
+    };
+    const url = `/api/v1/namespaces/${namespace}/pods/${binding.metadata.name}/binding`;
+    await run(["create", "--raw", url, "-f", "-"], { input: binding, as: CONTROLLER });
+    expect(await whenDeleting(namespace, proxy)).toMatchObject({
+      metadata: { annotations: { "legation.dev/cluster": "west" } },
+      spec: { nodeName: "legation-west" },
+      status: {
+        conditions: expect.arrayContaining([
+          expect.objectContaining({ type: "DisruptionTarget", reason: "DeletionByTaintManager" }),
+        ]),
+      },
+    });
+    await release(namespace, proxy);
+  });
+});
