@@ -185,7 +185,9 @@ export class VirtualNodeController {
     const ref = { namespace: LEASE_NAMESPACE, name };
     const renewTime = new Date(clock.now()).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
-    const renewed = await ignoring("NotFound", host.patch(leases, ref, { type: "merge", body: { spec } }, { signal }));
+    // A burst of pods must not make the node look dead.
+    const options = { signal, outOfTurn: true };
+    const renewed = await ignoring("NotFound", host.patch(leases, ref, { type: "merge", body: { spec } }, options));
     if (renewed !== undefined) return;
     const ownerReferences = [{ apiVersion: "v1", kind: "Node", name, uid: nodeUid }];
     const lease: Lease = {
