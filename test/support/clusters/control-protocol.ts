@@ -1,6 +1,7 @@
 import { z } from "zod";
 import type { Binaries } from "./binaries.ts";
 import type { FaultMode } from "./fault-proxy.ts";
+import type { NodeBinaries } from "./node/binaries.ts";
 import type { ClusterOptions, ClustersInfo, KwokNodes, Plane } from "./types.ts";
 
 /** The keeper's socket in the clusters' folder. */
@@ -23,7 +24,7 @@ export const controlRequest: z.ZodType<ControlRequest> = z.discriminatedUnion("a
   z.object({
     action: z.literal("plane"),
     cluster: z.string(),
-    plane: z.enum(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok"]),
+    plane: z.enum(["etcd", "kube-apiserver", "kube-controller-manager", "kube-scheduler", "kwok", "node"]),
     verb: z.enum(["stop", "kill", "start", "restart", "freeze", "thaw"]),
   }),
   z.object({
@@ -48,6 +49,8 @@ export interface KeeperOrder {
   /** The keeper stays when its parent goes. */
   readonly detached: boolean;
   readonly binaries: Binaries;
+  /** When any cluster has a real node. */
+  readonly nodeBinaries?: NodeBinaries;
 }
 
 const kwokNodes: z.ZodType<KwokNodes> = z.object({
@@ -62,6 +65,7 @@ const flags = z.array(z.string()).exactOptional();
 
 const clusterOptions: z.ZodType<ClusterOptions> = z.object({
   nodes: z.array(kwokNodes).exactOptional(),
+  realNode: z.boolean().exactOptional(),
   apiServerFlags: flags,
   controllerManagerFlags: flags,
   schedulerFlags: flags,
@@ -84,6 +88,15 @@ export const keeperOrder: z.ZodType<KeeperOrder> = z.object({
     kwok: z.string(),
     kwokStages: z.string(),
   }),
+  nodeBinaries: z
+    .object({
+      kubelet: z.string(),
+      containerd: z.string(),
+      runc: z.string(),
+      cni: z.string(),
+      busybox: z.string(),
+    })
+    .exactOptional(),
 });
 
 /** Schema of `ClustersInfo`. */

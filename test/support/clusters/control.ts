@@ -68,6 +68,7 @@ function clusterOf(socket: string, info: ClusterInfo): Cluster {
     controllerManager: planeHandle(socket, info.name, "kube-controller-manager"),
     scheduler: planeHandle(socket, info.name, "kube-scheduler"),
     kwok: planeHandle(socket, info.name, "kwok"),
+    node: planeHandle(socket, info.name, "node"),
     proxy: proxyHandle(socket, info.name),
   };
 }

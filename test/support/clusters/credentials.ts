@@ -12,7 +12,7 @@ function newToken(): string {
 }
 
 /** Certificates and keys; returns the authority's PEM. */
-export async function writePki(directory: string, name: string): Promise<string> {
+export async function writePki(directory: string, name: string, slot: number): Promise<string> {
   const pki = join(directory, "pki");
   mkdirSync(pki, { recursive: true });
   const write = (file: string, text: string): void => writeFileSync(join(pki, file), text, { mode: 0o600 });
@@ -22,7 +22,8 @@ export async function writePki(directory: string, name: string): Promise<string>
       commonName: "kube-apiserver",
       usage: "serverAuth",
       dnsNames: API_DNS_NAMES,
-      addresses: ["127.0.0.1"],
+      // The second is the service address that pods know.
+      addresses: ["127.0.0.1", `10.${96 + slot}.0.1`],
     }),
     authority.issue({
       commonName: "kube-apiserver-kubelet-client",
@@ -40,9 +41,20 @@ export async function writePki(directory: string, name: string): Promise<string>
   return authority.pem;
 }
 
+/** What the credentials are for, beside the cluster's files. */
+export interface CredentialsSpec {
+  readonly name: string;
+  /** PEM. */
+  readonly caData: string;
+  readonly proxiedServer: string;
+  /** A real node, and the API server's address as that node sees it. */
+  readonly node?: { readonly name: string; readonly server: string };
+}
+
 /** Kubeconfigs and the token file; returns admin's token. */
-export function writeCredentials(files: ClusterFiles, name: string, caData: string, proxiedServer: string): string {
+export function writeCredentials(files: ClusterFiles, spec: CredentialsSpec): string {
   const { directory, apiPort } = files;
+  const { name, caData, proxiedServer, node } = spec;
   const server = `https://127.0.0.1:${apiPort}`;
   const write = (file: string, text: string): void => writeFileSync(join(directory, file), text, { mode: 0o600 });
   const adminToken = newToken();
@@ -51,6 +63,12 @@ export function writeCredentials(files: ClusterFiles, name: string, caData: stri
     const planeToken = newToken();
     rows.push(`${planeToken},${user},${user},"${group}"`);
     write(`${plane}.kubeconfig`, kubeconfigText({ name, server, caData, user, token: planeToken }));
+  }
+  if (node !== undefined) {
+    const nodeToken = newToken();
+    const user = `system:node:${node.name}`;
+    rows.push(`${nodeToken},${user},${user},"system:nodes"`);
+    write("kubelet.kubeconfig", kubeconfigText({ name, server: node.server, caData, user, token: nodeToken }));
   }
   write("tokens.csv", `${rows.join("\n")}\n`);
   const admin = { name, caData, user: "admin", token: adminToken };

@@ -18,16 +18,19 @@ interface Link {
   damaged: boolean;
 }
 
-/** TCP proxy on loopback whose faults are switched at will. */
+/** TCP proxy whose faults are switched at will. */
 export class FaultProxy {
   readonly port: number;
+  readonly #host: string;
   readonly #upstreamPort: number;
   readonly #links = new Set<Link>();
   #mode: FaultMode = { kind: "forward" };
   #server: Server | undefined;
 
-  constructor(port: number, upstreamPort: number) {
+  /** Listens on `host`, an address of this machine, and forwards to a port on loopback. */
+  constructor(port: number, upstreamPort: number, host = "127.0.0.1") {
     this.port = port;
+    this.#host = host;
     this.#upstreamPort = upstreamPort;
   }
 
@@ -37,7 +40,7 @@ export class FaultProxy {
     const server = createServer({ allowHalfOpen: true, noDelay: true }, (client) => this.#accept(client));
     await new Promise<void>((resolve, reject) => {
       server.once("error", reject);
-      server.listen({ host: "127.0.0.1", port: this.port }, resolve);
+      server.listen({ host: this.#host, port: this.port }, resolve);
     });
     this.#server = server;
   }

@@ -6,8 +6,8 @@ export interface ClusterFiles {
   readonly directory: string;
   readonly etcdPort: number;
   readonly apiPort: number;
-  /** Position among the clusters: their service addresses do not overlap. */
-  readonly index: number;
+  /** From 0 to 15; service addresses of different slots do not overlap. */
+  readonly slot: number;
 }
 
 /** Users of the planes beside `admin`, each with the token in the kubeconfig of that name. */
@@ -32,7 +32,7 @@ export function etcdFlags({ directory, etcdPort }: ClusterFiles): string[] {
 }
 
 export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): string[] {
-  const { directory, etcdPort, apiPort, index } = files;
+  const { directory, etcdPort, apiPort, slot } = files;
   const pki = join(directory, "pki");
   const audit = [
     `--audit-policy-file=${join(directory, "audit-policy.yaml")}`,
@@ -53,7 +53,7 @@ export function apiServerFlags(files: ClusterFiles, options: ClusterOptions): st
     `--kubelet-client-certificate=${join(pki, "kubelet-client.crt")}`,
     `--kubelet-client-key=${join(pki, "kubelet-client.key")}`,
     "--kubelet-preferred-address-types=InternalIP,Hostname",
-    `--service-cluster-ip-range=10.${96 + (index % 16)}.0.0/16`,
+    `--service-cluster-ip-range=10.${96 + slot}.0.0/16`,
     "--service-account-issuer=https://kubernetes.default.svc",
     `--service-account-key-file=${join(pki, "service-account.pub")}`,
     `--service-account-signing-key-file=${join(pki, "service-account.key")}`,

@@ -6,7 +6,7 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { type ControlPlane, startControlPlane, stopControlPlane } from "./control-plane.ts";
+import { type ClusterParts, type ControlPlane, startControlPlane, stopControlPlane } from "./control-plane.ts";
 import {
   type ControlRequest,
   controlRequest,
@@ -15,9 +15,11 @@ import {
   keeperOrder,
   SOCKET_NAME,
 } from "./control-protocol.ts";
+import { SLOTS } from "./node/config.ts";
+import { closeRoutes, openRoutes, takeAddresses } from "./node/real-node.ts";
 import type { ClustersInfo } from "./types.ts";
 
-const starting = new Set<Pick<ControlPlane, "planes" | "proxy">>();
+const starting = new Set<ClusterParts>();
 const running = new Map<string, ControlPlane>();
 let order: KeeperOrder | undefined;
 let ending: Promise<void> | undefined;
@@ -29,6 +31,7 @@ function report(message: KeeperReport): void {
 function end(): Promise<void> {
   ending ??= (async () => {
     await Promise.all([...starting].map(stopControlPlane));
+    openRoutes();
     if (order !== undefined) rmSync(order.directory, { recursive: true, force: true, maxRetries: 5 });
   })();
   return ending;
@@ -47,7 +50,8 @@ async function perform(request: Exclude<ControlRequest, { action: "down" }>): Pr
     else await controlPlane.proxy.set(request.mode);
     return;
   }
-  const plane = controlPlane.planes[request.plane];
+  const plane = request.plane === "node" ? controlPlane.realNode?.process : controlPlane.planes[request.plane];
+  if (plane === undefined) throw new Error(`${request.cluster} has no real node.`);
   switch (request.verb) {
     case "stop":
       await plane.stop("SIGTERM");
@@ -99,18 +103,23 @@ function serveControl(socket: string): Promise<void> {
 async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
   const socket = join(order.directory, SOCKET_NAME);
   await serveControl(socket);
+  const { nodeBinaries } = order;
+  if (nodeBinaries !== undefined) closeRoutes();
   const started = await Promise.all(
-    order.names.map((name, index) =>
-      startControlPlane({
+    order.names.map((name, index) => {
+      const addresses = nodeBinaries === undefined ? undefined : takeAddresses();
+      return startControlPlane({
         name,
-        index,
+        slot: addresses?.slot ?? index % SLOTS,
+        ...(addresses === undefined ? {} : { addresses }),
+        ...(nodeBinaries === undefined ? {} : { nodeBinaries }),
         directory: join(order.directory, name),
         binaries: order.binaries,
         options: order.clusters[name] ?? {},
         onProgress: (line) => report({ type: "progress", line }),
-        onStart: (controlPlane) => starting.add(controlPlane),
-      }),
-    ),
+        onStart: (parts) => starting.add(parts),
+      });
+    }),
   );
   for (const controlPlane of started) running.set(controlPlane.info.name, controlPlane);
   const info: ClustersInfo = {

@@ -6,6 +6,7 @@ import { fileURLToPath } from "node:url";
 import { findBinaries } from "./binaries.ts";
 import { clustersOf, keeperAnswers } from "./control.ts";
 import { clustersInfo, type KeeperOrder, keeperReport, SOCKET_NAME } from "./control-protocol.ts";
+import { findNodeBinaries } from "./node/binaries.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "./types.ts";
 
 const KEEPER = fileURLToPath(new URL("keeper.ts", import.meta.url));
@@ -83,6 +84,8 @@ export async function startClusters(options: StartOptions): Promise<Clusters> {
   checkNames(options.names);
   const onProgress = options.onProgress ?? (() => {});
   const binaries = await findBinaries(onProgress);
+  const withRealNode = options.names.some((name) => options.clusters?.[name]?.realNode === true);
+  const nodeBinaries = withRealNode ? await findNodeBinaries(onProgress) : undefined;
   const directory = await prepareDirectory(options.directory);
   const order: KeeperOrder = {
     names: [...options.names],
@@ -90,6 +93,7 @@ export async function startClusters(options: StartOptions): Promise<Clusters> {
     directory,
     detached: options.detached ?? false,
     binaries,
+    ...(nodeBinaries === undefined ? {} : { nodeBinaries }),
   };
   try {
     return clustersOf(await runKeeper(order, onProgress));

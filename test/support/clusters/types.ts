@@ -12,8 +12,13 @@ export interface KwokNodes {
 
 /** How one cluster differs from the defaults. */
 export interface ClusterOptions {
-  /** Default: three kwok nodes; `[]` for none. Several entries make several kinds of nodes, numbered on. */
+  /** Default: three kwok nodes, or none beside a real one; `[]` for none. Several entries make several kinds of nodes, numbered on. */
   readonly nodes?: readonly KwokNodes[];
+  /**
+   * A node that really runs containers (kubelet, containerd, runc), named `CLUSTER-real`, beside or (by default) in place of fake ones. Its images are
+   * `localhost/busybox:1` and nothing else. Throws where `realNodesPossible` gives a reason. Default false.
+   */
+  readonly realNode?: boolean;
   /** More flags of the planes, e.g. `--node-monitor-grace-period=10s`; a later flag wins over a default. */
   readonly apiServerFlags?: readonly string[];
   readonly controllerManagerFlags?: readonly string[];
@@ -38,7 +43,7 @@ export interface StartOptions {
 }
 
 /** The processes that make one cluster. */
-export type Plane = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler" | "kwok";
+export type Plane = "etcd" | "kube-apiserver" | "kube-controller-manager" | "kube-scheduler" | "kwok" | "node";
 
 /** Where one cluster is and how to get in; plain data. */
 export interface ClusterInfo {
@@ -111,6 +116,8 @@ export interface Cluster extends ClusterInfo {
   readonly controllerManager: PlaneHandle;
   readonly scheduler: PlaneHandle;
   readonly kwok: PlaneHandle;
+  /** The real node with all its containers; only where there is one. */
+  readonly node: PlaneHandle;
   readonly proxy: FaultProxyHandle;
 }
 

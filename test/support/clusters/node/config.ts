@@ -1,0 +1,129 @@
+import { join } from "node:path";
+import type { NodeBinaries } from "./binaries.ts";
+
+/** Names of the one image that every real node has; nothing is ever pulled. */
+export const NODE_IMAGES = ["localhost/busybox:1", "localhost/pause:1"] as const;
+
+/**
+ * Addresses of one cluster with pods that really run, all in ranges that the machine must not route elsewhere.
+ * Every such cluster has a slot of its own from 0 to 15.
+ */
+export interface Addresses {
+  readonly slot: number;
+  /** First address of the service range: what pods find in KUBERNETES_SERVICE_HOST. */
+  readonly api: string;
+  readonly node: string;
+  /** Of api and node: the link between the machine and the node. */
+  readonly prefixLength: number;
+  readonly pods: string;
+  /** Name of the link on the machine's side. */
+  readonly link: string;
+}
+
+/** How many clusters with real pods one machine has room for. */
+export const SLOTS = 16;
+
+/** The addresses of a slot. */
+export function addressesOf(slot: number): Addresses {
+  return {
+    slot,
+    api: `10.${96 + slot}.0.1`,
+    node: `10.${96 + slot}.0.2`,
+    prefixLength: 30,
+    pods: `10.${112 + slot}.0.0/16`,
+    link: `legation${slot}`,
+  };
+}
+
+/** What the node's files are made from. */
+export interface NodeFiles {
+  /** Folder of the node. */
+  readonly directory: string;
+  readonly clusterDirectory: string;
+  readonly nodeName: string;
+  readonly addresses: Addresses;
+  readonly binaries: NodeBinaries;
+}
+
+/** containerd's configuration; its state is under the node's own /run. */
+export function containerdConfig({ directory, binaries }: NodeFiles): string {
+  return `version = 3
+root = "${join(directory, "containerd")}"
+state = "/run/containerd"
+[grpc]
+  address = "/run/containerd/containerd.sock"
+[plugins."io.containerd.cri.v1.images".pinned_images]
+  sandbox = "localhost/pause:1"
+[plugins."io.containerd.cri.v1.images"]
+  snapshotter = "overlayfs"
+[plugins."io.containerd.cri.v1.runtime"]
+  # A sandbox may lack CAP_SYS_RESOURCE.
+  restrict_oom_score_adj = true
+[plugins."io.containerd.cri.v1.runtime".cni]
+  bin_dirs = ["${binaries.cni}"]
+  conf_dir = "${join(directory, "cni")}"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.cri.v1.runtime".containerd.runtimes.runc.options]
+  BinaryName = "${binaries.runc}"
+[plugins."io.containerd.grpc.v1.cri"]
+  stream_server_port = "0"
+`;
+}
+
+/** CNI: a bridge for the pods, with a way to the services' addresses and nowhere else. */
+export function cniConfig({ directory, addresses }: NodeFiles): string {
+  return JSON.stringify({
+    cniVersion: "1.0.0",
+    name: "pods",
+    plugins: [
+      {
+        type: "bridge",
+        bridge: "pods",
+        isGateway: true,
+        ipMasq: false,
+        ipam: {
+          type: "host-local",
+          subnet: addresses.pods,
+          dataDir: join(directory, "ipam"),
+          routes: [{ dst: "10.96.0.0/12" }],
+        },
+      },
+      { type: "loopback" },
+    ],
+  });
+}
+
+/** The kubelet's configuration. */
+export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFiles): string {
+  return JSON.stringify({
+    apiVersion: "kubelet.config.k8s.io/v1beta1",
+    kind: "KubeletConfiguration",
+    address: addresses.node,
+    healthzPort: 0,
+    authentication: {
+      anonymous: { enabled: false },
+      webhook: { enabled: false },
+      x509: { clientCAFile: join(clusterDirectory, "pki", "ca.crt") },
+    },
+    // Whoever has a certificate of this cluster's authority is its API server.
+    authorization: { mode: "AlwaysAllow" },
+    containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
+    cgroupDriver: "cgroupfs",
+    cgroupRoot: "/",
+    // Version 1 of the cgroups will do, without a tree per quality of service.
+    cgroupsPerQOS: false,
+    enforceNodeAllocatable: [],
+    failCgroupV1: false,
+    failSwapOn: false,
+    makeIPTablesUtilChains: false,
+    podLogsDir: join(directory, "logs"),
+    volumePluginDir: join(directory, "volume-plugins"),
+    // There is no name server to reach.
+    resolvConf: "",
+    clusterDomain: "cluster.local",
+    imageGCHighThresholdPercent: 100,
+    imageGCLowThresholdPercent: 99,
+    evictionHard: { "memory.available": "50Mi" },
+  });
+}

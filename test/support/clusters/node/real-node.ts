@@ -1,0 +1,163 @@
+import { spawnSync } from "node:child_process";
+import { mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { networkInterfaces } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { FaultProxy } from "../fault-proxy.ts";
+import { PlaneProcess } from "../plane-process.ts";
+import type { NodeBinaries } from "./binaries.ts";
+import {
+  type Addresses,
+  addressesOf,
+  cniConfig,
+  containerdConfig,
+  kubeletConfig,
+  NODE_IMAGES,
+  type NodeFiles,
+  SLOTS,
+} from "./config.ts";
+import { writeBusyboxImage } from "./image.ts";
+import { doorScript, nodeCommand, nodeScript } from "./script.ts";
+
+// Service and pod addresses of all slots: what is not linked must not leave the machine.
+const RANGES = ["10.96.0.0/12", "10.112.0.0/12"];
+const NODE_READY_MS = 120_000;
+const CGROUPS = "/sys/fs/cgroup";
+
+const taken = new Set<number>();
+
+/** Takes a free slot for a cluster of this process. */
+export function takeAddresses(): Addresses {
+  const links = new Set(Object.keys(networkInterfaces()));
+  for (let slot = 0; slot < SLOTS; slot += 1) {
+    const addresses = addressesOf(slot);
+    if (taken.has(slot) || links.has(addresses.link)) continue;
+    taken.add(slot);
+    return addresses;
+  }
+  throw new Error(`There is room for ${SLOTS} clusters with real nodes on one machine, and all is taken.`);
+}
+
+/** Makes the machine refuse what pods send to addresses that no cluster has. */
+export function closeRoutes(): void {
+  for (const range of RANGES) spawnSync("ip", ["route", "replace", "unreachable", range]);
+}
+
+/** Takes `closeRoutes` back, unless another process has clusters with real nodes. */
+export function openRoutes(): void {
+  if (taken.size === 0) return;
+  const mine = new Set([...taken].map((slot) => addressesOf(slot).link));
+  const others = Object.keys(networkInterfaces()).some((link) => /^legation\d+$/.test(link) && !mine.has(link));
+  if (others) return;
+  for (const range of RANGES) spawnSync("ip", ["route", "delete", "unreachable", range]);
+}
+
+/** What a node, or only a door to the API server, is made for. */
+export interface RealNodeSpec {
+  readonly cluster: string;
+  readonly clusterDirectory: string;
+  readonly nodeName: string;
+  readonly addresses: Addresses;
+  readonly apiPort: number;
+  /** Absent: no node, only the service address of the API server for the pods of other clusters. */
+  readonly binaries?: NodeBinaries;
+  /** True when the API server calls the node ready. */
+  readonly nodeReady: () => Promise<boolean>;
+}
+
+/** A process that is the node, and the API server's service address. */
+export interface RealNode {
+  readonly process: PlaneProcess;
+  readonly door: FaultProxy;
+  /** Removes what the kernel does not remove by itself. */
+  readonly cleanUp: () => Promise<void>;
+}
+
+function writeNode(files: NodeFiles): string {
+  const { directory } = files;
+  for (const folder of ["cni", "logs", "volume-plugins"]) mkdirSync(join(directory, folder), { recursive: true });
+  writeFileSync(join(directory, "containerd.toml"), containerdConfig(files));
+  writeFileSync(join(directory, "cni", "10-pods.conflist"), cniConfig(files));
+  writeFileSync(join(directory, "kubelet.json"), kubeletConfig(files));
+  writeBusyboxImage(join(directory, "image.tar"), files.binaries.busybox, NODE_IMAGES);
+  return nodeScript(files);
+}
+
+function exists(path: string): boolean {
+  return statSync(path, { throwIfNoEntry: false }) !== undefined;
+}
+
+/** Removes a cgroup and those under it; false while processes are in it. */
+function removeCgroup(path: string): boolean {
+  try {
+    for (const entry of readdirSync(path, { withFileTypes: true })) {
+      if (entry.isDirectory()) removeCgroup(join(path, entry.name));
+    }
+    rmdirSync(path);
+  } catch {
+    // Still in use, or gone meanwhile.
+  }
+  return !exists(path);
+}
+
+/** Ids of the containers and sandboxes that the node's containerd knew last. */
+function containerIds(directory: string): string[] {
+  return ["containers", "sandboxes"].flatMap((kind) => {
+    const folder = join(directory, "containerd", "io.containerd.grpc.v1.cri", kind);
+    return exists(folder) ? readdirSync(folder) : [];
+  });
+}
+
+/**
+ * The kernel ends a node's processes, but leaves their cgroups: `k8s.io/ID`, under version 1 in one tree per
+ * controller, under version 2 in one for all. Other nodes' are in the same folder.
+ */
+async function removeCgroups(directory: string): Promise<void> {
+  const ids = containerIds(directory);
+  const parents = [CGROUPS, ...readdirSync(CGROUPS).map((entry) => join(CGROUPS, entry))]
+    .map((tree) => join(tree, "k8s.io"))
+    .filter(exists);
+  let left = parents.flatMap((parent) => ids.map((id) => join(parent, id))).filter(exists);
+  for (let attempt = 0; attempt < 50 && left.length > 0; attempt += 1) {
+    left = left.filter((path) => !removeCgroup(path));
+    if (left.length > 0) await sleep(50);
+  }
+  for (const parent of parents) {
+    try {
+      rmdirSync(parent);
+    } catch {
+      // Somebody else's containers are in it.
+    }
+  }
+}
+
+/** Describes a cluster's real node, or its door, without starting it. */
+export function describeRealNode(spec: RealNodeSpec): RealNode {
+  const { clusterDirectory, addresses, binaries, nodeName } = spec;
+  const directory = join(clusterDirectory, "node");
+  mkdirSync(directory, { recursive: true });
+  const script =
+    binaries === undefined
+      ? doorScript(addresses)
+      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries });
+  const scriptFile = join(directory, "node.sh");
+  writeFileSync(scriptFile, script);
+  const door = new FaultProxy(443, spec.apiPort, addresses.api);
+  const node = new PlaneProcess({
+    name: `${spec.cluster}'s node`,
+    command: "unshare",
+    args: nodeCommand(scriptFile),
+    logFile: join(clusterDirectory, "node.log"),
+    ready: async () => {
+      try {
+        await door.listen();
+      } catch {
+        // The script has not brought the address yet.
+        return false;
+      }
+      return binaries === undefined || (await spec.nodeReady());
+    },
+    readyTimeoutMs: NODE_READY_MS,
+  });
+  return { process: node, door, cleanUp: () => removeCgroups(directory) };
+}

@@ -1,0 +1,62 @@
+import { join } from "node:path";
+import type { Addresses, NodeFiles } from "./config.ts";
+
+// Everything the node mounts, starts or plugs lives in namespaces that the kernel ends with the first process in
+// them: however that ends, no container, mount, bridge or route of the node outlives it.
+const NAMESPACES = ["--mount", "--propagation", "private", "--pid", "--fork", "--kill-child", "--mount-proc"];
+
+/** Arguments of `unshare` that run a script as the first process of a node. */
+export function nodeCommand(script: string): string[] {
+  return [...NAMESPACES, "--", "sh", "-eu", script];
+}
+
+/** Shell that links the machine with a network namespace of its own, and `in_node` to run something in that. */
+function network({ api, node, prefixLength, pods, link }: Addresses): string {
+  return `mount -t tmpfs tmpfs /run
+mkdir /run/netns
+ip netns add node
+in_node() { nsenter --net=/run/netns/node -- "$@"; }
+ip link add ${link} type veth peer name eth0 netns node
+ip address add ${api}/${prefixLength} dev ${link}
+ip link set ${link} up
+ip route add ${pods} via ${node}
+in_node ip link set lo up
+in_node ip address add ${node}/${prefixLength} dev eth0
+in_node ip link set eth0 up
+in_node ip route add 10.96.0.0/12 via ${api}
+`;
+}
+
+/** The script of a cluster without real pods, which those of other clusters can still reach by its service address. */
+export function doorScript(addresses: Addresses): string {
+  return `${network(addresses)}
+sleep 2147483647 & wait
+`;
+}
+
+/** The script of a real node: network, containerd, the image, and the kubelet, whose end is the node's. */
+export function nodeScript({ directory, clusterDirectory, nodeName, addresses, binaries }: NodeFiles): string {
+  return `${network(addresses)}
+# Places that containerd and the kubelet insist on.
+mount -t tmpfs tmpfs /var/lib
+mount -t tmpfs tmpfs /var/log
+export PATH="${binaries.containerd}:$PATH"
+in_node containerd --config "${join(directory, "containerd.toml")}" &
+attempts=0
+until ctr --address /run/containerd/containerd.sock version >/dev/null 2>&1; do
+  attempts=$((attempts + 1))
+  [ "$attempts" -lt 300 ] || { echo "containerd does not answer" >&2; exit 1; }
+  sleep 0.1
+done
+ctr --address /run/containerd/containerd.sock --namespace k8s.io images import "${join(directory, "image.tar")}"
+in_node "${binaries.kubelet}" \\
+  --kubeconfig="${join(clusterDirectory, "kubelet.kubeconfig")}" \\
+  --config="${join(directory, "kubelet.json")}" \\
+  --root-dir="${join(directory, "kubelet")}" \\
+  --cert-dir="${join(directory, "pki")}" \\
+  --hostname-override="${nodeName}" \\
+  --node-ip="${addresses.node}" &
+kubelet=$!
+wait "$kubelet"
+`;
+}
