@@ -1,7 +1,8 @@
 import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
-import type { Resource } from "../kube/resources.ts";
+import { namespaces, type Resource } from "../kube/resources.ts";
+import { waitFor } from "./wait.ts";
 
 /** Which incarnation to delete, and until when. */
 export interface RemovalOptions {
@@ -58,4 +59,16 @@ export async function dropFinalizer(
       current = next;
     }
   }
+}
+
+/** Waits until no namespace has this name; false when it was not gone in time. */
+export async function namespaceGone(
+  client: ClusterClient,
+  name: string,
+  timeoutMs: number,
+  signal: AbortSignal,
+): Promise<boolean> {
+  const check = async (): Promise<true | undefined> =>
+    (await client.find(namespaces, { name }, { signal })) === undefined ? true : undefined;
+  return (await waitFor(check, { timeoutMs, signal })) === true;
 }

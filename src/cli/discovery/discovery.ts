@@ -71,7 +71,7 @@ export class Discovery {
           if (resource.namespaced && verbs.includes("list")) resources.push(resource);
         }
       } catch (error) {
-        if (!isKubeError(error)) throw error;
+        if (!isKubeError(error) || this.#signal.aborted) throw error;
         unknown.push(group);
       }
     }

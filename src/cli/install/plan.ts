@@ -37,6 +37,7 @@ const ORDER: readonly string[] = [
   "RoleBinding",
   "ConfigMap",
   "Secret",
+  "ResourceQuota",
   "Service",
   "PodDisruptionBudget",
   "Deployment",
@@ -47,7 +48,7 @@ const ORDER: readonly string[] = [
   "MutatingWebhookConfiguration",
 ];
 
-const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget"]);
+const IN_CLUSTER_KINDS = new Set(["Deployment", "Service", "PodDisruptionBudget", "ResourceQuota"]);
 const WEBHOOK_KINDS = new Set(["MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"]);
 
 /** What an installation applies, in order, and what it leaves out. */

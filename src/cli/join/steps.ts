@@ -2,7 +2,7 @@ import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
-import type { Discovery } from "../discovery/discovery.ts";
+import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { applyManifest } from "../install/apply.ts";
 import type { Manifest } from "../manifests/load.ts";
@@ -68,11 +68,13 @@ async function make(
   const before = await member.find(resource, ref, { signal });
   let made: Stored<KubeObject> | undefined;
   if (before === undefined) {
-    // Pushed before the write: an interruption must not forget an object whose answer was lost.
+    // Pushed before the write: an object whose answer was lost is found again by its name.
     undo.push(what, async (undoSignal) => {
-      const uid = made?.metadata.uid;
-      if (takeBack !== undefined && uid !== undefined) await takeBack(uid)(undoSignal);
-      else await remove(member, resource, ref, { signal: undoSignal, ...(uid === undefined ? {} : { uid }) });
+      const found = made ?? (await member.find(resource, ref, { signal: undoSignal }));
+      if (found === undefined) return;
+      const { uid } = found.metadata;
+      if (takeBack !== undefined) await takeBack(uid)(undoSignal);
+      else await remove(member, resource, ref, { signal: undoSignal, uid });
     });
   }
   const { change } = await applyManifest(member, discovery, manifest, signal);
@@ -81,11 +83,13 @@ async function make(
 }
 
 function removeNamespaceWhenEmpty(
-  { member, discovery }: GrantContext,
+  { member }: GrantContext,
   hostId: string,
   uid: string,
 ): (signal: AbortSignal) => Promise<void> {
   return async (signal) => {
+    // Discovery of its own: the one in the context ends with the interruption that is being undone.
+    const discovery = new Discovery(member, signal);
     const { foreign, unknown } = await contentsOf(member, discovery, SYSTEM_NAMESPACE, hostId, signal);
     if (foreign.length > 0 || unknown.length > 0)
       throw new Error(`kept: it holds ${[...foreign, ...unknown].join(", ")}`);

@@ -5,8 +5,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
-import { remove } from "../removal.ts";
-import { waitFor } from "../wait.ts";
+import { namespaceGone, remove } from "../removal.ts";
 import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf } from "./contents.ts";
 import { hostAccountName } from "./names.ts";
@@ -130,12 +129,8 @@ class Cleaner {
       this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
     } else {
       await this.#remove(namespaces, namespace);
-      const gone = await waitFor(
-        async () =>
-          (await this.#client.find(namespaces, { name }, { signal: this.#signal })) === undefined ? true : undefined,
-        { timeoutMs: NAMESPACE_GONE_WITHIN_MS, signal: this.#signal },
-      );
-      if (gone === undefined) this.#remains(`Namespace ${name}`, "it is being deleted");
+      const gone = await namespaceGone(this.#client, name, NAMESPACE_GONE_WITHIN_MS, this.#signal);
+      if (!gone) this.#remains(`Namespace ${name}`, "it is being deleted");
     }
   }
 

@@ -37,7 +37,7 @@ export async function contentsOf(
       const { items } = await client.list(resource, { namespace, limit: EXAMPLES_PER_KIND, signal });
       for (const object of items) found.push({ kind: resource.kind, object });
     } catch (error) {
-      if (!isKubeError(error)) throw error;
+      if (!isKubeError(error) || signal.aborted) throw error;
       // Served for creation only, or gone meanwhile: nothing of it can be in the namespace.
       if (!isKubeError(error, "NotFound", "MethodNotAllowed")) unread.push(kindName(resource));
     }

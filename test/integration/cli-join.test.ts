@@ -1,0 +1,139 @@
+import { join as joinPath } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { Connections } from "../../src/cli/connections.ts";
+import { join } from "../../src/cli/join/join.ts";
+import { packageRoot } from "../../src/cli/manifests/load.ts";
+import { loadMemberRole } from "../../src/cli/member/role.ts";
+import type { Connection } from "../../src/cli/session.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { KubeError } from "../../src/kube/errors.ts";
+import { clusters, namespaces } from "../../src/kube/resources.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { legation } from "../support/legation/process.ts";
+
+const WRITES = ["create", "createSubresource", "patch", "replace", "delete"] as const;
+
+/** Lets one write fail: before it reached the server, or after it took effect. */
+class Fault {
+  #left: number;
+  readonly #after: boolean;
+  happened = false;
+
+  constructor(write: number, after: boolean) {
+    this.#left = write;
+    this.#after = after;
+  }
+
+  /** The same client with this fault in its writes. */
+  in(client: ClusterClient): ClusterClient {
+    return new Proxy(client, {
+      get: (target, property) => {
+        const method: unknown = Reflect.get(target, property, target);
+        if (typeof method !== "function") return method;
+        if (!WRITES.some((write) => write === property)) return method.bind(target);
+        return async (...args: unknown[]): Promise<unknown> => {
+          this.#left -= 1;
+          const fails = this.#left === 0;
+          if (!fails) return method.apply(target, args);
+          this.happened = true;
+          if (this.#after) await method.apply(target, args);
+          throw new KubeError(this.#after ? "the answer was lost" : "refused", {
+            code: this.#after ? "AnswerLost" : "Forbidden",
+            cluster: target.cluster,
+            verb: String(property),
+            resource: "anything",
+          });
+        };
+      },
+    });
+  }
+}
+
+let host: Cluster;
+let west: Cluster;
+let connections: Connections;
+let hostConnection: Connection;
+let memberConnection: Connection;
+
+const traces = async (cluster: Cluster): Promise<string[]> => {
+  const kinds = "clusterroles,clusterrolebindings,serviceaccounts,secrets,namespaces";
+  const path = 'jsonpath={range .items[*]}{.kind} {.metadata.namespace}/{.metadata.name}{"\\n"}{end}';
+  const names = await kubectl(cluster, ["get", kinds, "-A", "-o", path]);
+  return names.split("\n").filter((line) => line.includes("legation"));
+};
+
+const tryJoin = async (fault: Fault): Promise<unknown> =>
+  join(
+    { name: "west", labels: {}, timeoutMs: 500, hostName: "host" },
+    {
+      host: fault.in(hostConnection.client),
+      member: { ...memberConnection, client: fault.in(memberConnection.client) },
+      connectText: (text, as) => connections.openText(text, as),
+      role: await loadMemberRole(joinPath(packageRoot(), "manifests", "member")),
+      signal: AbortSignal.timeout(60_000),
+      report: () => {},
+    },
+  ).catch((error: unknown) => error);
+
+beforeAll(async () => {
+  host = hostCluster();
+  west = memberCluster("west");
+  connections = new Connections({}, "legation-test");
+  hostConnection = await connections.open({ kubeconfig: host.kubeconfig }, "host");
+  memberConnection = await connections.open({ kubeconfig: west.kubeconfig }, "west");
+  expect(await legation(host, "uninstall", "--force")).toMatchObject({ code: 0 });
+  expect(await legation(host, "install", "--webhook-url", "https://127.0.0.1:1")).toMatchObject({ code: 0 });
+});
+
+afterAll(async () => {
+  await connections.close();
+  await legation(host, "uninstall", "--force");
+});
+
+describe("a join that fails", () => {
+  test.each([false, true])("at the namespace (answer lost: %s) leaves the member as it was", async (after) => {
+    const before = await traces(west);
+    const fault = new Fault(1, after);
+    expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
+    expect(fault.happened).toBe(true);
+    expect(await traces(west)).toEqual(before);
+  });
+
+  describe("in a member where Legation's namespace is already", () => {
+    beforeAll(async () => {
+      await kubectl(west, ["create", "namespace", "legation-system"]);
+      await kubectl(west, ["-n", "legation-system", "wait", "--for=create", "serviceaccount/default"]);
+    });
+    afterAll(async () => {
+      await memberConnection.client.delete(namespaces, { name: "legation-system" });
+    });
+
+    // ClusterRole, ServiceAccount, ClusterRoleBinding, token, Secret, Cluster.
+    const writes = [1, 2, 3, 4, 5, 6];
+    test.each(
+      writes.flatMap(
+        (write) =>
+          [
+            [write, "is refused", false],
+            [write, "takes effect, but its answer is lost", true],
+          ] as const,
+      ),
+    )("when write %d %s, leaves both clusters as they were", async (write, _how, after) => {
+      const before = [await traces(host), await traces(west)];
+      const fault = new Fault(write, after);
+      expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
+      expect(fault.happened).toBe(true);
+      expect([await traces(host), await traces(west)]).toEqual(before);
+      expect((await hostConnection.client.list(clusters)).items).toEqual([]);
+    });
+
+    test("makes six writes and no more", async () => {
+      const fault = new Fault(7, false);
+      // Nobody makes the Cluster Ready here: the seventh write is the first one that takes back.
+      expect(await tryJoin(fault)).toMatchObject({ exit: "notReady" });
+      expect(fault.happened).toBe(true);
+    });
+  });
+});
