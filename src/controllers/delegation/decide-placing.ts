@@ -52,7 +52,7 @@ function decideHeld(
       delegateUid: delegate.metadata.uid,
       memberNode,
     };
-    return { actions: [bind], outcome: "Binding" };
+    return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
   }
 
   const message = unschedulableMessage(delegate);
@@ -165,6 +165,16 @@ function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] 
 function nextExpiry({ memory }: Observed, now: number): number | undefined {
   const times = [...memory.attempts.values()].map(({ until }: Attempt) => until ?? 0).filter((until) => until > now);
   return times.length === 0 ? undefined : Math.min(...times);
+}
+
+/** Members that refused the pod before this one took it, where the author has not heard of it while the pod waited. */
+function announce(proxy: Stored<Pod>, holder: MemberView, { memory }: Observed): Action[] {
+  const untold = [...memory.attempts.values()]
+    .flatMap(({ refusal }) => refusal ?? [])
+    .filter(({ cluster, message }) => cluster !== holder.name && memory.reported?.includes(message) !== true);
+  if (untold.length === 0) return [];
+  const message = `${explain(untold)}; placed in ${holder.name}`;
+  return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
 }
 
 function report(proxy: Stored<Pod>, { memory }: Observed, reason: string, message: string): Action[] {

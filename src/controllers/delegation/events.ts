@@ -1,7 +1,7 @@
 import type { KubeEvent, ObjectRef } from "../../api/kubernetes.ts";
 
-/** The event that tells an author why a pod waits; a new message is a new event. */
-export function notPlacedEvent(
+/** The event that tells an author why a pod waits, or is not where it might be; a new message is a new event. */
+export function placementEvent(
   { namespace = "default", name }: ObjectRef,
   uid: string,
   reason: string,

@@ -19,9 +19,10 @@ import { notPlacedCondition } from "../../pods/feedback.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { DelegationOptions } from "./controller.ts";
-import { notPlacedEvent } from "./events.ts";
+import { placementEvent } from "./events.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
+import { isAtLeast, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
@@ -56,6 +57,8 @@ export class Executor {
         return this.#status(action, context);
       case "report":
         return this.#report(action, context);
+      case "announce":
+        return this.#announce(action, context);
       case "finish":
         return this.#finish(action, context);
       case "release":
@@ -254,8 +257,14 @@ export class Executor {
       ),
     );
     memories.reported(proxyUid, message);
-    await host.create(events, notPlacedEvent(objectRef(key), proxyUid, reason, message, now), { signal });
+    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, now), { signal });
     return shown;
+  }
+
+  async #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key, signal }: Context): Result {
+    const { host, clock } = this.#options;
+    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.now()), { signal });
+    return undefined;
   }
 
   async #finish({ proxyUid }: ActionOf<"finish">, { key, signal }: Context): Result {
@@ -267,11 +276,12 @@ export class Executor {
     return shownOnProxy(proxyUid, ({ metadata }) => metadata.deletionGracePeriodSeconds === 0);
   }
 
-  #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
+  async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
-    return this.#patchProxy(proxyUid, () =>
+    const shown = await this.#patchProxy(proxyUid, () =>
       this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, { signal, dropManagedFields: true }),
     );
+    return shown === undefined ? undefined : shownReleased(proxyUid);
   }
 
   /** A write on the proxy; one that finds it gone, or another under its name, has nothing left to do. */
@@ -299,36 +309,4 @@ function refusalOf(error: unknown): { reason: RefusalReason; message: string } |
   // The member's controller manager makes the default account some moments after the namespace.
   if (/serviceaccount "default" not found/.test(error.detail)) return undefined;
   return { reason: "RefusedByMember", message: `its API server refused the pod: ${error.detail}` };
-}
-
-function shownInMember(
-  member: string,
-  holds: (delegate: NonNullable<Observed["members"][number]["delegate"]>) => boolean,
-): Shown<Observed> {
-  return ({ members }) => {
-    const delegate = members.find(({ name }) => name === member)?.delegate;
-    return delegate !== undefined && holds(delegate);
-  };
-}
-
-function shownGone(member: string, uid: string, graceSeconds: number | undefined): Shown<Observed> {
-  return ({ members }) => {
-    const delegate = members.find(({ name }) => name === member)?.delegate;
-    if (delegate?.metadata.uid !== uid) return true;
-    const { deletionGracePeriodSeconds } = delegate.metadata;
-    return isDeleting(delegate) && (graceSeconds === undefined || (deletionGracePeriodSeconds ?? 0) <= graceSeconds);
-  };
-}
-
-function shownOnProxy(proxyUid: string, holds: (proxy: NonNullable<Observed["proxy"]>) => boolean): Shown<Observed> {
-  return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);
-}
-
-/**
- * True when the object is at least as new as the version. Resource versions of one resource are comparable as decimal
- * numbers (KEP-5504, stable since 1.35).
- */
-function isAtLeast(pod: Pod, version: string): boolean {
-  const own = pod.metadata?.resourceVersion ?? "0";
-  return own.length === version.length ? own >= version : own.length > version.length;
 }

@@ -89,6 +89,8 @@ export type Action =
   | { readonly type: "status"; readonly patch: StatusPatch }
   /** Tells the author why the pod waits: condition and event. */
   | { readonly type: "report"; readonly proxyUid: string; readonly reason: string; readonly message: string }
+  /** Tells the author, in an event, of members that did not take a pod which another one has now. */
+  | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
   /** Deletes the proxy with grace 0, as kubelet does when a pod's containers are gone. */
   | { readonly type: "finish"; readonly proxyUid: string }
   /** Removes the finalizer from the proxy. */

@@ -41,6 +41,22 @@ describe("a proxy without a node", () => {
     ]);
   });
 
+  test("that another member refused is bound with an event that says so, unless the author knows", () => {
+    const proxy = proxyPod();
+    const members = [
+      member("west"),
+      member("east", { delegate: delegateOf(proxy, { spec: { nodeName: "east-node-1" } }) }),
+    ];
+    const attempts = new Map([["west", refused("RefusedByMember")]]);
+    const { actions } = decide(world(proxy, members, { memory: memory({ attempts }) }), now);
+    expect(names(actions)).toEqual(["bind east", "announce"]);
+    expect(actions[1]).toMatchObject({ message: "west: no; placed in east" });
+    const reported = "east: full; west: no";
+    expect(names(decide(world(proxy, members, { memory: memory({ attempts, reported }) }), now).actions)).toEqual([
+      "bind east",
+    ]);
+  });
+
   test("says why in every member when none may have it", () => {
     const closed = { reason: "ClusterNotReady", message: "its API server does not answer" } as const;
     const west = member("west");
