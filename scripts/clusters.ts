@@ -2,13 +2,17 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { findBinaries } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
+import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
+import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 
 const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
 
-  npm run clusters -- up [--members 2] [--nodes 3] [--dir DIR]   a host and members, with kubeconfigs
-  npm run clusters -- down [--dir DIR]                           ends them and removes their files
-  npm run clusters -- build                                      builds the binaries that are not cached yet
+  npm run clusters -- up [--members 2] [--nodes 3] [--real] [--dir DIR]
+                                           a host and members, with kubeconfigs; --real: each member also
+                                           has a node that runs containers (root; image localhost/busybox:1)
+  npm run clusters -- down [--dir DIR]     ends them and removes their files
+  npm run clusters -- build                builds the binaries that are not cached yet
 `;
 
 const { values, positionals } = parseArgs({
@@ -17,6 +21,7 @@ const { values, positionals } = parseArgs({
     members: { type: "string", default: "2" },
     nodes: { type: "string", default: "3" },
     dir: { type: "string", default: join(cacheDirectory(), "clusters") },
+    real: { type: "boolean", default: false },
     help: { type: "boolean", short: "h", default: false },
   },
 });
@@ -33,13 +38,20 @@ function say(line: string): void {
 
 const FIRST_MEMBERS = ["west", "east", "north", "south"];
 
+async function build(): Promise<void> {
+  await findBinaries(say);
+  const obstacle = realNodesPossible();
+  if (obstacle === undefined) await findNodeBinaries(say);
+  else say(`not built: kubelet and containerd, for ${obstacle}`);
+}
+
 async function up(): Promise<void> {
   const begin = performance.now();
-  const nodes = [{ count: countOf("nodes") }];
+  const member = { nodes: [{ count: countOf("nodes") }], realNode: values.real };
   const members = Array.from({ length: countOf("members") }, (_, i) => FIRST_MEMBERS[i] ?? `member-${i + 1}`);
   const clusters = await startClusters({
     names: ["host", ...members],
-    clusters: { host: { nodes: [{ count: 2 }] }, ...Object.fromEntries(members.map((name) => [name, { nodes }])) },
+    clusters: { host: { nodes: [{ count: 2 }] }, ...Object.fromEntries(members.map((name) => [name, member])) },
     directory: values.dir,
     detached: true,
     onProgress: say,
@@ -52,7 +64,7 @@ async function up(): Promise<void> {
 async function main(): Promise<void> {
   const [command] = positionals;
   if (command === "up") await up();
-  else if (command === "build") await findBinaries(say);
+  else if (command === "build") await build();
   else if (command === "down") await openClusters(values.dir).stop();
   else {
     process.stderr.write(USAGE);

@@ -1,4 +1,6 @@
 import type { TestProject } from "vitest/node";
+import { findNodeBinaries } from "../clusters/node/binaries.ts";
+import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { ClustersInfo } from "../clusters/types.ts";
 
@@ -14,10 +16,15 @@ declare module "vitest" {
  * two members.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const onProgress = (line: string): void => {
+    process.stderr.write(`clusters: ${line}\n`);
+  };
+  // Minutes the first time: more than a test that needs real nodes may take.
+  if (realNodesPossible() === undefined) await findNodeBinaries(onProgress);
   const clusters = await startClusters({
     names: ["host", "west", "east"],
     clusters: { host: { nodes: [{ count: 2 }] } },
-    onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    onProgress,
   });
   project.provide("clusters", clusters.info);
   return () => clusters.stop();
