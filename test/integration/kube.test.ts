@@ -310,7 +310,8 @@ describe("when the network fails", () => {
     const slow = Array.from({ length: 100 }, () => behindProxy.list(configMaps, { namespace, timeoutMs: 8_000 }));
     const startedAt = performance.now();
     for (let round = 0; round < 20; round += 1) await fast.list(namespaces);
-    expect(performance.now() - startedAt).toBeLessThan(2_000);
+    // Behind the slow member each of them would take a second at least.
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
     await Promise.allSettled(slow);
     await fast.close();
   });

@@ -24,8 +24,8 @@ let events: ReflectorEvent<KubeObject>[];
 
 beforeAll(() => {
   cluster = memberCluster("west");
-  author = connect(cluster.kubeconfig);
-  client = connect(cluster.proxiedKubeconfig);
+  author = connect(cluster.kubeconfig, 60_000);
+  client = connect(cluster.proxiedKubeconfig, 3_000);
 });
 afterAll(async () => {
   await Promise.all([author.close(), client.close()]);
@@ -40,9 +40,9 @@ afterEach(async () => {
   await cluster.proxy.heal();
 });
 
-function connect(kubeconfig: string): ClusterClient {
+function connect(kubeconfig: string, timeoutMs: number): ClusterClient {
   const credentials = loadKubeConfig({ kubeconfig, env: {} });
-  return createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 1_000, timeoutMs: 3_000 } });
+  return createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 1_000, timeoutMs } });
 }
 
 function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {
