@@ -1,0 +1,339 @@
+import { describe, expect, test } from "vitest";
+import { DELEGATE_FINALIZER, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
+import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import { isKubeError } from "../../src/kube/errors.ts";
+import { events, namespaces, pods } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { overlaps, podLives } from "../support/harness/pod-lives.ts";
+import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+
+const members = ["west", "east"] as const;
+const running = inPhase("Running");
+
+function optedIn(): Promise<string> {
+  return freshNamespace(hostCluster(), { prefix: "deletion", labels: { "legation.dev/delegation": "annotated" } });
+}
+
+interface PodOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly graceSeconds?: number;
+}
+
+function aPod(namespace: string, name: string, { annotations = {}, graceSeconds }: PodOptions = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace, name, annotations: { "legation.dev/delegate": "true", ...annotations } },
+    spec: {
+      containers: [{ name: "main", image: "main:1" }],
+      ...(graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds }),
+    },
+  };
+}
+
+/** Makes the pod and waits until it runs; the proxy and its delegate. */
+async function runningPod(pod: Pod): Promise<{ proxy: Stored<Pod>; delegate: Stored<Pod>; member: "west" | "east" }> {
+  const { namespace = "", name = "" } = pod.metadata ?? {};
+  await clients().host.create(pods, pod);
+  const proxy = await podThat(clients().host, namespace, name, running);
+  const member = proxy.spec?.nodeName === "legation-west" ? "west" : "east";
+  const delegate = await podThat(clients()[member], namespace, name, running);
+  return { proxy, delegate, member };
+}
+
+async function nowhere(namespace: string, name: string): Promise<void> {
+  await Promise.all(Object.values(clients()).map((client) => podGone(client, namespace, name)));
+}
+
+describe("deleting a proxy", () => {
+  test.each([
+    { how: "gracefully, with the pod's own period", args: [], graceSeconds: 17 },
+    { how: "gracefully, with the caller's period", args: ["--grace-period=5"], graceSeconds: 5 },
+    { how: "at once", args: ["--now"], graceSeconds: 1 },
+  ])("$how tells the delegate the same period", async ({ args, graceSeconds }) => {
+    const namespace = await optedIn();
+    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "1s" };
+    const { delegate, member } = await runningPod(
+      aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
+    );
+    const deleted = kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", ...args]);
+    const ending = await podThat(
+      clients()[member],
+      namespace,
+      "web",
+      ({ metadata }) => metadata.deletionTimestamp !== undefined,
+    );
+    expect(ending.metadata.uid).toBe(delegate.metadata.uid);
+    expect(ending.metadata.deletionGracePeriodSeconds).toBe(graceSeconds);
+    // The proxy outlives its delegate, as a pod outlives its containers.
+    expect(await podOf(clients().host, namespace, "web")).toBeDefined();
+    await deleted;
+    await nowhere(namespace, "web");
+  });
+
+  test("by force does not wait for the delegate's grace period", async () => {
+    const namespace = await optedIn();
+    await runningPod(aPod(namespace, "web", { graceSeconds: 600 }));
+    await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--force", "--grace-period=0"]);
+    await nowhere(namespace, "web");
+  });
+
+  test("a second time with a shorter period shortens the delegate's", async () => {
+    const namespace = await optedIn();
+    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "3s" };
+    const { member } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
+    const ref = { namespace, name: "web" };
+    const period = (seconds: number) => (pod: Stored<Pod>) => pod.metadata.deletionGracePeriodSeconds === seconds;
+    await clients().host.delete(pods, ref);
+    await podThat(clients()[member], namespace, "web", period(600));
+    await clients().host.delete(pods, ref, { gracePeriodSeconds: 3 });
+    await podThat(clients()[member], namespace, "web", period(3));
+    await nowhere(namespace, "web");
+  });
+
+  test("before it is bound takes the delegate that waits in a member", async () => {
+    const namespace = await optedIn();
+    const pod = aPod(namespace, "web");
+    const spec = { containers: [], ...pod.spec, nodeSelector: { "no-node-has": "this-label" } };
+    await clients().host.create(pods, { ...pod, spec });
+    const unscheduled = await eventually(async () => {
+      const found = await Promise.all(members.map((member) => podOf(clients()[member], namespace, "web")));
+      return found.find((delegate) => delegate !== undefined);
+    });
+    expect(unscheduled.spec?.nodeName).toBeUndefined();
+    await clients().host.delete(pods, { namespace, name: "web" });
+    await nowhere(namespace, "web");
+  });
+
+  test("that no member can have, as soon as it was made, leaves nothing", async () => {
+    const namespace = await optedIn();
+    const annotations = { "legation.dev/cluster-selector": "region=nowhere" };
+    await clients().host.create(pods, aPod(namespace, "web", { annotations }));
+    await clients().host.delete(pods, { namespace, name: "web" });
+    await nowhere(namespace, "web");
+  });
+
+  test("that has ended takes its finished delegate", async () => {
+    const namespace = await optedIn();
+    const annotations = { [KWOK_ANNOTATIONS.outcome]: "succeeded" };
+    await clients().host.create(pods, aPod(namespace, "web", { annotations }));
+    await podThat(clients().host, namespace, "web", inPhase("Succeeded"));
+    await clients().host.delete(pods, { namespace, name: "web" });
+    await nowhere(namespace, "web");
+  });
+});
+
+describe("deleting a namespace", () => {
+  test("with running, waiting, gated and finished proxies comes to its end", async () => {
+    const namespace = await optedIn();
+    const { host } = clients();
+    const kinds: Pod[] = [
+      ...["run-0", "run-1", "run-2", "run-3"].map((name) => aPod(namespace, name)),
+      aPod(namespace, "slow", { annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "2s" } }),
+      aPod(namespace, "ended", { annotations: { [KWOK_ANNOTATIONS.outcome]: "failed" } }),
+      aPod(namespace, "refused", { annotations: { "legation.dev/clusters": "north" } }),
+    ];
+    const gated = aPod(namespace, "gated");
+    const spec = { containers: [], ...gated.spec, schedulingGates: [{ name: "example.com/quota" }] };
+    await Promise.all([...kinds, { ...gated, spec }].map((pod) => host.create(pods, pod)));
+    await podThat(host, namespace, "slow", running);
+    await podThat(host, namespace, "ended", inPhase("Failed"));
+    const created = Array.from({ length: 10 }, (_, index) => host.create(pods, aPod(namespace, `late-${index}`)));
+    await Promise.all(created);
+    await host.delete(namespaces, { name: namespace });
+    await eventually(async () => (await host.find(namespaces, { name: namespace })) === undefined, {
+      timeoutMs: 60_000,
+      what: `end of namespace ${namespace}`,
+    });
+    for (const member of members) {
+      await eventually(async () => (await podsOf(clients()[member], namespace)).length === 0);
+    }
+  });
+});
+
+describe("a name used again", () => {
+  test("50 times in a row, at every moment of a pod's life, never has two delegates and leaves one", async () => {
+    const namespace = await optedIn();
+    const { host } = clients();
+    const ref = { namespace, name: "again" };
+    for (let round = 0; round < 50; round += 1) {
+      // The name is free when the API server says so, and not before.
+      const made = await eventually(async () => host.create(pods, aPod(namespace, "again")).catch(ifNameTaken), {
+        timeoutMs: 60_000,
+        intervalMs: 2,
+        what: `round ${round}`,
+      });
+      const { uid } = made.metadata;
+      const moments = [
+        async () => undefined,
+        () => podThat(host, namespace, "again", ({ spec }) => spec?.nodeName !== undefined, { intervalMs: 2 }),
+        () => podThat(host, namespace, "again", running, { intervalMs: 2 }),
+        () => eventually(async () => (await delegatesOf(namespace, "again")).length > 0, { intervalMs: 2 }),
+      ];
+      await moments[round % moments.length]?.();
+      const force = round % 3 === 0 ? { gracePeriodSeconds: 0 } : {};
+      await host.delete(pods, ref, { uid, ...force });
+    }
+    await eventually(async () => host.create(pods, aPod(namespace, "again")).catch(ifNameTaken), { intervalMs: 2 });
+    const proxy = await podThat(host, namespace, "again", running);
+    const left = await delegatesOf(namespace, "again");
+    expect(left.map(({ metadata }) => ownerUid(metadata.annotations))).toEqual([proxy.metadata.uid]);
+
+    await host.delete(pods, ref);
+    await nowhere(namespace, "again");
+    const lives = (await Promise.all(members.map((member) => podLives(memberCluster(member), namespace)))).flat();
+    expect(lives.length).toBeGreaterThan(25);
+    expect(overlaps(lives)).toEqual([]);
+  });
+});
+
+describe("a delegate deleted in its member by somebody else", () => {
+  test("fails a bare pod with DisruptionTarget", async () => {
+    const namespace = await optedIn();
+    const { member } = await runningPod(aPod(namespace, "web"));
+    await clients()[member].delete(pods, { namespace, name: "web" });
+    const failed = await podThat(clients().host, namespace, "web", inPhase("Failed"));
+    expect(conditionOf(failed, "DisruptionTarget")).toMatchObject({ status: "True", reason: "DeletedInMember" });
+    expect(conditionOf(failed, "Ready")).toMatchObject({ status: "False" });
+    expect(failed.status?.message).toContain(`Cluster ${member}`);
+    await eventually(async () => (await delegatesOf(namespace, "web")).length === 0);
+  });
+
+  test("is replaced when a ReplicaSet owns the pod", async () => {
+    const namespace = await optedIn();
+    const labels = { app: "web" };
+    const replicaSet = {
+      apiVersion: "apps/v1",
+      kind: "ReplicaSet",
+      metadata: { name: "web", namespace, annotations: { "legation.dev/delegate": "true" } },
+      spec: {
+        replicas: 2,
+        selector: { matchLabels: labels },
+        template: { metadata: { labels }, spec: { containers: [{ name: "main", image: "main:1" }] } },
+      },
+    };
+    await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(replicaSet) });
+    const two = async (): Promise<Stored<Pod>[] | undefined> => {
+      const found = (await podsOf(clients().host, namespace)).filter(running);
+      return found.length === 2 ? found : undefined;
+    };
+    const [victim, other] = await eventually(two, { timeoutMs: 60_000 });
+    if (victim === undefined || other === undefined) throw new Error("there are two");
+    const { name } = victim.metadata;
+    const member = victim.spec?.nodeName === "legation-west" ? "west" : "east";
+    await clients()[member].delete(pods, { namespace, name });
+    const [first, second] = await eventually(
+      async () => {
+        const found = await two();
+        return found?.every((pod) => pod.metadata.name !== name) === true ? found : undefined;
+      },
+      { timeoutMs: 60_000 },
+    );
+    expect([first?.metadata.name, second?.metadata.name]).toContain(other.metadata.name);
+  });
+});
+
+describe("what is not this host's", () => {
+  test("a pod that bears this host's label and the mark of a proxy that is not there is swept", async () => {
+    const namespace = await optedIn();
+    const { delegate, member } = await runningPod(aPod(namespace, "web"));
+    const owner = { cluster: "host", namespace, name: "forged", uid: "00000000-0000-4000-8000-000000000000" };
+    const forged: Pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: {
+        namespace,
+        name: "forged",
+        labels: { [HOST_LABEL]: delegate.metadata.labels?.[HOST_LABEL] ?? "" },
+        annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) },
+      },
+      spec: { containers: [{ name: "main", image: "main:1" }] },
+    };
+    await clients()[member].create(pods, forged);
+    await podGone(clients()[member], namespace, "forged");
+  });
+
+  test("a delegate whose proxy lost its finalizer is swept when the proxy is gone", async () => {
+    const namespace = await optedIn();
+    const { member, delegate, proxy } = await runningPod(aPod(namespace, "web"));
+    const finalizers = proxy.metadata.finalizers?.filter((name) => name !== DELEGATE_FINALIZER) ?? [];
+    const strip = (...as: string[]): Promise<string> =>
+      kubectl(hostCluster(), [
+        ...["-n", namespace, "patch", "pod", "web", "--type=merge"],
+        ...["-p", JSON.stringify({ metadata: { finalizers } })],
+        ...as,
+      ]);
+    await expect(strip()).rejects.toThrow("finalizer legation.dev/delegate holds the pod until its delegate is gone");
+    // Not even an administrator may: only whoever has taken Legation's policies away, or its own account.
+    await strip("--as=system:serviceaccount:legation-system:legation-controller");
+    await clients().host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+    await podGone(clients()[member], namespace, "web", delegate.metadata.uid);
+  });
+
+  test("a foreign pod of the same name is left alone, and the proxy goes to the other member, which it says", async () => {
+    const namespace = await optedIn();
+    await freshMemberNamespace(namespace);
+    // Where the pod would go first.
+    const { member } = await runningPod(aPod(namespace, "scout"));
+    await clients().host.delete(pods, { namespace, name: "scout" });
+    await nowhere(namespace, "scout");
+    const foreign: Pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { namespace, name: "web" },
+      spec: { containers: [{ name: "main", image: "foreign:1" }] },
+    };
+    const before = await clients()[member].create(pods, foreign);
+    const { member: chosen } = await runningPod(aPod(namespace, "web"));
+    expect(chosen).not.toBe(member);
+    const told = await eventually(async () => {
+      const { items } = await clients().host.list(events, { namespace });
+      return items.find(({ involvedObject, message }) => involvedObject.name === "web" && message?.includes(member));
+    });
+    expect(told.message).toContain("a pod of that name, not made by Legation for this host, is there");
+
+    await clients().host.delete(pods, { namespace, name: "web" });
+    await podGone(clients().host, namespace, "web");
+    const after = await podOf(clients()[member], namespace, "web");
+    expect(after?.metadata.uid).toBe(before.metadata.uid);
+    expect(after?.metadata.deletionTimestamp).toBeUndefined();
+    expect(after?.metadata.labels?.[HOST_LABEL]).toBeUndefined();
+  });
+});
+
+async function delegatesOf(namespace: string, name: string): Promise<Stored<Pod>[]> {
+  const found = await Promise.all(members.map((member) => podOf(clients()[member], namespace, name)));
+  return found.filter((pod) => pod !== undefined);
+}
+
+function ownerUid(annotations: Readonly<Record<string, string>> | undefined): string {
+  const owner: unknown = JSON.parse(annotations?.[OWNER_ANNOTATION] ?? "null");
+  return typeof owner === "object" && owner !== null && "uid" in owner ? String(owner.uid) : "";
+}
+
+function ifNameTaken(error: unknown): undefined {
+  if (isKubeError(error, "AlreadyExists")) return undefined;
+  throw error;
+}
+
+/** Makes the namespace in both members with an account to run as, so that a pod can be made there by hand. */
+async function freshMemberNamespace(name: string): Promise<void> {
+  await Promise.all(
+    members.map(async (member) => {
+      const body = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
+      await clients()[member].create(namespaces, body);
+      const path = `/api/v1/namespaces/${name}/serviceaccounts/default`;
+      await eventually(async () => (await clients()[member].raw({ method: "GET", path })) !== undefined);
+    }),
+  );
+}
