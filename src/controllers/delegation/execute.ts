@@ -22,6 +22,7 @@ import type { DelegationOptions } from "./controller.ts";
 import { placementEvent } from "./events.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
+import { SharedCreation } from "./shared-creation.ts";
 import { isAtLeast, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -31,6 +32,7 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
   readonly #options: DelegationOptions & { readonly memories: Memories };
+  readonly #namespaces = new SharedCreation();
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
     this.#options = options;
@@ -103,12 +105,14 @@ export class Executor {
 
   /** Creates the delegate, and its namespace first when that is missing. */
   async #createIn(member: Member, delegate: Pod, { signal }: Context): ReturnType<typeof member.client.create<Pod>> {
+    const namespace = delegate.metadata?.namespace ?? "";
+    const shared = `${member.name}/${namespace}`;
+    const seen = this.#namespaces.made(shared);
     try {
       return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
     } catch (error) {
-      const namespace = delegate.metadata?.namespace ?? "";
       if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
-      await this.#createNamespace(member, namespace, signal);
+      await this.#namespaces.make(shared, seen, () => this.#createNamespace(member, namespace, signal));
       return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
     }
   }

@@ -1,0 +1,47 @@
+import { expect, test, vi } from "vitest";
+import { SharedCreation } from "../../../../src/controllers/delegation/shared-creation.ts";
+
+const KEY = "west/team";
+
+test("those who find it missing while it is made share one creation", async () => {
+  const shared = new SharedCreation();
+  const create = vi.fn(async () => {});
+  await Promise.all([1, 2, 3].map(() => shared.make(KEY, shared.made(KEY), create)));
+  expect(create).toHaveBeenCalledTimes(1);
+});
+
+test("whose attempt began before it was made does not make it again", async () => {
+  const shared = new SharedCreation();
+  const create = vi.fn(async () => {});
+  const seen = shared.made(KEY);
+  await shared.make(KEY, shared.made(KEY), create);
+  await shared.make(KEY, seen, create);
+  expect(create).toHaveBeenCalledTimes(1);
+});
+
+test("whose attempt began after it was made makes it again: it has gone since", async () => {
+  const shared = new SharedCreation();
+  const create = vi.fn(async () => {});
+  await shared.make(KEY, shared.made(KEY), create);
+  await shared.make(KEY, shared.made(KEY), create);
+  expect(create).toHaveBeenCalledTimes(2);
+});
+
+test("a failure is everybody's, and the next one tries again", async () => {
+  const shared = new SharedCreation();
+  const create = vi.fn(async () => {});
+  create.mockRejectedValueOnce(new Error("no"));
+  const seen = shared.made(KEY);
+  const outcomes = await Promise.allSettled([1, 2].map(() => shared.make(KEY, seen, create)));
+  expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
+  await shared.make(KEY, seen, create);
+  expect(create).toHaveBeenCalledTimes(2);
+});
+
+test("different keys do not wait for each other", async () => {
+  const shared = new SharedCreation();
+  const never = Promise.withResolvers<void>();
+  void shared.make("west/team", 0, () => never.promise);
+  await shared.make("east/team", 0, async () => {});
+  expect(shared.made("east/team")).toBe(1);
+});
