@@ -23,7 +23,7 @@ export interface Subcommand<Input = never> {
 export function addSubcommand<Input>(parent: Command, spec: Subcommand<Input>, session: Session): Command {
   const command = new Command(spec.name)
     .summary(spec.summary)
-    .description(spec.description)
+    .description(spec.description.replaceAll("\n", " "))
     .addHelpText("after", examplesText(spec.examples))
     .copyInheritedSettings(parent);
   for (const argument of spec.arguments ?? []) command.addArgument(argument);

@@ -61,9 +61,11 @@ export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journ
   };
 }
 
+const FAR = "9999-12-31T00:00:00Z";
+
 /** What has no time is what the pod waits for now. */
 function byTime(a: Station, b: Station): number {
-  return (a.at ?? "~").localeCompare(b.at ?? "~");
+  return Date.parse(a.at ?? FAR) - Date.parse(b.at ?? FAR);
 }
 
 function created(pod: Stored<Pod>, delegated: boolean): Station {

@@ -1,0 +1,127 @@
+import { describe, expect, test } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
+import { hostStatus, statusTable } from "../../../../src/cli/status/clusters.ts";
+import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { recordedSession } from "../session.ts";
+
+const NOW = Date.parse("2026-01-01T01:00:00Z");
+
+function cluster(
+  name: string,
+  parts: Partial<Omit<Cluster, "metadata">> & { deleted?: boolean } = {},
+): Stored<Cluster> {
+  const { deleted = false, ...rest } = parts;
+  return {
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "Cluster",
+    metadata: {
+      name,
+      uid: `uid-of-${name}`,
+      resourceVersion: "1",
+      creationTimestamp: "2026-01-01T00:00:00Z",
+      ...(deleted ? { deletionTimestamp: "2026-01-01T00:30:00Z" } : {}),
+    },
+    spec: { credentialsSecret: { name: `member-${name}` } },
+    status: ready("True"),
+    ...rest,
+  };
+}
+
+function ready(status: "True" | "False", message = "its API server answers"): NonNullable<Cluster["status"]> {
+  return {
+    version: "v1.36.3",
+    nodes: 3,
+    allocatable: { cpu: "8", memory: "16Gi", pods: "110" },
+    conditions: [{ type: "Ready", status, reason: "R", message, lastTransitionTime: "2026-01-01T00:00:00Z" }],
+  };
+}
+
+const node = (name: string, unschedulable = false): Stored<KubeNode> => ({
+  metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1" },
+  spec: { unschedulable },
+});
+
+const spec = (nodeName: string, cpu: string, memory = "1Gi"): Partial<PodSpec> => ({
+  nodeName,
+  containers: [{ name: "main", resources: { requests: { cpu, memory } } }],
+});
+
+describe("the status of all members", () => {
+  test("what is free is what this host's unfinished pods leave", () => {
+    const { clusters } = hostStatus({
+      clusters: [cluster("west")],
+      nodes: [node("legation-west")],
+      proxies: [
+        proxyPod({ spec: spec("legation-west", "1500m"), status: runningStatus() }),
+        proxyPod({ spec: spec("legation-west", "500m") }),
+        proxyPod({ spec: spec("legation-west", "4"), status: endedStatus(0) }),
+        proxyPod({ spec: spec("legation-east", "4"), status: runningStatus() }),
+      ],
+    });
+    expect(clusters).toMatchObject([
+      { cpu: { free: 6, allocatable: 8 }, memory: { free: 14 * 2 ** 30 }, pods: { running: 1, unfinished: 2 } },
+    ]);
+  });
+
+  test.each([
+    ["ready", cluster("west"), false, "True", undefined],
+    ["ready but cordoned", cluster("west"), true, "True", "cordoned: takes no new pods"],
+    [
+      "not ready",
+      cluster("west", { status: ready("False", "connection refused") }),
+      false,
+      "False",
+      "connection refused",
+    ],
+    ["being removed", cluster("west", { deleted: true }), true, "True", "is being removed"],
+  ])("a member that is %s", (_case, one, cordoned, expected, reason) => {
+    const [status] = hostStatus({ clusters: [one], nodes: [node("legation-west", cordoned)], proxies: [] }).clusters;
+    expect(status?.ready).toBe(expected);
+    expect(status?.reason).toBe(reason);
+  });
+
+  test("a member that nobody has reported on points to the controller", () => {
+    const { status: _none, ...silent } = cluster("west");
+    const [status] = hostStatus({ clusters: [silent], nodes: [], proxies: [] }).clusters;
+    expect(status).toMatchObject({ ready: "Unknown", reason: expect.stringContaining("legation controller") });
+  });
+
+  test("pods without a member are counted, those behind scheduling gates apart", () => {
+    const gated = { schedulingGates: [{ name: "kueue" }] };
+    const proxies = [proxyPod(), proxyPod(), proxyPod({ spec: gated }), proxyPod({ status: endedStatus(1) })];
+    expect(hostStatus({ clusters: [], nodes: [], proxies }).waiting).toEqual({ unplaced: 2, gated: 1 });
+  });
+
+  test("the table is sorted, aligned and shows reasons only when there are some", () => {
+    const { terminal } = recordedSession();
+    const clusters = [cluster("west"), cluster("east-with-a-name")];
+    const text = statusTable(hostStatus({ clusters, nodes: [], proxies: [] }), NOW, terminal);
+    expect(text).toBe(
+      [
+        "NAME              READY  VERSION  NODES  CPU FREE/ALL  MEMORY FREE/ALL  PODS RUN/ALL  AGE",
+        "east-with-a-name  True   v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
+        "west              True   v1.36.3  3      8/8           16Gi/16Gi        0/0           60m",
+      ].join("\n"),
+    );
+  });
+
+  test("colours do not move the columns, and NO_COLOR takes them away", () => {
+    const one = hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] });
+    const plain = statusTable(one, NOW, recordedSession().terminal);
+    const coloured = statusTable(one, NOW, recordedSession({ isTTY: true }).terminal);
+    expect(coloured).not.toBe(plain);
+    expect(coloured.replaceAll("\u001B[32m", "").replaceAll("\u001B[39m", "")).toBe(plain);
+    expect(statusTable(one, NOW, recordedSession({ isTTY: true, env: { NO_COLOR: "1" } }).terminal)).toBe(plain);
+  });
+
+  test("without members it says how to get one", () => {
+    const text = statusTable(
+      hostStatus({ clusters: [], nodes: [], proxies: [proxyPod()] }),
+      NOW,
+      recordedSession().terminal,
+    );
+    expect(text).toContain("legation join");
+    expect(text).toContain("1 not placed yet");
+  });
+});

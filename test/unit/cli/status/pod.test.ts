@@ -1,0 +1,126 @@
+import { describe, expect, test } from "vitest";
+import { journeyOf, journeyText } from "../../../../src/cli/status/pod.ts";
+import { containerStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
+import { recordedSession } from "../session.ts";
+
+const AT = (seconds: number): string => `2026-01-01T00:00:${String(seconds).padStart(2, "0")}Z`;
+
+const bound = {
+  creationTimestamp: AT(0),
+  annotations: {
+    "legation.dev/cluster": "west",
+    "legation.dev/delegate-uid": "d-1",
+    "legation.dev/member-node": "west-node-1",
+  },
+  ownerReferences: [{ apiVersion: "batch/v1", kind: "Job", name: "train", uid: "j", controller: true }],
+};
+
+const scheduled = { type: "PodScheduled", status: "True", lastTransitionTime: AT(2) };
+
+describe("one pod's way", () => {
+  test("of a pod that has finished is told from creation to exit code", () => {
+    const journey = journeyOf(
+      proxyPod({
+        metadata: bound,
+        spec: { nodeName: "legation-west" },
+        status: {
+          phase: "Failed",
+          startTime: AT(3),
+          conditions: [scheduled],
+          containerStatuses: [
+            containerStatus({
+              restartCount: 1,
+              state: { terminated: { exitCode: 3, reason: "Error", startedAt: AT(4), finishedAt: AT(9) } },
+            }),
+          ],
+        },
+      }),
+      [],
+    );
+    expect(journey).toMatchObject({ cluster: "west", delegateUid: "d-1", memberNode: "west-node-1", delegated: true });
+    expect(journey.stations.map(({ at, what }) => [at, what])).toEqual([
+      [AT(0), "created, and admitted as a proxy"],
+      [AT(2), "delegate scheduled in west; bound to node legation-west"],
+      [AT(3), "accepted by the kubelet"],
+      [AT(4), "containers started"],
+      [AT(9), "finished: Failed"],
+    ]);
+    expect(journey.stations.flatMap(({ details }) => details)).toEqual([
+      "by Job train",
+      "uid d-1",
+      "on its node west-node-1",
+      "main restarted 1 times",
+      "main: exit code 3 (Error)",
+    ]);
+  });
+
+  test("of a pod that no member takes has a reason for each", () => {
+    const condition = {
+      type: "legation.dev/Placed",
+      status: "False",
+      reason: "Unschedulable",
+      message: "east: cpu: 100 requested, 2 left; west: cordoned",
+      lastTransitionTime: AT(1),
+    };
+    const { stations } = journeyOf(
+      proxyPod({ metadata: { creationTimestamp: AT(0) }, status: { phase: "Pending", conditions: [condition] } }),
+      [],
+    );
+    expect(stations.at(-1)).toEqual({
+      at: AT(1),
+      what: "waits for a member cluster: Unschedulable",
+      details: ["east: cpu: 100 requested, 2 left", "west: cordoned"],
+    });
+  });
+
+  test.each([
+    ["nobody has reported on", proxyPod(), "waits for a member cluster; nobody has reported on it yet"],
+    [
+      "scheduling gates hold back",
+      proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } }),
+      "waits for its scheduling gates",
+    ],
+    ["is not delegated", pod(), "waits for a scheduler"],
+    [
+      "waits for its image",
+      proxyPod({
+        metadata: bound,
+        spec: { nodeName: "legation-west" },
+        status: {
+          phase: "Pending",
+          containerStatuses: [containerStatus({ state: { waiting: { reason: "ImagePullBackOff" } } })],
+        },
+      }),
+      "Pending: containers wait",
+    ],
+  ])("of a pod that %s says so last", (_case, one, what) => {
+    expect(journeyOf(one, []).stations.at(-1)?.what).toBe(what);
+  });
+
+  test("of a pod that is being deleted says when that was asked for, and what holds it", () => {
+    const { stations } = journeyOf(
+      proxyPod({ metadata: { ...bound, deletionTimestamp: AT(40), deletionGracePeriodSeconds: 30 } }),
+      [],
+    );
+    expect(stations).toContainEqual({
+      at: AT(10),
+      what: "deletion asked for (grace 30 s)",
+      details: ["held by legation.dev/delegate"],
+    });
+  });
+
+  test("is followed by the pod's events, oldest first", () => {
+    const event = (reason: string, lastTimestamp: string): Parameters<typeof journeyOf>[1][number] => ({
+      metadata: {},
+      involvedObject: {},
+      type: "Warning",
+      reason,
+      message: "m",
+      lastTimestamp,
+    });
+    const journey = journeyOf(proxyPod({ metadata: bound }), [event("Second", AT(5)), event("First", AT(1))]);
+    const text = journeyText(journey, recordedSession().terminal);
+    expect(text).toMatch(/TIME +AFTER +POD team\/web-0/);
+    expect(text.indexOf("First")).toBeLessThan(text.indexOf("Second"));
+  });
+});
