@@ -1,0 +1,592 @@
+import { createServer } from "node:https";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { issueAuthority, issueServing } from "../../src/certificates/issue.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
+import { secrets } from "../../src/kube/resources.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { systemClock, type WebhookClock } from "../../webhook/clock.ts";
+import { type RunningWebhook, startWebhook } from "../../webhook/main.ts";
+import { CERTIFICATE_SECRET } from "../../webhook/serving-certificate.ts";
+import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
+import { freePort } from "../support/clusters/ports.ts";
+import { startClusters } from "../support/clusters/start.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually } from "../support/harness/wait.ts";
+import { legation } from "../support/legation/cli.ts";
+import { type Submitted, submit } from "../support/webhook/submit.ts";
+
+const DAY_MS = 24 * 3_600_000;
+const CLUSTERS = "legation.dev/clusters";
+const DELEGATE = "legation.dev/delegate";
+const PROXY_MARKS = {
+  metadata: { labels: { "legation.dev/proxy": "true" }, finalizers: ["legation.dev/delegate"] },
+  spec: { schedulerName: "legation" },
+};
+
+let host: Cluster;
+let port: number;
+let webhook: RunningWebhook;
+/** One entry per review that the API server asked for: path and verdict. */
+const reviews: string[] = [];
+
+/** Starts a replica with the webhook's own service account. */
+async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWebhook> {
+  const token = (await kubectl(host, ["create", "token", "legation-webhook", "-n", "legation-system"])).trim();
+  const text = kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
+  const credentials = credentialsFromKubeconfigText(text, { allowExec: false, source: "test" });
+  const client = createClusterClient({ cluster: "host", credentials });
+  const running = await startWebhook({
+    host: "127.0.0.1",
+    port: at,
+    tls: { kind: "own", hosts: [] },
+    client,
+    log: createLogger({ level: "silent" }),
+    onReview: (path, verdict) => void reviews.push(`${path} ${verdict}`),
+    ...(clock === undefined ? {} : { clock }),
+  });
+  return {
+    port: running.port,
+    close: async () => {
+      await running.close();
+      await client.close();
+    },
+  };
+}
+
+function install(): Promise<string> {
+  return legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`]);
+}
+
+let plain: string;
+let annotated: string;
+let all: string;
+
+beforeAll(async () => {
+  // A cluster of its own: admission decides over all namespaces, and here it also fails.
+  const clusters = await startClusters({ names: ["admission"], clusters: { admission: { nodes: [{ count: 1 }] } } });
+  afterAll(() => clusters.stop());
+  host = clusters.get("admission");
+  port = await freePort();
+  await install();
+  const namespace = (mode?: string): Promise<string> =>
+    freshNamespace(host, {
+      labels: mode === undefined ? {} : { "legation.dev/delegation": mode },
+      onFinished: afterAll,
+    });
+  [plain, annotated, all] = await Promise.all([namespace(), namespace("annotated"), namespace("all")]);
+  webhook = await startReplica(port);
+  await eventually(async () => (await createPod(all, {}, true)).status === 201, { what: "the webhook to be asked" });
+});
+
+afterAll(async () => {
+  await webhook?.close();
+});
+
+interface PodParts {
+  readonly metadata?: object;
+  readonly spec?: object;
+}
+
+const main = { name: "main", image: "registry.example/never-pulled:1" };
+let made = 0;
+
+function podBody({ metadata = {}, spec = {} }: PodParts): object {
+  made += 1;
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: `pod-${made}`, ...metadata },
+    spec: { containers: [main], ...spec },
+  };
+}
+
+function createPod(namespace: string, parts: PodParts, dryRun = false): Promise<Submitted> {
+  const query = dryRun ? "?dryRun=All" : "";
+  return submit(host, "POST", `/api/v1/namespaces/${namespace}/pods${query}`, podBody(parts));
+}
+
+const annotations = (written: Readonly<Record<string, string>>): PodParts => ({ metadata: { annotations: written } });
+const asks = annotations({ [DELEGATE]: "true" });
+
+describe("a pod", () => {
+  test.each<[string, () => string, PodParts]>([
+    ["that asks, where pods ask,", () => annotated, asks],
+    ["that names clusters, where pods ask,", () => annotated, annotations({ [CLUSTERS]: "west" })],
+    ["that says nothing, where all are delegated,", () => all, {}],
+    ["with generateName", () => all, { metadata: { name: undefined, generateName: "made-" } }],
+  ])("%s becomes a proxy", async (_, namespace, parts) => {
+    const { status, body, warnings } = await createPod(namespace(), parts);
+    expect(status).toBe(201);
+    expect(body).toMatchObject(PROXY_MARKS);
+    expect(warnings).toEqual([]);
+  });
+
+  test("that becomes a proxy is otherwise what it would have been", async () => {
+    const written: PodParts = {
+      metadata: { name: "same", labels: { app: "same" }, annotations: { [DELEGATE]: "true" }, finalizers: ["x.io/y"] },
+      spec: { schedulerName: "volcano", terminationGracePeriodSeconds: 7, nodeSelector: { gpu: "a100" } },
+    };
+    const [there, here] = await Promise.all([createPod(annotated, written), createPod(plain, written)]);
+    const withoutToken = (text: unknown): unknown =>
+      JSON.parse(JSON.stringify(text).replaceAll(/kube-api-access-\w+/g, "token"));
+    expect(withoutToken(there.body.spec)).toEqual(withoutToken({ ...here.body.spec, schedulerName: "legation" }));
+    expect(there.body.metadata).toMatchObject({
+      labels: { app: "same", "legation.dev/proxy": "true" },
+      annotations: { [DELEGATE]: "true", "legation.dev/scheduler-name": "volcano" },
+      finalizers: ["x.io/y", "legation.dev/delegate"],
+    });
+    expect(Object.keys(there.body.metadata ?? {}).sort()).toEqual(Object.keys(here.body.metadata ?? {}).sort());
+  });
+
+  test.each<[string, () => string, PodParts]>([
+    ["without annotations, where pods ask,", () => annotated, {}],
+    ["that says no, where pods ask,", () => annotated, annotations({ [DELEGATE]: "false" })],
+    ["that says no, where all are delegated,", () => all, annotations({ [DELEGATE]: "false" })],
+    ["of a namespace that is not opted in", () => plain, asks],
+    ["made by another host", () => all, { metadata: { ...asks.metadata, labels: { "legation.dev/host": "other" } } }],
+    [
+      "of a DaemonSet",
+      () => all,
+      {
+        metadata: {
+          ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: "d", uid: "u", controller: true }],
+        },
+      },
+    ],
+  ])("%s stays here, and the webhook is not asked", async (_, namespace, parts) => {
+    reviews.length = 0;
+    const { status, body } = await createPod(namespace(), parts);
+    expect(status).toBe(201);
+    expect(body.spec?.schedulerName).toBe("default-scheduler");
+    expect(body.metadata?.labels ?? {}).not.toHaveProperty("legation.dev/proxy");
+    expect(reviews).toEqual([]);
+  });
+
+  test("that changes or goes is no business of the webhook", async () => {
+    const { body } = await createPod(annotated, asks);
+    const path = `/api/v1/namespaces/${annotated}/pods/${body.metadata?.name}`;
+    reviews.length = 0;
+    const changed = await submit(host, "PATCH", path, { metadata: { labels: { new: "label" } } });
+    expect(changed.status).toBe(200);
+    expect(reviews).toEqual([]);
+  });
+
+  test.each<[string, () => string, PodParts, string[]]>([
+    [
+      "with malformed values",
+      () => annotated,
+      annotations({
+        [DELEGATE]: "yes",
+        [CLUSTERS]: "We$t",
+        "legation.dev/clustres": "x",
+        "legation.dev/overrides": "[]",
+      }),
+      [
+        `${DELEGATE}: "yes" is neither "true" nor "false"`,
+        `${CLUSTERS}: "We$t" is not a DNS label`,
+        `did you mean ${CLUSTERS}?`,
+        "legation.dev/overrides: is not supported by this version",
+      ],
+    ],
+    ["with a node", () => annotated, { ...asks, spec: { nodeName: "node-1" } }, ['"node-1" is a node of this cluster']],
+    [
+      "with a virtual node",
+      () => all,
+      { spec: { nodeName: "legation-west" } },
+      ['"legation-west" is a virtual node', `${CLUSTERS}: "west"`],
+    ],
+    [
+      "with what Legation itself writes",
+      () => all,
+      annotations({ "legation.dev/member-node": "n" }),
+      ["legation.dev/member-node: is written by Legation itself"],
+    ],
+  ])("%s is refused, with every problem", async (_, namespace, parts, messages) => {
+    const { status, body } = await createPod(namespace(), parts);
+    expect(status).toBe(422);
+    for (const message of messages) expect(body.message).toContain(message);
+  });
+
+  test.each<[string, () => string, PodParts, string]>([
+    ["hostNetwork", () => all, { spec: { hostNetwork: true } }, "spec.hostNetwork: uses the member node's network"],
+    [
+      "hostPath",
+      () => all,
+      { spec: { volumes: [{ name: "logs", hostPath: { path: "/var/log" } }] } },
+      "spec.volumes: logs: hostPath uses the member node's file system",
+    ],
+    [
+      "hostPort",
+      () => all,
+      { spec: { containers: [{ ...main, ports: [{ containerPort: 80, hostPort: 80 }] }] } },
+      "hostPort: uses the member node's ports",
+    ],
+    [
+      "an empty selector",
+      () => annotated,
+      annotations({ "legation.dev/cluster-selector": "" }),
+      "legation.dev/cluster-selector is empty: it selects every cluster",
+    ],
+    [
+      "no and yes at once",
+      () => all,
+      annotations({ [DELEGATE]: "false", [CLUSTERS]: "west" }),
+      `${DELEGATE}: "false": the pod stays in this cluster, whatever clusters are named`,
+    ],
+  ])("with %s is let in with a warning", async (_, namespace, parts, warning) => {
+    const { status, warnings } = await createPod(namespace(), parts, true);
+    expect(status).toBe(201);
+    expect(warnings).toContain(warning);
+  });
+
+  test("made in a dry run is shown as a proxy and leaves nothing behind", async () => {
+    const before = await kubectl(host, ["get", "pods,secrets", "-A", "-o", "name"]);
+    const { body } = await createPod(annotated, asks, true);
+    expect(body).toMatchObject(PROXY_MARKS);
+    expect(await kubectl(host, ["get", "pods,secrets", "-A", "-o", "name"])).toBe(before);
+  });
+
+  test("that another webhook gives to its own scheduler is taken back, with that scheduler kept", async () => {
+    const now = Date.now();
+    const authority = await issueAuthority("other", { now, lifetimeMs: DAY_MS });
+    const certificate = await issueServing(authority, ["127.0.0.1"], { now, lifetimeMs: DAY_MS });
+    const patch = [{ op: "replace", path: "/spec/schedulerName", value: "volcano" }];
+    const other = createServer(certificate, (incoming, outgoing) => {
+      const chunks: Buffer[] = [];
+      incoming.on("data", (chunk: Buffer) => chunks.push(chunk));
+      incoming.on("end", () => {
+        const { uid } = JSON.parse(Buffer.concat(chunks).toString()).request;
+        const response = {
+          uid,
+          allowed: true,
+          patchType: "JSONPatch",
+          patch: Buffer.from(JSON.stringify(patch)).toString("base64"),
+        };
+        outgoing.end(JSON.stringify({ apiVersion: "admission.k8s.io/v1", kind: "AdmissionReview", response }));
+      });
+    });
+    const otherPort = await freePort();
+    await new Promise<void>((resolve) => other.listen(otherPort, "127.0.0.1", resolve));
+    const configuration = {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: "MutatingWebhookConfiguration",
+      metadata: { name: "zz-other" },
+      webhooks: [
+        {
+          name: "other.example.com",
+          clientConfig: {
+            url: `https://127.0.0.1:${otherPort}/`,
+            caBundle: Buffer.from(authority.cert).toString("base64"),
+          },
+          rules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
+          objectSelector: { matchLabels: { scheduled: "by-other" } },
+          admissionReviewVersions: ["v1"],
+          sideEffects: "None",
+        },
+      ],
+    };
+    await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(configuration) });
+    onTestFinished(async () => {
+      await kubectl(host, ["delete", "mutatingwebhookconfiguration", "zz-other"]);
+      other.close();
+      other.closeAllConnections();
+    });
+    const body = await eventually(async () => {
+      const answer = await createPod(all, { metadata: { labels: { scheduled: "by-other" } } }, true);
+      return answer.body.metadata?.annotations?.["legation.dev/scheduler-name"] === undefined ? undefined : answer.body;
+    });
+    expect(body).toMatchObject({
+      ...PROXY_MARKS,
+      metadata: { annotations: { "legation.dev/scheduler-name": "volcano" } },
+    });
+    expect(body.metadata?.finalizers).toEqual(["legation.dev/delegate"]);
+  });
+});
+
+const template = (written?: Readonly<Record<string, string>>, spec: object = {}): object => ({
+  metadata: { labels: { app: "web" }, ...(written === undefined ? {} : { annotations: written }) },
+  spec: { containers: [main], ...spec },
+});
+const selector = { matchLabels: { app: "web" } };
+
+interface Workload {
+  readonly path: string;
+  readonly apiVersion: string;
+  readonly kind: string;
+  readonly spec: Readonly<Record<string, unknown>>;
+}
+
+const WORKLOADS: readonly Workload[] = [
+  { path: "/apis/apps/v1", apiVersion: "apps/v1", kind: "Deployment", spec: { selector, template: template() } },
+  { path: "/apis/apps/v1", apiVersion: "apps/v1", kind: "ReplicaSet", spec: { selector, template: template() } },
+  {
+    path: "/apis/apps/v1",
+    apiVersion: "apps/v1",
+    kind: "StatefulSet",
+    spec: { selector, serviceName: "web", template: template() },
+  },
+  {
+    path: "/api/v1",
+    apiVersion: "v1",
+    kind: "ReplicationController",
+    spec: { selector: { app: "web" }, template: template() },
+  },
+  {
+    path: "/apis/batch/v1",
+    apiVersion: "batch/v1",
+    kind: "Job",
+    spec: { template: template(undefined, { restartPolicy: "Never" }) },
+  },
+  {
+    path: "/apis/batch/v1",
+    apiVersion: "batch/v1",
+    kind: "CronJob",
+    spec: {
+      schedule: "0 0 1 1 *",
+      jobTemplate: { spec: { template: template(undefined, { restartPolicy: "Never" }) } },
+    },
+  },
+];
+
+function createWorkload(
+  namespace: string,
+  { path, apiVersion, kind, spec }: Workload,
+  metadata: object,
+  dryRun = true,
+): Promise<Submitted> {
+  const url = `${path}/namespaces/${namespace}/${kind.toLowerCase()}s${dryRun ? "?dryRun=All" : ""}`;
+  return submit(host, "POST", url, { apiVersion, kind, metadata: { name: "web", ...metadata }, spec });
+}
+
+describe("a workload", () => {
+  test.each(WORKLOADS)("$kind passes its annotations on to its pods", async (workload) => {
+    const { status, body } = await createWorkload(annotated, workload, {
+      annotations: { [CLUSTERS]: "west", note: "stays" },
+    });
+    expect(status).toBe(201);
+    const wanted = { template: { metadata: { annotations: { [CLUSTERS]: "west" }, labels: { app: "web" } } } };
+    expect(body.spec).toMatchObject(workload.kind === "CronJob" ? { jobTemplate: { spec: wanted } } : wanted);
+    expect(JSON.stringify(body.spec)).not.toContain("stays");
+  });
+
+  test.each(WORKLOADS)("$kind without annotations, or elsewhere, is not asked about", async (workload) => {
+    reviews.length = 0;
+    expect((await createWorkload(annotated, workload, {})).status).toBe(201);
+    expect((await createWorkload(plain, workload, { annotations: { [CLUSTERS]: "west" } })).status).toBe(201);
+    expect(reviews).toEqual([]);
+  });
+
+  test("that makes proxies makes no more ReplicaSets than it needs", async () => {
+    const [deployment] = WORKLOADS;
+    if (deployment === undefined) throw new Error("no Deployment");
+    const spec = { ...deployment.spec, replicas: 2 };
+    const created = await createWorkload(
+      annotated,
+      { ...deployment, spec },
+      { annotations: { [CLUSTERS]: "west" } },
+      false,
+    );
+    expect(created.status).toBe(201);
+    const count = async (what: string, label: string): Promise<number> =>
+      (await kubectl(host, ["get", what, "-n", annotated, "-l", label, "-o", "name"])).split("\n").length - 1;
+    await eventually(async () => (await count("pods", "app=web,legation.dev/proxy=true")) === 2);
+    expect(await count("replicasets", "app=web")).toBe(1);
+
+    await kubectl(host, ["annotate", "deployment/web", "-n", annotated, `${CLUSTERS}=east`, "--overwrite"]);
+    await eventually(async () => (await count("replicasets", "app=web")) === 2);
+    await kubectl(host, ["annotate", "deployment/web", "-n", annotated, `${CLUSTERS}-`]);
+    await eventually(async () => (await count("replicasets", "app=web")) === 3);
+    const settled = await kubectl(host, ["get", "deployment/web", "-n", annotated, "-o", "json"]);
+    expect(JSON.parse(settled).spec.template.metadata.annotations ?? {}).not.toHaveProperty(CLUSTERS);
+    // Every pod has its own copy of the annotation from the template it was made of; none is rewritten.
+    await kubectl(host, ["delete", "deployment/web", "-n", annotated, "--wait=false"]);
+  });
+
+  test("Job keeps its pods' annotations when its own change, and says so", async () => {
+    const job = WORKLOADS.find(({ kind }) => kind === "Job");
+    if (job === undefined) throw new Error("no Job");
+    const spec = { ...job.spec, suspend: true };
+    await createWorkload(annotated, { ...job, spec }, { annotations: { [CLUSTERS]: "west" } }, false);
+    const changed = await submit(host, "PATCH", `/apis/batch/v1/namespaces/${annotated}/jobs/web`, {
+      metadata: { annotations: { [CLUSTERS]: "east" } },
+    });
+    expect(changed.status).toBe(200);
+    expect(changed.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
+    expect(changed.warnings).toContain("a Job's pod template cannot change: its pods keep the annotations they have");
+  });
+
+  test("whose template says otherwise keeps the template's, with a warning", async () => {
+    const [deployment] = WORKLOADS;
+    if (deployment === undefined) throw new Error("no Deployment");
+    const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "east" }) };
+    const { body, warnings } = await createWorkload(
+      annotated,
+      { ...deployment, spec },
+      { annotations: { [CLUSTERS]: "west" } },
+    );
+    expect(body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "east" } } } });
+    expect(warnings).toContain(`${CLUSTERS}: the pod template says "east", and that counts for its pods`);
+  });
+
+  test("with malformed values, on itself or in its template, is refused with the place", async () => {
+    const [deployment] = WORKLOADS;
+    if (deployment === undefined) throw new Error("no Deployment");
+    const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "" }) };
+    const { status, body } = await createWorkload(
+      annotated,
+      { ...deployment, spec },
+      { annotations: { [DELEGATE]: "1" } },
+    );
+    expect(status).toBe(422);
+    expect(body.message).toContain(`metadata: annotation ${DELEGATE}: "1" is neither`);
+    expect(body.message).toContain(`spec.template.metadata: annotation ${CLUSTERS}: names no cluster`);
+  });
+
+  test("DaemonSet that asks is refused with a reason, and one that does not ask is let in", async () => {
+    const daemonSet: Workload = {
+      path: "/apis/apps/v1",
+      apiVersion: "apps/v1",
+      kind: "DaemonSet",
+      spec: { selector, template: template() },
+    };
+    expect((await createWorkload(annotated, daemonSet, {})).status).toBe(201);
+    const onIt = await createWorkload(all, daemonSet, { annotations: { [DELEGATE]: "true" } });
+    const spec = { ...daemonSet.spec, template: template({ [CLUSTERS]: "west" }) };
+    const inTemplate = await createWorkload(annotated, { ...daemonSet, spec }, {});
+    for (const { status, body } of [onIt, inTemplate]) {
+      expect(status).toBe(422);
+      expect(body.message).toContain("a DaemonSet runs on every node of this cluster and is never delegated");
+    }
+  });
+});
+
+describe("a namespace", () => {
+  const create = (written: Readonly<Record<string, string>>): Promise<Submitted> =>
+    submit(host, "POST", "/api/v1/namespaces?dryRun=All", {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "new", annotations: written },
+    });
+
+  test.each([
+    [{ [CLUSTERS]: "west", "legation.dev/cluster-selector": "gpu" }, undefined],
+    [{ [CLUSTERS]: "west east" }, '"west east" is not a DNS label'],
+    [{ "legation.dev/cluster-selector": "a in b" }, "expected ( at character 6"],
+    [{ [DELEGATE]: "true" }, "a namespace says by its label which pods are delegated"],
+  ])("with the defaults %j", async (written, refused) => {
+    const { status, body } = await create(written);
+    expect(status).toBe(refused === undefined ? 201 : 422);
+    if (refused !== undefined) expect(body.message).toContain(refused);
+  });
+
+  test("is not asked about when its annotations stay", async () => {
+    const path = `/api/v1/namespaces/${annotated}`;
+    expect((await submit(host, "PATCH", path, { metadata: { annotations: { [CLUSTERS]: "west" } } })).status).toBe(200);
+    reviews.length = 0;
+    expect((await submit(host, "PATCH", path, { metadata: { labels: { team: "a" } } })).status).toBe(200);
+    expect((await submit(host, "PATCH", path, { metadata: { annotations: { [CLUSTERS]: null } } })).status).toBe(200);
+    expect(reviews).toEqual([]);
+  });
+});
+
+/** What the API server is told to trust, per entry. */
+async function bundles(): Promise<string[]> {
+  const kinds = "mutatingwebhookconfiguration/legation,validatingwebhookconfiguration/legation";
+  const names = kinds.split(",");
+  const { items } = JSON.parse(await kubectl(host, ["get", ...names, "-o", "json"]));
+  return items.flatMap(({ webhooks }: { webhooks: { clientConfig: { caBundle?: string } }[] }) =>
+    webhooks.map(({ clientConfig }) => clientConfig.caBundle ?? ""),
+  );
+}
+
+function storedCertificate(): Promise<string> {
+  const jsonpath = "jsonpath={.data.tls\\.crt}";
+  return kubectl(host, ["get", "secret", CERTIFICATE_SECRET, "-n", "legation-system", "-o", jsonpath]);
+}
+
+async function dryRunIsAnswered(): Promise<boolean> {
+  return (await createPod(all, {}, true)).status === 201;
+}
+
+describe("the serving certificate", () => {
+  test("is in a Secret, and every entry trusts its authority", async () => {
+    expect((await storedCertificate()).length).toBeGreaterThan(1000);
+    const trusted = await bundles();
+    expect(trusted).toHaveLength(4);
+    expect(new Set(trusted).size).toBe(1);
+    expect(trusted[0]).not.toBe("");
+  });
+
+  test("stays what it is when the installation is applied again", async () => {
+    const before = [await storedCertificate(), ...(await bundles())];
+    await install();
+    expect([await storedCertificate(), ...(await bundles())]).toEqual(before);
+    expect(await dryRunIsAnswered()).toBe(true);
+  });
+
+  test("is trusted again when the configurations were made anew", async () => {
+    await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation", "validatingwebhookconfiguration/legation"]);
+    await install();
+    await eventually(async () => (await bundles()).every((bundle) => bundle !== ""));
+    await eventually(dryRunIsAnswered, { what: "the webhook to be asked again" });
+  });
+
+  test("comes back when its Secret is deleted, and nobody notices", async () => {
+    const before = await storedCertificate();
+    await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET, "-n", "legation-system"]);
+    expect(await dryRunIsAnswered()).toBe(true);
+    expect(await eventually(() => storedCertificate().catch(() => undefined))).toBe(before);
+  });
+
+  test("is one for replicas that start together, and renewed without a restart or a failed call", async () => {
+    await webhook.close();
+    await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET, "-n", "legation-system"]);
+    // The replicas believe that it is two months ago, until they are told otherwise: what they issue is old by now.
+    let behindMs = 61 * DAY_MS;
+    const clock: WebhookClock = { ...systemClock, now: () => systemClock.now() - behindMs };
+    const [first, second] = await Promise.all([startReplica(port, clock), startReplica(await freePort(), clock)]);
+    webhook = first;
+    onTestFinished(() => second.close());
+    await eventually(dryRunIsAnswered, { what: "the new authority to be trusted" });
+    const before = await storedCertificate();
+    expect(new Set(await bundles()).size).toBe(1);
+
+    behindMs = 0;
+    const renewed = await eventually(async () => {
+      expect(await dryRunIsAnswered()).toBe(true);
+      const now = await storedCertificate();
+      return now === before ? undefined : now;
+    });
+    expect(renewed).not.toBe(before);
+    for (let attempt = 0; attempt < 20; attempt += 1) expect(await dryRunIsAnswered()).toBe(true);
+  });
+
+  test("is the only secret that the webhook's rights reach", async () => {
+    const as = "--as=system:serviceaccount:legation-system:legation-webhook";
+    const may = (...args: string[]): Promise<string> =>
+      kubectl(host, ["auth", "can-i", ...args, as, "-n", "legation-system"]).catch(() => "no");
+    expect((await may("update", `${secrets.plural}/${CERTIFICATE_SECRET}`)).trim()).toBe("yes");
+    expect(await may("get", "secrets/other")).toContain("no");
+    expect(await may("get", "pods")).toContain("no");
+  });
+});
+
+describe("while no webhook answers", () => {
+  test("what would be delegated is refused, and everything else goes on", async () => {
+    await webhook.close();
+    const refused = await createPod(annotated, asks);
+    expect(refused.status).toBe(500);
+    expect(refused.body.message).toContain("failed calling webhook");
+    expect((await createPod(all, {})).status).toBe(500);
+    expect((await createPod(annotated, {})).status).toBe(201);
+    expect((await createPod(all, annotations({ [DELEGATE]: "false" }))).status).toBe(201);
+    expect((await createPod(plain, asks)).status).toBe(201);
+    const relabelled = await submit(host, "PATCH", `/api/v1/namespaces/${all}`, { metadata: { labels: { a: "b" } } });
+    expect(relabelled.status).toBe(200);
+    webhook = await startReplica(port);
+    await eventually(dryRunIsAnswered, { what: "the webhook to be asked again" });
+  });
+});
