@@ -1,0 +1,34 @@
+import { DELEGATE_ANNOTATION } from "../../../src/api/keys.ts";
+import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
+
+/** What a delegated pod has in place of the defaults. */
+export interface DelegatedPodParts {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: Partial<PodSpec>;
+}
+
+/** A bare pod that asks to be delegated, as its author writes it. */
+export function delegatedPod(namespace: string, name: string, parts: DelegatedPodParts = {}): Pod {
+  const { annotations = {}, spec = {} } = parts;
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace, name, annotations: { [DELEGATE_ANNOTATION]: "true", ...annotations } },
+    spec: { containers: [{ name: "main", image: "work:1" }], ...spec },
+  };
+}
+
+/** How many of the pods are in each phase. */
+export function countPhases(pods: readonly Pod[]): Record<string, number> {
+  const phases: Record<string, number> = {};
+  for (const { status } of pods) {
+    const phase = status?.phase ?? "None";
+    phases[phase] = (phases[phase] ?? 0) + 1;
+  }
+  return phases;
+}
+
+/** `NAME-0`, `NAME-1` and so on. */
+export function numbered(name: string, count: number): string[] {
+  return Array.from({ length: count }, (_, index) => `${name}-${index}`);
+}

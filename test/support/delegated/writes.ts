@@ -1,0 +1,39 @@
+import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
+import type { Cluster } from "../clusters/types.ts";
+
+// Legation's service accounts on the host and in members.
+const LEGATION = "system:serviceaccount:legation-system:";
+
+/** What was written, e.g. `create pods/binding`, and what was refused with the answer's code after it. */
+function writeOf({ verb, objectRef, responseStatus }: AuditEvent): string {
+  const { resource = "", subresource } = objectRef ?? {};
+  const { code = 0 } = responseStatus ?? {};
+  const what = `${verb} ${subresource === undefined ? resource : `${resource}/${subresource}`}`;
+  return code < 400 ? what : `${what}: ${code}`;
+}
+
+/** One cluster's writes by Legation on whatever concerns a namespace. */
+export interface NamespaceWrites {
+  /** By the pod's name, in their order; subresources included. */
+  readonly pods: ReadonlyMap<string, readonly string[]>;
+  /** On the namespace itself and everything else in it. */
+  readonly others: readonly string[];
+}
+
+/** Legation's writes from the cluster's audit log, also those that were refused. */
+export async function legationWrites(cluster: Cluster, namespace: string): Promise<NamespaceWrites> {
+  const concerns = ({ objectRef }: AuditEvent): boolean =>
+    objectRef?.namespace === namespace || (objectRef?.resource === "namespaces" && objectRef.name === namespace);
+  const events = await auditEvents(
+    cluster,
+    (event) => event.user.username.startsWith(LEGATION) && isWrite(event) && concerns(event),
+  );
+  const pods = new Map<string, string[]>();
+  const others: string[] = [];
+  for (const event of events) {
+    const { resource, name = "" } = event.objectRef ?? {};
+    if (resource === "pods") pods.set(name, [...(pods.get(name) ?? []), writeOf(event)]);
+    else others.push(writeOf(event));
+  }
+  return { pods, others };
+}
