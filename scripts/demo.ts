@@ -1,0 +1,153 @@
+import { existsSync } from "node:fs";
+import { constants } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { parseArgs } from "node:util";
+import { Terminal } from "../src/cli/terminal.ts";
+import { cacheDirectory } from "../test/support/clusters/build.ts";
+import { openClusters, startClusters } from "../test/support/clusters/start.ts";
+import type { Clusters } from "../test/support/clusters/types.ts";
+import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
+import { logTails, stopProcesses } from "./demo/process.ts";
+import { Shell } from "./demo/shell.ts";
+import { installLegation, joinMembers, MEMBERS, runExamples, scale, showPending, type Tour } from "./demo/tour.ts";
+
+const USAGE = `Legation on three real clusters on this machine.
+
+  npm run demo              the whole tour, then everything is stopped
+  npm run demo -- --keep    leaves the clusters, Legation and the examples running
+  npm run demo -- --stop    stops what --keep has left
+`;
+
+// A fixed place, so that another process finds what is to be stopped.
+const KEPT = join(cacheDirectory(), "demo");
+// No container runs on kwok's nodes: it must be told what becomes of those of Jobs.
+const JOB_PODS = join(import.meta.dirname, "demo", "job-pods.yaml");
+// Starting clusters and compilers end themselves when they are interrupted; this is for those that do not.
+const PATIENCE_MS = 5_000;
+
+const terminal = new Terminal(process.stdout, process.stderr, process.env);
+const interruption = new AbortController();
+const { signal } = interruption;
+
+for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
+  process.on(name, () => {
+    const code = 128 + constants.signals[name];
+    if (signal.aborted) process.exit(code);
+    terminal.progress(`\n${name}: stopping everything`);
+    process.exitCode = code;
+    interruption.abort();
+  });
+}
+
+async function start(keep: boolean): Promise<Clusters> {
+  const names = ["host", ...Object.keys(MEMBERS)];
+  terminal.print(terminal.paint("bold", "Legation: pods of one cluster, running in others"));
+  terminal.print("\nThree Kubernetes control planes start on this machine. Their nodes are played by kwok.");
+  const starting = startClusters({
+    names,
+    clusters: {
+      ...Object.fromEntries(Object.keys(MEMBERS).map((name) => [name, { kwokFlags: [`--config=${JOB_PODS}`] }])),
+      host: { nodes: [{ count: 1 }] },
+    },
+    ...(keep ? { directory: KEPT, detached: true } : {}),
+    onProgress: (line) => terminal.print(`   ${line}`),
+  });
+  // A keeper that is not told goes with this process; one that has started is stopped.
+  const giveUp = new Promise<undefined>((resolve) => {
+    signal.addEventListener("abort", () => void sleep(PATIENCE_MS).then(() => resolve(undefined)));
+  });
+  const clusters = await Promise.race([starting, giveUp]);
+  if (clusters === undefined) process.exit();
+  return clusters;
+}
+
+/** What lets a person run the same commands in another terminal. */
+function printEnvironment({ info }: Clusters): void {
+  const lines = [
+    `export DEMO=${info.directory}`,
+    "export KUBECONFIG=$DEMO/host/kubeconfig",
+    `alias kubectl=${info.kubectl}`,
+    "alias legation='npm run -s legation --'",
+  ];
+  for (const line of lines) terminal.print(`   ${line}`);
+}
+
+async function showAll(tour: Tour, keep: boolean): Promise<void> {
+  await installLegation(tour);
+  await joinMembers(tour);
+  await runExamples(tour);
+  await scale(tour);
+  await showPending(tour);
+  if (keep) return;
+  await deleteWorkloads(tour);
+  await removeLegation(tour);
+}
+
+function printKept(clusters: Clusters): void {
+  terminal.print(`\n${terminal.paint("bold", "All of it keeps running.")} In a terminal, in this folder:`);
+  printEnvironment(clusters);
+  terminal.print("\nKubeconfigs:");
+  for (const { name, kubeconfig } of clusters.all) terminal.print(`   ${name.padEnd(6)} ${kubeconfig}`);
+  terminal.print(`Logs:   ${join(KEPT, "webhook.log")}, ${join(KEPT, "controller.log")}`);
+  terminal.print("The tokens of webhook and controller end after 24 hours.");
+  terminal.print("\nTo stop it:\n   npm run demo -- --stop");
+}
+
+async function demo(keep: boolean): Promise<void> {
+  if (keep && existsSync(join(KEPT, "clusters.json"))) {
+    throw new Error("A demo is running already: stop it with `npm run demo -- --stop`.");
+  }
+  const begin = performance.now();
+  const clusters = await start(keep);
+  const { directory, kubectl } = clusters.info;
+  let kept = false;
+  try {
+    signal.throwIfAborted();
+    terminal.print("\nThe commands below work in another terminal, in this folder, after:");
+    printEnvironment(clusters);
+    const { kubeconfig } = clusters.get("host");
+    const shell = new Shell({ terminal, kubectl, kubeconfig, directory, signal });
+    await showAll({ clusters, shell, signal }, keep);
+    kept = keep;
+  } catch (error) {
+    if (!signal.aborted) terminal.progress(logTails(directory));
+    throw error;
+  } finally {
+    if (!kept) {
+      await stopProcesses(directory);
+      await clusters.stop();
+    }
+  }
+  if (kept) printKept(clusters);
+  else terminal.print("\nThe clusters are stopped and their files are gone.");
+  terminal.print(`\n${terminal.paint("green", "Done")} in ${Math.round((performance.now() - begin) / 1000)} s.`);
+}
+
+async function stop(): Promise<void> {
+  if (!existsSync(KEPT)) {
+    terminal.print("No demo is running.");
+    return;
+  }
+  await stopProcesses(KEPT);
+  await openClusters(KEPT).stop();
+  terminal.print("Stopped.");
+}
+
+async function main(): Promise<void> {
+  const { values } = parseArgs({
+    options: { keep: { type: "boolean" }, stop: { type: "boolean" }, help: { type: "boolean", short: "h" } },
+  });
+  if (values.help === true) terminal.write(USAGE);
+  else if (values.stop === true) await stop();
+  else await demo(values.keep === true);
+}
+
+try {
+  await main();
+} catch (error) {
+  if (!signal.aborted) {
+    terminal.progress(`${terminal.paintProgress("red", "error:")} ${error instanceof Error ? error.message : error}`);
+    process.exitCode = 1;
+  }
+}

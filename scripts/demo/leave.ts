@@ -1,0 +1,57 @@
+import type { Cluster } from "../../test/support/clusters/types.ts";
+import { stopProcesses } from "./process.ts";
+import { MEMBERS, type Tour } from "./tour.ts";
+
+/** Deletes the workloads and shows that their delegates went with them. */
+export async function deleteWorkloads(tour: Tour): Promise<void> {
+  const { shell } = tour;
+  shell.step("Delete everything");
+  await shell.run("kubectl", "delete", "namespace", "shop", "pipelines", "--timeout=90s");
+  for (const cluster of tour.clusters.all) {
+    await shell.run("kubectl", "--kubeconfig", cluster.kubeconfig, "get", "pods", "-A");
+    const pods = await list(tour, cluster, "pods");
+    if (pods.length > 0) throw new Error(`${cluster.name}: pods are left: ${pods.join(", ")}`);
+  }
+}
+
+/** Takes the members and Legation out again and shows that nothing is left. */
+export async function removeLegation(tour: Tour): Promise<void> {
+  const { clusters, shell } = tour;
+  shell.step("Take Legation out again");
+  for (const name of Object.keys(MEMBERS)) {
+    await shell.run("legation", "unjoin", name, "--member-kubeconfig", clusters.get(name).kubeconfig);
+  }
+  shell.show("kill %1 %2   # the webhook and the controller");
+  await stopProcesses(clusters.info.directory);
+  await shell.run("legation", "uninstall");
+
+  shell.say("", "Nothing is left of it:");
+  const left: string[] = [];
+  for (const cluster of clusters.all) {
+    left.push(...(await legationObjects(tour, cluster)).map((object) => `${cluster.name}: ${object}`));
+    await shell.run("kubectl", "--kubeconfig", cluster.kubeconfig, "get", "nodes,namespaces");
+  }
+  if (left.length > 0) throw new Error(`Legation has left something behind: ${left.join(", ")}`);
+}
+
+const KINDS = [
+  "namespaces",
+  "nodes",
+  "clusterroles",
+  "clusterrolebindings",
+  "customresourcedefinitions",
+  "mutatingwebhookconfigurations",
+  "validatingwebhookconfigurations",
+  "validatingadmissionpolicies",
+  "validatingadmissionpolicybindings",
+  "leases",
+].join(",");
+
+async function legationObjects(tour: Tour, cluster: Cluster): Promise<string[]> {
+  return (await list(tour, cluster, KINDS)).filter((name) => /legation|shop|pipelines/.test(name));
+}
+
+async function list({ shell }: Tour, { kubeconfig }: Cluster, kinds: string): Promise<string[]> {
+  const output = await shell.read("kubectl", "--kubeconfig", kubeconfig, "get", kinds, "-A", "-o", "name");
+  return output.split("\n").filter((line) => line !== "");
+}

@@ -1,0 +1,124 @@
+import { writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { kubeconfigText } from "../../test/support/clusters/kubeconfig.ts";
+import { freePort } from "../../test/support/clusters/ports.ts";
+import type { Cluster, Clusters } from "../../test/support/clusters/types.ts";
+import { startProcess } from "./process.ts";
+import type { Shell } from "./shell.ts";
+
+/** What every part of the tour needs. */
+export interface Tour {
+  readonly clusters: Clusters;
+  readonly shell: Shell;
+  readonly signal: AbortSignal;
+}
+
+/** Members of the demo, and the labels that the examples select them by. */
+export const MEMBERS: Readonly<Record<string, string>> = { west: "region=eu,tier=gold", east: "region=us" };
+
+/** Installs Legation on the host and runs its two processes with their own service accounts. */
+export async function installLegation({ clusters, shell, signal }: Tour): Promise<void> {
+  const { directory } = clusters.info;
+  const host = clusters.get("host");
+  const listen = `127.0.0.1:${await freePort()}`;
+  shell.step("Install Legation on the host");
+  shell.say("The webhook will run on this machine, so nothing is deployed in the cluster.");
+  await shell.run("legation", "install", "--webhook-url", `https://${listen}`, "--cluster-name", "host");
+
+  shell.step("Run the webhook and the controller");
+  shell.say("Each has the rights of its own service account and no more.");
+  for (const name of ["webhook", "controller"] as const) {
+    const kubeconfig = await accountKubeconfig(shell, host, name, directory);
+    const flags = name === "webhook" ? ["--listen", listen] : [];
+    const args = ["--kubeconfig", kubeconfig, ...flags];
+    const log = join(directory, `${name}.log`);
+    shell.show(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
+    const readyText = name === "webhook" ? "webhook serves" : "controllers started";
+    await startProcess({ name, args, directory, readyText, signal });
+    shell.say(readyText);
+  }
+}
+
+async function accountKubeconfig(
+  shell: Shell,
+  { server, caData }: Cluster,
+  name: "webhook" | "controller",
+  directory: string,
+): Promise<string> {
+  const account = `legation-${name}`;
+  const file = join(directory, `${name}.kubeconfig`);
+  const command = ["-n", "legation-system", "create", "token", account, "--duration=24h"];
+  shell.show(`kubectl ${command.join(" ")}   # kept in $DEMO/${name}.kubeconfig`);
+  const token = (await shell.read("kubectl", ...command)).trim();
+  writeFileSync(file, kubeconfigText({ name: "host", server, caData, user: account, token }), { mode: 0o600 });
+  return file;
+}
+
+/** Joins the members. */
+export async function joinMembers({ clusters, shell }: Tour): Promise<void> {
+  shell.step("Join two members");
+  for (const [name, labels] of Object.entries(MEMBERS)) {
+    const { kubeconfig } = clusters.get(name);
+    await shell.run("legation", "join", name, "--member-kubeconfig", kubeconfig, "--labels", labels);
+  }
+  await shell.run("legation", "status");
+  shell.say("", "To the host, each member is one large node:");
+  await shell.run("kubectl", "get", "nodes");
+}
+
+/** Applies the examples and shows where their pods run. */
+export async function runExamples({ clusters, shell }: Tour): Promise<void> {
+  shell.step("Run ordinary workloads in the members");
+  shell.say("The manifests are ordinary ones with one annotation; those of examples/all-mode have none.");
+  await shell.run("kubectl", "apply", "-f", "examples/namespace.yaml");
+  await shell.run("kubectl", "apply", "-f", "examples/");
+  await shell.run("kubectl", "apply", "-f", "examples/all-mode/namespace.yaml", "-f", "examples/all-mode/job.yaml");
+  await shell.run("kubectl", "-n", "shop", "create", "job", "report-now", "--from=cronjob/report");
+  shell.say("", "kubectl waits for them as on any cluster:");
+  await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
+  await shell.run("kubectl", "-n", "shop", "rollout", "status", "statefulset/cache", "--timeout=90s");
+  await shell.run("kubectl", "-n", "shop", "wait", "pod/toolbox", "--for=condition=Ready", "--timeout=90s");
+  const jobs = ["job/thumbnails", "job/report-now"];
+  await shell.run("kubectl", "-n", "shop", "wait", ...jobs, "--for=condition=Complete", "--timeout=90s");
+  await shell.run("kubectl", "-n", "pipelines", "wait", "job/unchanged", "--for=condition=Complete", "--timeout=90s");
+
+  shell.step("See them on the host and in the members");
+  await shell.run("kubectl", "get", "pods", "-A", "-o", "wide");
+  for (const name of Object.keys(MEMBERS)) {
+    await shell.run("kubectl", "--kubeconfig", clusters.get(name).kubeconfig, "get", "pods", "-A", "-o", "wide");
+  }
+  await shell.run("kubectl", "-n", "shop", "get", "deployments,statefulsets,jobs,cronjobs");
+  await shell.run("kubectl", "-n", "shop", "events", "--for", "deployment/web");
+  const name = await shell.read("kubectl", "-n", "shop", "get", "pods", "-l", "app=web", "-o", "name");
+  const [first = ""] = name.trim().split("\n");
+  await shell.run("legation", "status", "pod", first.replace("pod/", ""), "-n", "shop");
+  shell.say(
+    "",
+    "Logs and exec: not in this version. `kubectl logs` asks the pod's node, and a virtual node has no kubelet API yet.",
+    "(The nodes of these clusters are played by kwok, so no container runs here that could log anything.)",
+  );
+}
+
+/** Scales a Deployment over the members. */
+export async function scale({ clusters, shell }: Tour): Promise<void> {
+  shell.step("Scale");
+  await shell.run("kubectl", "-n", "shop", "scale", "deployment/web", "--replicas=10");
+  await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
+  for (const name of Object.keys(MEMBERS)) {
+    const { kubeconfig } = clusters.get(name);
+    await shell.run("kubectl", "--kubeconfig", kubeconfig, "-n", "shop", "get", "pods", "-l", "app=web");
+  }
+  await shell.run("kubectl", "-n", "shop", "scale", "deployment/web", "--replicas=3");
+  await shell.run("kubectl", "-n", "shop", "rollout", "status", "deployment/web", "--timeout=90s");
+  await shell.run("kubectl", "-n", "shop", "get", "deployment/web");
+}
+
+/** Shows a pod that no member takes. */
+export async function showPending({ shell }: Tour): Promise<void> {
+  shell.step("A pod that no member can take says why");
+  await shell.run("kubectl", "apply", "-f", "examples/waiting/pod.yaml");
+  const wait = ["wait", "pod/too-large", "--for=condition=legation.dev/Placed=false", "--timeout=30s"];
+  await shell.run("kubectl", "-n", "shop", ...wait);
+  await shell.run("kubectl", "-n", "shop", "get", "pod", "too-large");
+  await shell.run("legation", "status", "pod", "too-large", "-n", "shop");
+}
