@@ -11,7 +11,7 @@ const bin = (tool: string): string => `node_modules/.bin/${tool}`;
 
 const STEPS: readonly Step[] = [
   { name: "types", command: [bin("tsc")] },
-  { name: "format and lint", command: [bin("biome"), "ci", "."] },
+  { name: "format and lint", command: [bin("biome"), "ci", `--colors=${process.stdout.isTTY ? "force" : "off"}`, "."] },
   { name: "unused code", command: [bin("knip")] },
   { name: "generated files", command: [process.execPath, "scripts/generate.ts", "--check"] },
 ];

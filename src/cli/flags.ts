@@ -52,7 +52,7 @@ export function readInput<Output>(
 }
 
 /** `legation status pod`: the command as it is typed. */
-export function commandPath(command: Command): string {
+function commandPath(command: Command): string {
   return ancestry(command)
     .map((each) => each.name())
     .reverse()

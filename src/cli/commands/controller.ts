@@ -18,6 +18,7 @@ interface ControllerInput extends GlobalInput {
   readonly kubeletListen?: Address | undefined;
   readonly nodeAddress?: string | undefined;
   readonly healthListen?: Address | undefined;
+  readonly identity?: string | undefined;
   readonly leaseDuration: number;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
@@ -33,6 +34,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     flag("--kubelet-listen <address>", "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250"),
     flag("--node-address <address>", "IP or DNS name at which the host's API server reaches it"),
     flag("--health-listen <address>", "where /healthz, /readyz and /metrics listen (default: nowhere)"),
+    flag(
+      "--identity <name>",
+      "its name in the Lease, unique among controllers; started anew under the same name it\n" +
+        "leads again at once (default: host name and a random suffix)",
+    ),
     flag("--lease-duration <duration>", "how long others wait for a leader that has gone silent (default: 15s)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
@@ -44,6 +50,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),
     healthListen: listenAddress.optional(),
+    identity: z.string().min(1).optional(),
     leaseDuration: duration
       .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
       .default(15_000),
@@ -68,6 +75,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       const outcome = await lead(
         {
           electionClient,
+          ...(options.identity === undefined ? {} : { identity: options.identity }),
           leaseDurationMs: options.leaseDuration,
           clock: realClock,
           log,

@@ -39,7 +39,7 @@ export interface HostAccount {
 }
 
 /** Label on the host's service account in a member: the Cluster that it is the access of. */
-export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;
+const MEMBER_CLUSTER_LABEL = VIRTUAL_NODE_LABEL;
 const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
 /** The objects that give a host its access, in the order in which they are made; the role's rules are the manifest's. */
