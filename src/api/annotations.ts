@@ -39,8 +39,8 @@ export type ParsedPlacement =
 
 export type Annotations = Readonly<Record<string, string>>;
 
-/** Prefix of every key of Legation. */
-export const KEY_PREFIX: string = `${GROUP}/`;
+// Of every key of Legation.
+const KEY_PREFIX = `${GROUP}/`;
 const AUTHOR_KEYS: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
 // Keys of features to come: refused, so that nobody takes them to work already.
 const LATER_KEYS: ReadonlySet<string> = new Set(

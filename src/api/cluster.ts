@@ -60,7 +60,7 @@ export interface Cluster {
 }
 
 /** Defaults that the API server fills into a Cluster's spec. */
-export const CLUSTER_DEFAULTS = {
+const CLUSTER_DEFAULTS = {
   credentialsKey: "kubeconfig",
   createNamespaces: true,
   scheduleTimeoutSeconds: 30,

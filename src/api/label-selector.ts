@@ -61,7 +61,7 @@ export function selectorMatches(selector: LabelSelector, labels: Readonly<Record
 }
 
 /** Why the text is no label key; undefined when it is one. */
-export function labelKeyProblem(key: string): string | undefined {
+function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (!NAME.test(key.slice(slash + 1))) return "at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .";
   if (slash === -1) return undefined;
@@ -70,7 +70,7 @@ export function labelKeyProblem(key: string): string | undefined {
 }
 
 /** Whether the text may stand as a label's value; the empty text may. */
-export function isLabelValue(text: string): boolean {
+function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
 

@@ -1,3 +1,4 @@
+import { connect } from "node:net";
 import fc from "fast-check";
 import fastJsonPatch, { type Operation } from "fast-json-patch";
 import type { FastifyInstance } from "fastify";
@@ -114,6 +115,15 @@ describe("what is no review is refused, and the next one is answered", () => {
   ] as const)("%s %s", async (method, url, status) => {
     expect((await server.inject({ method, url, payload: {} })).statusCode).toBe(status);
   });
+});
+
+test("who speaks no TLS is hung up on, and everybody else is served", async () => {
+  const url = await server.listen({ host: "127.0.0.1", port: 0 });
+  const garbage = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
+  garbage.on("error", () => {});
+  garbage.write("GET / HTTP/1.0\r\n\r\n");
+  await new Promise((resolve) => garbage.once("close", resolve));
+  expect((await post("/mutate/all", review({ object: pod() }))).status).toBe(200);
 });
 
 test("health tells liveness from readiness", async () => {
