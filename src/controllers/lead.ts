@@ -15,6 +15,8 @@ export interface LeadOptions {
   readonly controllers: (deadline: () => number | undefined) => Omit<ControllersOptions, "clock" | "log">;
   readonly clock: Clock;
   readonly log: Logger;
+  /** Name of this process among those that may lead; another process may never have it at the same time. */
+  readonly identity?: string;
   /** How long others wait after the last renewal they saw. Default 15 s. */
   readonly leaseDurationMs?: number;
   readonly onLeading?: (leading: boolean) => void;
@@ -33,6 +35,7 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
     client: electionClient,
     namespace: SYSTEM_NAMESPACE,
     name: LEADER_LEASE,
+    ...(options.identity === undefined ? {} : { identity: options.identity }),
     // The proportions of client-go's defaults: 15, 10 and 2 seconds.
     leaseDurationMs,
     renewDeadlineMs: (leaseDurationMs * 2) / 3,

@@ -32,6 +32,8 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */
 export function boundMember(proxy: Pod, { members }: Observed): MemberView | undefined {
   const { nodeName = "" } = proxy.spec ?? {};
+  // Bound to anything but a virtual node, by whoever may bind: no member's.
+  if (!nodeName.startsWith(VIRTUAL_NODE_PREFIX)) return undefined;
   const name = proxy.metadata?.annotations?.[CLUSTER_ANNOTATION] ?? nodeName.slice(VIRTUAL_NODE_PREFIX.length);
   return members.find((member) => member.name === name);
 }

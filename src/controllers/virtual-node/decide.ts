@@ -20,10 +20,16 @@ export function decide(
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { cluster, node, facts } = observed;
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
-  if (cluster.metadata.deletionTimestamp !== undefined) return decideRemoval(observed);
+  const leaving = cluster.metadata.deletionTimestamp !== undefined;
+  // It goes once no proxy is bound to its node: `legation unjoin --drain` or kubectl drain sees to that.
+  if (leaving && facts.proxies === 0) return decideRemoval(observed);
 
   const actions: Action[] = [];
-  if (!cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER)) actions.push({ type: "addFinalizer" });
+  const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
+  if (!held && !leaving) actions.push({ type: "addFinalizer" });
+  if (leaving && node !== undefined && node.spec?.unschedulable !== true) {
+    actions.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
+  }
   const times: number[] = [];
   if (node === undefined) {
     actions.push({ type: "createNode", node: desiredNode(observed, now) });
@@ -51,21 +57,13 @@ export function decide(
     if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });
     else times.push(due);
   }
-  const outcome = facts.reachable ? "Ready" : "NotReady";
+  const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
   return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
 }
 
-/** A Cluster goes once no proxy is bound to its virtual node: `legation unjoin --drain` or kubectl drain sees to that. */
-function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[]; outcome: string } {
-  if (!cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER)) return { actions: [], outcome: "Removed" };
-  if (facts.proxies > 0) {
-    const cordoned = node === undefined || node.spec?.unschedulable === true;
-    return {
-      actions: cordoned ? [] : [{ type: "patchNode", patch: { spec: { unschedulable: true } } }],
-      outcome: "Draining",
-    };
-  }
-  return { actions: [...removal(node), { type: "removeFinalizer" }], outcome: "Removing" };
+function decideRemoval({ cluster, node }: Observed): { actions: Action[]; outcome: string } {
+  const held = cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
+  return { actions: held ? [...removal(node), { type: "removeFinalizer" }] : [], outcome: "Removed" };
 }
 
 function removal(node: Stored<KubeNode> | undefined): Action[] {

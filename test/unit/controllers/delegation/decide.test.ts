@@ -258,6 +258,12 @@ describe("a bound proxy", () => {
     expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
   });
 
+  test("that somebody bound to a real node has no delegate anywhere", () => {
+    const proxy = boundProxy({ spec: { nodeName: "east-legation-node" } });
+    const members = [member("west", { delegate: delegateOf(proxy) }), member("node")];
+    expect(names(decide(world(proxy, members), now).actions)).toEqual(["delete west"]);
+  });
+
   test("never has a second delegate elsewhere", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });

@@ -1,0 +1,181 @@
+import { describe, expect, test } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT } from "../../../../src/api/keys.ts";
+import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
+import { desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
+import type { Action, MemberFacts, Observed } from "../../../../src/controllers/virtual-node/model.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+
+function facts(parts: Partial<MemberFacts> = {}): MemberFacts {
+  const amounts = { cpu: 128, memory: 2 ** 39, pods: 10_000 };
+  return {
+    reachable: true,
+    version: "v1.36.3",
+    nodes: 2,
+    readyNodes: 2,
+    capacity: amounts,
+    allocatable: amounts,
+    proxies: 0,
+    ...parts,
+  };
+}
+
+function cluster(metadata: Partial<Cluster["metadata"]> = {}, status?: Cluster["status"]): Stored<Cluster> {
+  return {
+    metadata: {
+      name: "west",
+      uid: "c",
+      resourceVersion: "1",
+      generation: 1,
+      finalizers: [CLUSTER_FINALIZER],
+      ...metadata,
+    },
+    spec: { credentialsSecret: { name: "member-west" } },
+    ...(status === undefined ? {} : { status }),
+  };
+}
+
+function observed(parts: Partial<Observed> = {}): Observed {
+  return {
+    name: "west",
+    cluster: cluster({ labels: { region: "eu", "kubernetes.io/os": "linux" } }),
+    facts: facts(),
+    node: undefined,
+    endpoint: { address: "10.0.0.5", port: 10250 },
+    renewedAt: now,
+    heartbeatAt: now,
+    reportedAt: now,
+    ...parts,
+  };
+}
+
+/** The node as the API server holds it: quantities in its own spelling. */
+function stored(parts: { spec?: KubeNode["spec"]; labels?: Record<string, string> } = {}): Stored<KubeNode> {
+  const node = desiredNode(observed(), now);
+  const amounts = { cpu: "128", memory: "512Gi", pods: "10k" };
+  return {
+    ...node,
+    metadata: { ...node.metadata, name: "legation-west", uid: "n", resourceVersion: "1", ...parts },
+    spec: { ...node.spec, ...parts.spec },
+    status: { ...node.status, capacity: amounts, allocatable: amounts },
+  };
+}
+
+const ready = {
+  observedGeneration: 1,
+  version: "v1.36.3",
+  nodes: 2,
+  pods: 0,
+  capacity: { cpu: "128", memory: "536870912Ki", pods: "10000" },
+  allocatable: { cpu: "128", memory: "536870912Ki", pods: "10000" },
+  conditions: [
+    {
+      type: "Ready",
+      status: "True" as const,
+      reason: "ProbeSucceeded",
+      message: "its API server answers",
+      lastTransitionTime: "x",
+    },
+  ],
+};
+
+function types(actions: readonly Action[]): string[] {
+  return actions.map(({ type }) => type);
+}
+
+describe("a member's virtual node", () => {
+  test("is made with the Cluster's labels, its taint, and no label that draws DaemonSets", () => {
+    const [action] = decide(observed(), now).actions;
+    expect(action).toMatchObject({
+      type: "createNode",
+      node: {
+        metadata: { name: "legation-west", labels: { region: "eu", [VIRTUAL_NODE_LABEL]: "west" } },
+        spec: { taints: [{ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }] },
+        status: {
+          capacity: { cpu: "128", pods: "10000" },
+          conditions: [{ type: "Ready", status: "True" }],
+          addresses: [{ type: "InternalIP", address: "10.0.0.5" }, { type: "Hostname" }],
+          daemonEndpoints: { kubeletEndpoint: { Port: 10250 } },
+        },
+      },
+    });
+    expect(action).not.toHaveProperty(["node", "metadata", "labels", "kubernetes.io/os"]);
+  });
+
+  test("costs nothing while nothing changes", () => {
+    const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
+    expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 10_000 });
+  });
+
+  test("renews its lease every ten seconds and reports every five minutes", () => {
+    const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
+    expect(types(decide(settled, now + 10_000).actions)).toEqual(["renewLease"]);
+    expect(types(decide({ ...settled, renewedAt: now + 300_000 }, now + 300_000).actions)).toEqual(["patchNodeStatus"]);
+  });
+
+  test("is Unknown, with no lease renewed, when the member does not answer", () => {
+    const lost = observed({ node: stored(), facts: facts({ reachable: false, message: "no answer within 5000 ms" }) });
+    const { actions, outcome } = decide(lost, now + 60_000);
+    expect(outcome).toBe("NotReady");
+    expect(types(actions)).toEqual(["patchNodeStatus", "patchClusterStatus"]);
+    expect(actions[0]).toMatchObject({
+      patch: { status: { conditions: [{ type: "Ready", status: "Unknown", message: "no answer within 5000 ms" }] } },
+    });
+    expect(actions[1]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
+  });
+
+  test("follows its Cluster's labels, and leaves others' labels alone", () => {
+    const node = stored({ labels: { ...stored().metadata.labels, theirs: "kept" } });
+    const relabelled = observed({ node, cluster: cluster({ labels: { tier: "gold" } }, ready) });
+    expect(decide(relabelled, now).actions[0]).toMatchObject({
+      type: "patchNode",
+      patch: { metadata: { labels: { tier: "gold", region: null } } },
+    });
+    expect(decide(relabelled, now).actions[0]).not.toHaveProperty(["patch", "metadata", "labels", "theirs"]);
+  });
+
+  test("keeps its taint beside those that the node controller puts there", () => {
+    const theirs = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
+    const node = stored({ spec: { taints: [theirs] } });
+    expect(decide(observed({ node }), now).actions[0]).toMatchObject({
+      patch: { spec: { taints: [theirs, { key: VIRTUAL_NODE_TAINT }] } },
+    });
+  });
+
+  test("counts of pods are told with a pause, the member's loss at once", () => {
+    const counted = observed({
+      node: stored(),
+      facts: facts({ proxies: 7 }),
+      cluster: cluster({ labels: { region: "eu" } }, ready),
+    });
+    expect(decide(counted, now + 1).actions).toEqual([]);
+    expect(types(decide({ ...counted, renewedAt: now + 10_000 }, now + 10_000).actions)).toEqual([
+      "patchClusterStatus",
+    ]);
+  });
+});
+
+describe("a Cluster that is being deleted", () => {
+  const going = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" });
+
+  test("waits for its proxies behind a cordon, its node as alive as before", () => {
+    const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
+    const { actions, outcome } = decide(draining, now + 10_000);
+    expect(outcome).toBe("Draining");
+    expect(actions).toContainEqual({ type: "patchNode", patch: { spec: { unschedulable: true } } });
+    expect(types(actions)).toContain("renewLease");
+  });
+
+  test("goes with its node when none is left", () => {
+    expect(types(decide(observed({ cluster: going, node: stored() }), now).actions)).toEqual([
+      "deleteNode",
+      "removeFinalizer",
+    ]);
+  });
+
+  test("that is gone leaves no node", () => {
+    expect(types(decide(observed({ cluster: undefined, node: stored() }), now).actions)).toEqual(["deleteNode"]);
+  });
+});
