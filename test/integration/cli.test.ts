@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { freePort } from "../support/clusters/ports.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
-import { accountKubeconfig, LegationProcess, legation } from "../support/legation/process.ts";
+import type { CliResult } from "../support/legation/cli.ts";
+import { LegationRun, legationOn } from "../support/legation/process.ts";
+import { type Legation, startLegation } from "../support/legation/start.ts";
 
 const KINDS =
   "customresourcedefinitions,clusterroles,clusterrolebindings,roles,rolebindings,serviceaccounts,secrets,configmaps," +
@@ -16,7 +17,8 @@ const KINDS =
 let host: Cluster;
 let west: Cluster;
 let east: Cluster;
-let webhookUrl: string;
+// Nobody listens there: these tests create nothing that the webhook is called for.
+const WEBHOOK_URL = "https://127.0.0.1:1";
 
 /** Everything in a cluster whose name or namespace is Legation's. */
 async function traces(cluster: Cluster): Promise<string[]> {
@@ -31,48 +33,19 @@ async function traces(cluster: Cluster): Promise<string[]> {
   return names.split("\n").filter((line) => line.includes("legation"));
 }
 
-/** Legation's processes, with the rights of the manifests. Stopping twice is harmless. */
-interface Processes {
-  readonly stopController: () => Promise<void>;
-  readonly stop: () => Promise<void>;
-}
-
-async function startProcesses(): Promise<Processes> {
-  const accounts = await Promise.all([
-    accountKubeconfig(host, "legation-controller"),
-    accountKubeconfig(host, "legation-webhook"),
-  ]);
-  const controller = new LegationProcess(accounts[0].path, ["controller"]);
-  const webhook = new LegationProcess(accounts[1].path, ["webhook", "--listen", new URL(webhookUrl).host]);
-  const stop = async (): Promise<void> => {
-    await Promise.all([webhook.stop(), controller.stop()]);
-    await Promise.all(accounts.map(({ remove }) => remove()));
-  };
-  try {
-    await eventually(() => webhook.out.includes("webhook serves") && controller.out.includes("controllers started"), {
-      what: "the start of webhook and controller",
-    });
-  } catch (error) {
-    await stop();
-    throw error;
-  }
-  return { stop, stopController: () => controller.stop().then(() => {}) };
-}
-
-function join(member: Cluster, ...args: string[]): Promise<Awaited<ReturnType<typeof legation>>> {
-  return legation(host, "join", member.name, "--member-kubeconfig", member.kubeconfig, ...args);
+function join(member: Cluster, ...args: string[]): Promise<CliResult> {
+  return legationOn(host, "join", member.name, "--member-kubeconfig", member.kubeconfig, ...args);
 }
 
 beforeAll(async () => {
   host = hostCluster();
   west = memberCluster("west");
   east = memberCluster("east");
-  webhookUrl = `https://127.0.0.1:${await freePort()}`;
-  expect(await legation(host, "uninstall", "--force")).toMatchObject({ code: 0 });
+  expect(await legationOn(host, "uninstall", "--force")).toMatchObject({ code: 0 });
 });
 
 afterAll(async () => {
-  await legation(host, "uninstall", "--force");
+  await legationOn(host, "uninstall", "--force");
 });
 
 describe("legation install", () => {
@@ -82,9 +55,9 @@ describe("legation install", () => {
   }
 
   const install = async (...args: string[]): Promise<Installed> => {
-    const { code, out, err } = await legation(host, "install", "-o", "json", ...args);
-    expect(code, err).toBe(0);
-    return JSON.parse(out);
+    const { code, stdout, stderr } = await legationOn(host, "install", "-o", "json", ...args);
+    expect(code, stderr).toBe(0);
+    return JSON.parse(stdout);
   };
 
   test("makes everything once, and a second run changes nothing", async () => {
@@ -101,14 +74,14 @@ describe("legation install", () => {
     const caBundle = btoa(host.caData);
     const patch = JSON.stringify({ webhooks: [{ name: "pods-all.legation.dev", clientConfig: { caBundle } }] });
     await kubectl(host, ["patch", "mutatingwebhookconfiguration", "legation", "--type=strategic", "-p", patch]);
-    const moved = await install("--webhook-url", webhookUrl);
+    const moved = await install("--webhook-url", WEBHOOK_URL);
     const removed = moved.objects.filter(({ change }) => change === "removed").map(({ kind }) => kind);
     expect(new Set(removed)).toEqual(new Set(["Deployment", "Service", "PodDisruptionBudget"]));
     const configuration = await kubectl(host, ["get", "mutatingwebhookconfiguration", "legation", "-o", "json"]);
     const { webhooks }: { webhooks: { name: string; clientConfig: Record<string, unknown> }[] } =
       JSON.parse(configuration);
     expect(webhooks.find(({ name }) => name === "pods-all.legation.dev")?.clientConfig).toEqual({
-      url: `${webhookUrl}/mutate/all`,
+      url: `${WEBHOOK_URL}/mutate/all`,
       caBundle,
     });
   });
@@ -117,9 +90,9 @@ describe("legation install", () => {
 describe("legation join, while no controller runs", () => {
   test("gives up after --timeout, says what to check, and leaves nothing in either cluster", async () => {
     const before = [await traces(host), await traces(west)];
-    const { code, err } = await join(west, "--timeout", "1s");
+    const { code, stderr } = await join(west, "--timeout", "1s");
     expect(code).toBe(4);
-    expect(err).toContain("check that `legation controller` runs");
+    expect(stderr).toContain("check that `legation controller` runs");
     expect([await traces(host), await traces(west)]).toEqual(before);
   });
 
@@ -129,9 +102,9 @@ describe("legation join, while no controller runs", () => {
   ] as const)("undoes everything on %s and exits with %d", async (signal, code) => {
     const before = [await traces(host), await traces(west)];
     const args = ["join", "west", "--member-kubeconfig", west.kubeconfig];
-    const process = new LegationProcess(host.kubeconfig, args);
-    await eventually(() => process.err.includes("waiting until it is Ready"));
-    expect(await process.stop(signal)).toMatchObject({ code });
+    const process = new LegationRun(host, args);
+    await eventually(() => process.stderr.includes("waiting until it is Ready"));
+    expect(await process.interrupt(signal)).toBe(code);
     expect([await traces(host), await traces(west)]).toEqual(before);
   });
 
@@ -146,24 +119,24 @@ describe("legation join, while no controller runs", () => {
     ],
   ])("refuses %s before it makes anything", async (_case, args, code, message) => {
     const before = await traces(host);
-    const result = await legation(host, "join", ...args());
-    expect(result.err).toContain(message);
+    const result = await legationOn(host, "join", ...args());
+    expect(result.stderr).toContain(message);
     expect(result.code).toBe(code);
     expect(await traces(host)).toEqual(before);
   });
 });
 
 describe("a member's life", () => {
-  let processes: Processes;
+  let running: Legation;
   let namespace: string;
 
   beforeAll(async () => {
-    processes = await startProcesses();
+    running = await startLegation({ host, members: {} });
     namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" }, onFinished: () => {} });
   });
   afterAll(async () => {
     await kubectl(host, ["delete", "namespace", namespace]);
-    await processes.stop();
+    await running.stop();
   });
 
   const pods = (): Promise<string> =>
@@ -171,10 +144,10 @@ describe("a member's life", () => {
 
   test("two members join, and are Ready", async () => {
     const [first, second] = [await join(west, "--labels", "region=eu,tier=gold"), await join(east)];
-    expect(first.code, first.err).toBe(0);
-    expect(second.code, second.err).toBe(0);
-    const status = await legation(host, "status", "-o", "json");
-    expect(JSON.parse(status.out)).toMatchObject({
+    expect(first.code, first.stderr).toBe(0);
+    expect(second.code, second.stderr).toBe(0);
+    const status = await legationOn(host, "status", "-o", "json");
+    expect(JSON.parse(status.stdout)).toMatchObject({
       clusters: [
         { name: "east", ready: "True", version: "v1.36.3", nodes: 3 },
         { name: "west", ready: "True" },
@@ -188,9 +161,12 @@ describe("a member's life", () => {
 
   test("a member joins once, under one name", async () => {
     const before = [await traces(host), await traces(west)];
-    expect(await join(west)).toMatchObject({ code: 3, err: expect.stringContaining("has joined already") });
-    const other = await legation(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);
-    expect(other).toMatchObject({ code: 3, err: expect.stringContaining("this member has joined already, as west") });
+    expect(await join(west)).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    const other = await legationOn(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);
+    expect(other).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("this member has joined already, as west"),
+    });
     expect([await traces(host), await traces(west)]).toEqual(before);
   });
 
@@ -215,87 +191,86 @@ describe("a member's life", () => {
     const [pod = ""] = (
       await kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"])
     ).split(" ");
-    const { out } = await legation(host, "status", "pod", pod, "-n", namespace);
-    expect(out).toMatch(/created, and admitted as a proxy/);
-    expect(out).toMatch(/delegate scheduled in (west|east); bound to node legation-(west|east)/);
-    expect(out).toMatch(/containers started/);
-    const table = await legation(host, "status");
-    expect(table.out).toMatch(/^NAME +READY +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m);
-    expect(table.out).not.toContain("\u001B");
+    const { stdout } = await legationOn(host, "status", "pod", pod, "-n", namespace);
+    expect(stdout).toMatch(/created, and admitted as a proxy/);
+    expect(stdout).toMatch(/delegate scheduled in (west|east); bound to node legation-(west|east)/);
+    expect(stdout).toMatch(/containers started/);
+    const table = await legationOn(host, "status");
+    expect(table.stdout).toMatch(/^NAME +READY +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m);
+    expect(table.stdout).not.toContain("\u001B");
   });
 
   test("unjoin refuses while pods run there, and leaves the virtual node open", async () => {
-    const { code, err } = await legation(host, "unjoin", "west");
+    const { code, stderr } = await legationOn(host, "unjoin", "west");
     expect(code).toBe(3);
-    expect(err).toContain(`pods run there: ${namespace}/web-`);
+    expect(stderr).toContain(`pods run there: ${namespace}/web-`);
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
   test("unjoin --drain moves the pods, and leaves only the namespace that somebody else uses", async () => {
     await kubectl(west, ["-n", namespace, "create", "configmap", "not-ours"]);
-    const run = await legation(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
-    expect(run.code, run.err).toBe(0);
-    expect(run.out).toContain(`still in west: Namespace ${namespace}: it holds ConfigMap not-ours`);
+    const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
+    expect(run.code, run.stderr).toBe(0);
+    expect(run.stdout).toContain(`still in west: Namespace ${namespace}: it holds ConfigMap not-ours`);
     expect(await traces(west)).toEqual([]);
     expect((await traces(host)).filter((line) => line.includes("west"))).toEqual([]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
     expect(new Set((await pods()).split(" "))).toEqual(new Set(["legation-east"]));
     await kubectl(west, ["-n", namespace, "delete", "configmap", "not-ours"]);
-    const again = await legation(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
-    expect(again).toMatchObject({ code: 0, out: expect.not.stringContaining("still in west") });
+    const again = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
+    expect(again).toMatchObject({ code: 0, stdout: expect.not.stringContaining("still in west") });
     expect(await kubectl(west, ["get", "namespaces"])).not.toContain(namespace);
   });
 
   test("unjoin of a member that nobody joined says so", async () => {
-    expect(await legation(host, "unjoin", "nowhere")).toMatchObject({
+    expect(await legationOn(host, "unjoin", "nowhere")).toMatchObject({
       code: 3,
-      err: expect.stringContaining("joined: east"),
+      stderr: expect.stringContaining("joined: east"),
     });
   });
 
   test("unjoin --force does without the member and without the controller", async () => {
-    const cut = await legation(host, "join", "west", "--member-kubeconfig", west.proxiedKubeconfig);
-    expect(cut.code, cut.err).toBe(0);
+    const cut = await legationOn(host, "join", "west", "--member-kubeconfig", west.proxiedKubeconfig);
+    expect(cut.code, cut.stderr).toBe(0);
     await kubectl(host, ["-n", namespace, "scale", "deployment", "web", "--replicas=8"]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
     expect(await pods()).toContain("legation-west");
     await west.proxy.cut();
-    await processes.stopController();
+    await running.controller.stop();
     try {
-      const run = await legation(host, "unjoin", "west", "--force");
-      expect(run.code, run.err).toBe(0);
-      expect(run.err).toContain("released in the controller's place");
-      expect(run.out).toContain("still in west: everything");
+      const run = await legationOn(host, "unjoin", "west", "--force");
+      expect(run.code, run.stderr).toBe(0);
+      expect(run.stderr).toContain("released in the controller's place");
+      expect(run.stdout).toContain("still in west: everything");
       expect((await traces(host)).filter((line) => line.includes("west"))).toEqual([]);
     } finally {
       await west.proxy.heal();
     }
     // Who has the member's kubeconfig can still clean it.
-    const clean = await legation(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
-    expect(clean.code, clean.err).toBe(0);
+    const clean = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
+    expect(clean.code, clean.stderr).toBe(0);
     expect(await traces(west)).toEqual([]);
-    await processes.stop();
-    processes = await startProcesses();
+    await running.controller.start();
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
   });
 });
 
 describe("legation uninstall", () => {
   test("refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", async () => {
-    const processes = await startProcesses();
-    onTestFinished(processes.stop);
+    const running = await startLegation({ host, members: {} });
+    onTestFinished(running.stop);
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
     await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=2"]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
-    const refused = await legation(host, "uninstall");
-    expect(refused).toMatchObject({ code: 3, err: expect.stringContaining("2 delegated pods have not finished") });
+    const refused = await legationOn(host, "uninstall");
+    expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining("2 delegated pods have not finished") });
     expect(await kubectl(host, ["get", "mutatingwebhookconfigurations"])).toContain("legation");
 
-    await processes.stop();
+    await running.stop();
     await kubectl(host, ["delete", "namespace", namespace, "--wait=false"]);
     await eventually(async () => (await kubectl(host, ["get", "namespace", namespace])).includes("Terminating"));
-    const run = await legation(host, "uninstall", "--force");
-    expect(run.code, run.err).toBe(0);
+    const run = await legationOn(host, "uninstall", "--force");
+    expect(run.code, run.stderr).toBe(0);
     expect(await traces(host)).toEqual([]);
     await eventually(async () => !(await kubectl(host, ["get", "namespaces"])).includes(namespace));
     expect(await kubectl(east, ["get", "pods", "-A"])).not.toContain(namespace);
@@ -305,24 +280,24 @@ describe("legation uninstall", () => {
   });
 
   test("needs no --force when all pods have finished; their results stay, without Legation's marks", async () => {
-    expect(await legation(host, "install", "--webhook-url", webhookUrl)).toMatchObject({ code: 0 });
-    const processes = await startProcesses();
-    onTestFinished(processes.stop);
+    expect(await legationOn(host, "install", "--webhook-url", WEBHOOK_URL)).toMatchObject({ code: 0 });
+    const running = await startLegation({ host, members: {} });
+    onTestFinished(running.stop);
     expect(await join(east)).toMatchObject({ code: 0 });
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
     const annotation = `--annotations=${KWOK_ANNOTATIONS.outcome}=succeeded`;
     await kubectl(host, ["-n", namespace, "run", "once", "--image=busybox", "--restart=Never", annotation]);
     await kubectl(host, ["-n", namespace, "wait", "pod/once", "--for=jsonpath={.status.phase}=Succeeded"]);
-    await processes.stop();
+    await running.stop();
 
-    const run = await legation(host, "uninstall", "-o", "json");
-    expect(run.code, run.err).toBe(0);
-    expect(JSON.parse(run.out).namespaces).toEqual([namespace]);
+    const run = await legationOn(host, "uninstall", "-o", "json");
+    expect(run.code, run.stderr).toBe(0);
+    expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
     expect(status.phase).toBe("Succeeded");
     expect(metadata.finalizers).toBeUndefined();
     expect(JSON.stringify([metadata.labels, metadata.annotations])).not.toContain("legation");
     expect(await traces(host)).toEqual([]);
-    expect(await legation(host, "uninstall")).toMatchObject({ code: 0 });
+    expect(await legationOn(host, "uninstall")).toMatchObject({ code: 0 });
   });
 });

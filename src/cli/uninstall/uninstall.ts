@@ -174,10 +174,27 @@ async function removeSystemNamespace(removal: RemovalContext): Promise<string[]>
     signal,
   });
   if (items.length > 0) {
+    await removeRuntimeObjects(host, signal);
     const users = items.map(({ metadata }) => metadata.name);
     return [`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`];
   }
   await removeAndWait(namespaces, namespace, removal);
   report(`Namespace ${SYSTEM_NAMESPACE} removed`);
   return [];
+}
+
+/** What Legation's processes made in its namespace: certificates, members' credentials and the leader's Lease. */
+async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<void> {
+  for (const resource of [secrets, leases]) {
+    const { items } = await host.list(resource, {
+      namespace: SYSTEM_NAMESPACE,
+      labelSelector: `!${HOST_LABEL}`,
+      signal,
+    });
+    for (const object of items) {
+      if ("type" in object && object.type === "kubernetes.io/service-account-token") continue;
+      const { name, uid } = object.metadata;
+      await remove(host, resource, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
+    }
+  }
 }

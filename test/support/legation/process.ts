@@ -1,85 +1,41 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { mkdtemp, rm, writeFile } from "node:fs/promises";
-import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { fileURLToPath } from "node:url";
-import { apiRequest } from "../clusters/api-request.ts";
-import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { type CliResult, ROOT, runCli } from "./cli.ts";
 
-const MAIN = fileURLToPath(new URL("../../../src/cli/main.ts", import.meta.url));
-
-/** How one run of `legation` ended. */
-export interface Run {
-  readonly code: number | null;
-  readonly out: string;
-  readonly err: string;
+/** Runs `legation ARGS` with an administrator's kubeconfig of the host; resolves whatever its exit code. */
+export function legationOn(host: Cluster, ...args: string[]): Promise<CliResult> {
+  return runCli([...args, `--kubeconfig=${host.kubeconfig}`]);
 }
 
-/** `legation` as a process of its own. */
-export class LegationProcess {
+/** One run of `legation` that a test can watch and interrupt. */
+export class LegationRun {
   readonly #child: ChildProcess;
-  readonly #ended: Promise<Run>;
-  #out = "";
-  #err = "";
+  readonly #ended: Promise<number | null>;
+  #stderr = "";
 
-  /** Starts it against a host, with nothing of this process's environment but PATH. */
-  constructor(hostKubeconfig: string, args: readonly string[]) {
-    this.#child = spawn(process.execPath, [MAIN, ...args], {
-      env: { PATH: process.env.PATH, HOME: "/nonexistent", LEGATION_KUBECONFIG: hostKubeconfig },
-      stdio: ["ignore", "pipe", "pipe"],
-    });
-    this.#child.stdout?.on("data", (chunk: Buffer) => {
-      this.#out += chunk.toString();
+  constructor(host: Cluster, args: readonly string[]) {
+    const main = join(ROOT, "src", "cli", "main.ts");
+    this.#child = spawn(process.execPath, [main, ...args, `--kubeconfig=${host.kubeconfig}`], {
+      stdio: ["ignore", "ignore", "pipe"],
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {
-      this.#err += chunk.toString();
+      this.#stderr += chunk.toString();
     });
     this.#ended = new Promise((resolve, reject) => {
       this.#child.once("error", reject);
-      this.#child.once("close", (code) => resolve({ code, out: this.#out, err: this.#err }));
+      this.#child.once("close", resolve);
     });
   }
 
   /** What it has written to standard error so far. */
-  get err(): string {
-    return this.#err;
+  get stderr(): string {
+    return this.#stderr;
   }
 
-  /** What it has written to standard output so far. */
-  get out(): string {
-    return this.#out;
-  }
-
-  ended(): Promise<Run> {
-    return this.#ended;
-  }
-
-  /** Sends a signal and waits for the end. */
-  stop(signal: "SIGTERM" | "SIGINT" | "SIGKILL" = "SIGTERM"): Promise<Run> {
+  /** Sends a signal; resolves to the exit code. */
+  interrupt(signal: "SIGTERM" | "SIGINT"): Promise<number | null> {
     this.#child.kill(signal);
     return this.#ended;
   }
-}
-
-/** Runs `legation` with an administrator's kubeconfig of the host, to its end. */
-export function legation(host: Cluster, ...args: string[]): Promise<Run> {
-  return new LegationProcess(host.kubeconfig, args).ended();
-}
-
-/** A kubeconfig of one of Legation's service accounts on the host: the rights of the manifests, never an admin's. */
-export async function accountKubeconfig(
-  host: Cluster,
-  account: "legation-controller" | "legation-webhook",
-): Promise<{ readonly path: string; readonly remove: () => Promise<void> }> {
-  const path = `/api/v1/namespaces/legation-system/serviceaccounts/${account}/token`;
-  const body = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 7200 } };
-  const answer = await apiRequest(host, "POST", path, { body });
-  if (answer.status !== 201) throw new Error(`no token for ${account}: ${answer.text}`);
-  const { status }: { status: { token: string } } = JSON.parse(answer.text);
-  const folder = await mkdtemp(join(tmpdir(), "legation-account-"));
-  const file = join(folder, "kubeconfig");
-  const { name, server, caData } = host;
-  await writeFile(file, kubeconfigText({ name, server, caData, user: account, token: status.token }), { mode: 0o600 });
-  return { path: file, remove: () => rm(folder, { recursive: true, force: true }) };
 }
