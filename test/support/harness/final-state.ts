@@ -1,0 +1,139 @@
+import type { KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { podsOf } from "./pods-of.ts";
+import { WORKLOADS, type Workload } from "./workloads.ts";
+
+/** What a namespace holds. */
+export interface NamespaceState {
+  readonly namespace: string;
+  readonly workloads: readonly Stored<Workload>[];
+  readonly pods: readonly Stored<Pod>[];
+}
+
+/** Reads all workloads and pods of a namespace. */
+export async function readState(client: ClusterClient, namespace: string): Promise<NamespaceState> {
+  const lists = WORKLOADS.map(async (resource) => {
+    const { items } = await client.list(resource, { namespace, limit: 500 });
+    // Lists leave the kind of their items out.
+    return items.map((item) => ({ ...item, kind: resource.kind }));
+  });
+  const [workloads, pods] = await Promise.all([Promise.all(lists), podsOf(client, namespace)]);
+  return { namespace, workloads: workloads.flat(), pods };
+}
+
+/** Fields that no two runs of a manifest have in common, on whatever cluster: there or not, their values differ. */
+const RUN_FIELDS: ReadonlySet<string> = new Set([
+  // Identity of objects.
+  "uid",
+  "resourceVersion",
+  "controller-uid",
+  "batch.kubernetes.io/controller-uid",
+  // Moments.
+  "creationTimestamp",
+  "deletionTimestamp",
+  "startTime",
+  "completionTime",
+  "startedAt",
+  "finishedAt",
+  "lastTransitionTime",
+  "lastUpdateTime",
+  "lastProbeTime",
+  "lastScheduleTime",
+  "lastSuccessfulTime",
+  // Where a pod runs.
+  "nodeName",
+  "hostIP",
+  "podIP",
+  "ip",
+]);
+
+/** Written by the API server about who wrote what. */
+const WRITER_FIELD = "managedFields";
+
+/** Prefix of labels, annotations, finalizers and condition types that are Legation's own. */
+const LEGATION = "legation.dev/";
+
+/** Lists whose order means nothing. */
+const UNORDERED: ReadonlySet<string> = new Set(["conditions", "finalizers"]);
+
+// What the API server appends to a generateName (k8s.io/apiserver/pkg/storage/names).
+const GENERATED = /^[bcdfghjklmnpqrstvwxz2456789]{5}$/;
+
+/**
+ * The state as it must be on every cluster: the values of run fields replaced by their names, names that were made up
+ * reduced to what they were made from, Legation's own marks and the name of its scheduler left out.
+ */
+export function comparable(state: NamespaceState): object {
+  const normal = normaliser(state);
+  return {
+    workloads: state.workloads.map((workload) => normal(workload)).sort(byText),
+    pods: state.pods.map((pod) => normal(withoutScheduler(pod))).sort(byText),
+  };
+}
+
+/** What of the pods has to reach the place where they run: everything their author and workload wrote. */
+export function comparableTasks(state: NamespaceState): object[] {
+  const normal = normaliser(state);
+  return state.pods
+    .map(({ metadata: { name, generateName, labels, annotations }, spec }) =>
+      normal({ metadata: { name, generateName, labels, annotations }, spec }),
+    )
+    .sort(byText);
+}
+
+function withoutScheduler({ spec, ...pod }: Stored<Pod>): object {
+  const { schedulerName: _, ...rest } = spec ?? {};
+  return { ...pod, spec: rest };
+}
+
+function normaliser({ namespace, workloads, pods }: NamespaceState): (object: object) => object {
+  const words = new Map([[namespace, "<namespace>"]]);
+  for (const { metadata } of [...workloads, ...pods] satisfies Stored<KubeObject>[]) {
+    const { name, generateName } = metadata;
+    if (generateName === undefined || !name.startsWith(generateName)) continue;
+    if (GENERATED.test(name.slice(generateName.length))) words.set(name, `${generateName}<generated>`);
+  }
+  for (const { name } of pods.flatMap(({ spec }) => spec?.volumes ?? [])) {
+    if (name.startsWith("kube-api-access-")) words.set(name, "kube-api-access-<generated>");
+  }
+  return (object) => normalObject(object, words);
+}
+
+function normalObject(object: object, words: ReadonlyMap<string, string>): object {
+  const result: Record<string, unknown> = {};
+  for (const [key, value] of Object.entries(object).sort()) {
+    if (key === WRITER_FIELD || key.startsWith(LEGATION)) continue;
+    const next = RUN_FIELDS.has(key) ? `<${key}>` : normalValue(key, value, words);
+    if (next !== undefined) result[key] = next;
+  }
+  return result;
+}
+
+function normalValue(key: string, value: unknown, words: ReadonlyMap<string, string>): unknown {
+  if (typeof value === "string") return normalText(value, words);
+  if (Array.isArray(value)) {
+    const items = value.filter((item) => !isLegations(item)).map((item) => normalValue("", item, words));
+    // A list that holds nothing but Legation's is not there without it.
+    if (items.length === 0 && value.length > 0) return undefined;
+    return UNORDERED.has(key) ? items.sort(byText) : items;
+  }
+  if (typeof value !== "object" || value === null) return value;
+  const normal = normalObject(value, words);
+  return Object.keys(normal).length === 0 && Object.keys(value).length > 0 ? undefined : normal;
+}
+
+function isLegations(item: unknown): boolean {
+  if (typeof item === "string") return item.startsWith(LEGATION);
+  return typeof item === "object" && item !== null && "type" in item && String(item.type).startsWith(LEGATION);
+}
+
+function normalText(text: string, words: ReadonlyMap<string, string>): string {
+  let result = text;
+  for (const [word, replacement] of words) result = result.replaceAll(word, replacement);
+  return result;
+}
+
+function byText(a: unknown, b: unknown): number {
+  const [left, right] = [JSON.stringify(a), JSON.stringify(b)];
+  return left < right ? -1 : left > right ? 1 : 0;
+}

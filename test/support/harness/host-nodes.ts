@@ -1,0 +1,20 @@
+import { auditEvents, isWrite } from "../clusters/audit.ts";
+import type { Cluster } from "../clusters/types.ts";
+
+const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
+// Whatever the host's scheduler or a node of the host would write.
+const NODE_WRITERS = new Set(["kwok", "system:kube-scheduler"]);
+
+/**
+ * Signs in the host's audit log that a pod of these namespaces was on its way to a node of the host: a binding by
+ * anyone but Legation's controller, or any write by the host's scheduler or nodes. One line each.
+ */
+export async function hostNodeWrites(host: Cluster, namespaces: ReadonlySet<string>): Promise<string[]> {
+  const signs = await auditEvents(host, (event) => {
+    const { resource, subresource, namespace = "" } = event.objectRef ?? {};
+    if (resource !== "pods" || !namespaces.has(namespace) || !isWrite(event)) return false;
+    const { username } = event.user;
+    return NODE_WRITERS.has(username) || (subresource === "binding" && username !== CONTROLLER);
+  });
+  return signs.map(({ verb, requestURI, user }) => `${user.username}: ${verb} ${requestURI}`);
+}
