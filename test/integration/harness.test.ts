@@ -126,7 +126,7 @@ describe("the clusters of an integration run", () => {
 describe("an API server", () => {
   test("that is frozen accepts connections but does not answer until it is thawed", async () => {
     const east = memberCluster("east");
-    onTestFinished(() => east.apiServer.thaw());
+    onTestFinished(() => east.mend());
     await east.apiServer.freeze();
     await expect(readyz(east)).rejects.toThrow("no answer within");
     await east.apiServer.thaw();
@@ -136,12 +136,28 @@ describe("an API server", () => {
   test("that is stopped refuses connections and has its data when it is back on the same port", async () => {
     const east = memberCluster("east");
     const namespace = await freshNamespace(east);
-    onTestFinished(() => east.apiServer.start());
+    onTestFinished(() => east.mend());
     await east.apiServer.stop();
     await expect(readyz(east)).rejects.toThrow("ECONNREFUSED");
     await east.apiServer.start();
     expect(await readyz(east)).toBe(200);
     expect(await kubectl(east, ["get", "namespace", namespace, "-o", "name"])).toBe(`namespace/${namespace}\n`);
+  });
+
+  test("runs again after mending, like all else that was stopped, frozen or cut", async () => {
+    const east = memberCluster("east");
+    onTestFinished(() => east.mend());
+    await Promise.all([
+      east.proxy.cut(),
+      east.kwok.stop("SIGKILL"),
+      east.scheduler.freeze(),
+      east.apiServer.stop("SIGKILL"),
+    ]);
+    await east.mend();
+    expect(await readyz(east, east.proxiedServer)).toBe(200);
+    const namespace = await freshNamespace(east);
+    await kubectl(east, ["apply", "-n", namespace, "-f", "-"], { input: podManifest("after") });
+    await kubectl(east, ["wait", "-n", namespace, "pod/after", "--for=condition=Ready", "--timeout=60s"]);
   });
 
   test("logs each write with its user", async () => {
@@ -169,7 +185,7 @@ describe("the fault proxy", () => {
     { fault: "deaf to answers", error: "no answer within", apply: (west: Cluster) => west.proxy.deaf("answers") },
   ])("$fault: $error through it, none beside it, and all is well after healing", async ({ error, apply }) => {
     const west = memberCluster("west");
-    onTestFinished(() => west.proxy.heal());
+    onTestFinished(() => west.mend());
     await apply(west);
     await expect(readyz(west, west.proxiedServer)).rejects.toThrow(error);
     expect(await readyz(west)).toBe(200);
@@ -179,7 +195,7 @@ describe("the fault proxy", () => {
 
   test("slows each direction", async () => {
     const west = memberCluster("west");
-    onTestFinished(() => west.proxy.heal());
+    onTestFinished(() => west.mend());
     await west.proxy.slow(100);
     const begin = performance.now();
     expect(await readyz(west, west.proxiedServer)).toBe(200);

@@ -1,6 +1,6 @@
 import { spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
+import { existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { homedir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
@@ -21,6 +21,7 @@ export interface GoModule {
 }
 
 const PROGRESS_MS = 5000;
+const WORK_PREFIX = "building-";
 
 /** Folder of a module in the source tree. */
 export function moduleFolder(path: string): string {
@@ -41,12 +42,11 @@ export function moduleCache(module: GoModule): string {
   return join(cacheDirectory(), module.name, hash.digest("hex").slice(0, 16));
 }
 
-function requireGo(): void {
+function requireGo(names: readonly string[]): void {
   if (spawnSync("go", ["version"]).status === 0) return;
   throw new Error(
-    "The Kubernetes binaries for the test clusters must be built once, and there is no Go: install Go 1.26 or newer " +
-      "(https://go.dev/dl), or set KUBEBUILDER_ASSETS to a folder with etcd, kube-apiserver, kube-controller-manager, " +
-      "kube-scheduler, kubectl and kwok.",
+    `The test clusters need ${names.join(", ")}, which are built once with Go, and there is no Go: install Go 1.26 or ` +
+      "newer (https://go.dev/dl). A folder named by KUBEBUILDER_ASSETS can replace all but kwok and its stages.",
   );
 }
 
@@ -102,10 +102,14 @@ export async function ensureBuilt(
   const missing = (): string[] =>
     [...names, ...Object.keys(module.extras ?? {})].filter((name) => !existsSync(join(cache, name)));
   if (missing().length === 0) return cache;
-  requireGo();
+  requireGo(missing());
   mkdirSync(cache, { recursive: true });
   await withLock(join(cache, "build.lock"), onProgress, async () => {
-    const work = mkdtempSync(join(cache, "building-"));
+    // Left by a build that was killed: whoever holds the lock is the only one.
+    for (const entry of readdirSync(cache)) {
+      if (entry.startsWith(WORK_PREFIX)) rmSync(join(cache, entry), { recursive: true, force: true });
+    }
+    const work = mkdtempSync(join(cache, WORK_PREFIX));
     try {
       const wanted = missing();
       if (wanted.length > 0)

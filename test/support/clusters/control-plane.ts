@@ -139,6 +139,16 @@ async function startOnFreePorts(spec: ControlPlaneSpec, caData: string): Promise
   return { info, ...parts };
 }
 
+/** Undoes every fault: the proxy forwards, and what was started once runs. */
+export async function mendControlPlane({ planes, proxy, realNode }: ClusterParts): Promise<void> {
+  await proxy.set({ kind: "forward" });
+  const { etcd, "kube-apiserver": apiServer, ...others } = planes;
+  await etcd.start();
+  await apiServer.start();
+  const processes = [...Object.values(others), ...(realNode === undefined ? [] : [realNode.process])];
+  await Promise.all(processes.filter((process) => process.wanted).map((process) => process.start()));
+}
+
 /** Ends all of a cluster at once; its data is not worth a graceful end. */
 export async function stopControlPlane({ planes, proxy, realNode }: ClusterParts): Promise<void> {
   const processes = [...Object.values(planes), ...(realNode === undefined ? [] : [realNode.process])];

@@ -10,6 +10,7 @@ export const SOCKET_NAME = "keeper.sock";
 /** What any process may ask of the keeper, over its socket. */
 export type ControlRequest =
   | { readonly action: "down" }
+  | { readonly action: "mend"; readonly cluster: string }
   | {
       readonly action: "plane";
       readonly cluster: string;
@@ -21,6 +22,7 @@ export type ControlRequest =
 /** Schema of `ControlRequest`. */
 export const controlRequest: z.ZodType<ControlRequest> = z.discriminatedUnion("action", [
   z.object({ action: z.literal("down") }),
+  z.object({ action: z.literal("mend"), cluster: z.string() }),
   z.object({
     action: z.literal("plane"),
     cluster: z.string(),

@@ -70,6 +70,7 @@ function clusterOf(socket: string, info: ClusterInfo): Cluster {
     kwok: planeHandle(socket, info.name, "kwok"),
     node: planeHandle(socket, info.name, "node"),
     proxy: proxyHandle(socket, info.name),
+    mend: () => ask(socket, { action: "mend", cluster: info.name }),
   };
 }
 

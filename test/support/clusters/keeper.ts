@@ -6,7 +6,13 @@
 import { rmSync, writeFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { join } from "node:path";
-import { type ClusterParts, type ControlPlane, startControlPlane, stopControlPlane } from "./control-plane.ts";
+import {
+  type ClusterParts,
+  type ControlPlane,
+  mendControlPlane,
+  startControlPlane,
+  stopControlPlane,
+} from "./control-plane.ts";
 import {
   type ControlRequest,
   controlRequest,
@@ -45,6 +51,10 @@ async function endAndExit(code: number): Promise<never> {
 async function perform(request: Exclude<ControlRequest, { action: "down" }>): Promise<void> {
   const controlPlane = running.get(request.cluster);
   if (controlPlane === undefined) throw new Error(`No cluster is named ${request.cluster}.`);
+  if (request.action === "mend") {
+    await mendControlPlane(controlPlane);
+    return;
+  }
   if (request.action === "proxy") {
     if (request.mode.kind === "reset") controlPlane.proxy.reset();
     else await controlPlane.proxy.set(request.mode);

@@ -27,6 +27,7 @@ const DEATH_SIGNAL =
 export class PlaneProcess {
   readonly spec: PlaneSpec;
   #child: ChildProcess | undefined;
+  #wanted = false;
   #gone: Promise<void> = Promise.resolve();
 
   constructor(spec: PlaneSpec) {
@@ -41,9 +42,16 @@ export class PlaneProcess {
     return this.#child !== undefined;
   }
 
-  /** Starts the process when it is not running, and waits until it is ready; ends it when that takes too long. */
+  /** True once it has been started, however it fared since. */
+  get wanted(): boolean {
+    return this.#wanted;
+  }
+
+  /** Starts or thaws the process, and waits until it is ready; ends it when that takes too long. */
   async start(): Promise<void> {
+    this.#wanted = true;
     if (this.#child === undefined) this.#spawn();
+    else this.#child.kill("SIGCONT");
     const deadline = performance.now() + this.spec.readyTimeoutMs;
     for (;;) {
       if (await this.spec.ready()) return;

@@ -83,7 +83,7 @@ export interface ClustersInfo {
 export interface PlaneHandle {
   /** Ends the process and waits until it is gone; SIGKILL follows when SIGTERM (the default) takes longer than 15 s. */
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
-  /** Starts it again with the same arguments and port; resolves when it is ready. Running already: nothing. */
+  /** Starts it again with the same arguments and port; resolves when it is ready. One that is frozen is thawed. */
   start(): Promise<void>;
   /** SIGKILL, then `start`. */
   restart(): Promise<void>;
@@ -119,6 +119,8 @@ export interface Cluster extends ClusterInfo {
   /** The real node with all its containers; only where there is one. */
   readonly node: PlaneHandle;
   readonly proxy: FaultProxyHandle;
+  /** Takes every fault back: heals the proxy, thaws and starts all that ran once. For `onTestFinished`. */
+  mend(): Promise<void>;
 }
 
 /** Running clusters, in the order of the names they were started with. */
