@@ -72,8 +72,8 @@ function generateKeys(): Promise<forge.pki.rsa.KeyPair> {
 function blank(publicKey: forge.pki.PublicKey, { now, lifetimeMs }: IssueOptions): forge.pki.Certificate {
   const cert = forge.pki.createCertificate();
   cert.publicKey = publicKey;
-  // A serial number is positive: a leading zero byte keeps the sign bit clear.
-  cert.serialNumber = `00${forge.util.bytesToHex(forge.random.getBytesSync(16))}`;
+  // Positive, and DER in its shortest form: OpenSSL refuses a serial number whose random bytes happen to begin with zeros.
+  cert.serialNumber = `01${forge.util.bytesToHex(forge.random.getBytesSync(15))}`;
   cert.validity.notBefore = new Date(now - BACKDATE_MS);
   cert.validity.notAfter = new Date(now + lifetimeMs);
   return cert;
