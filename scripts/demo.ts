@@ -24,7 +24,7 @@ const KEPT = join(cacheDirectory(), "demo");
 // No container runs on kwok's nodes: it must be told what becomes of those of Jobs.
 const JOB_PODS = join(import.meta.dirname, "demo", "job-pods.yaml");
 // Starting clusters and compilers end themselves when they are interrupted; this is for those that do not.
-const PATIENCE_MS = 5_000;
+const PATIENCE_MS = 3_000;
 
 const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
@@ -55,7 +55,7 @@ async function start(keep: boolean): Promise<Clusters> {
   });
   // A keeper that is not told goes with this process; one that has started is stopped.
   const giveUp = new Promise<undefined>((resolve) => {
-    signal.addEventListener("abort", () => void sleep(PATIENCE_MS).then(() => resolve(undefined)));
+    signal.addEventListener("abort", () => void sleep(PATIENCE_MS, undefined, { ref: false }).then(resolve));
   });
   const clusters = await Promise.race([starting, giveUp]);
   if (clusters === undefined) process.exit();
@@ -146,7 +146,8 @@ async function main(): Promise<void> {
 try {
   await main();
 } catch (error) {
-  if (!signal.aborted) {
+  if (signal.aborted) terminal.progress("Stopped.");
+  else {
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${error instanceof Error ? error.message : error}`);
     process.exitCode = 1;
   }

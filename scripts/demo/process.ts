@@ -17,7 +17,8 @@ export interface ProcessSpec {
 }
 
 const READY_MS = 60_000;
-const STOP_MS = 15_000;
+// All that they could still do is thrown away after them.
+const STOP_MS = 5_000;
 const LOG_TAIL_LINES = 15;
 const PROCESSES = "processes.json";
 

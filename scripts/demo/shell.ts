@@ -4,8 +4,8 @@ import type { Terminal } from "../../src/cli/terminal.ts";
 
 /** Script behind the `legation` command of a clone. */
 export const LEGATION: string = fileURLToPath(new URL("../../src/cli/main.ts", import.meta.url));
-/** Root of the checkout: commands run there. */
-export const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
+// Root of the checkout: commands run there.
+const ROOT: string = fileURLToPath(new URL("../..", import.meta.url));
 
 export type Program = "kubectl" | "legation";
 
