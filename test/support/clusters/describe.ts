@@ -11,6 +11,7 @@ import {
   kwokFlags,
   schedulerFlags,
 } from "./flags.ts";
+import { releaseKwokLeases } from "./nodes.ts";
 import { PlaneProcess } from "./plane-process.ts";
 import type { ClusterOptions, Plane } from "./types.ts";
 
@@ -19,6 +20,7 @@ export type Planes = Readonly<Record<Exclude<Plane, "node">, PlaneProcess>>;
 
 // A loaded machine of two cores starts three API servers in about ten seconds.
 const READY_MS = 120_000;
+const NODES = "/api/v1/nodes";
 
 async function answers(
   access: ApiAccess,
@@ -34,7 +36,7 @@ async function answers(
 }
 
 const nodeSchema = z.object({
-  metadata: z.object({ annotations: z.record(z.string(), z.string()).default({}) }),
+  metadata: z.object({ name: z.string(), annotations: z.record(z.string(), z.string()).default({}) }),
   status: z.object({ conditions: z.array(z.object({ type: z.string(), status: z.string() })).default([]) }),
 });
 const nodeListSchema = z.object({ items: z.array(nodeSchema) });
@@ -45,12 +47,21 @@ function isReady({ status }: z.infer<typeof nodeSchema>): boolean {
 
 /** True when the API server calls this node ready. */
 export function nodeReady(access: ApiAccess, name: string): Promise<boolean> {
-  return answers(access, `/api/v1/nodes/${name}`, (text) => isReady(nodeSchema.parse(JSON.parse(text))));
+  return answers(access, `${NODES}/${name}`, (text) => isReady(nodeSchema.parse(JSON.parse(text))));
 }
 
-function fakeNodesReady(text: string): boolean {
+function fakeNodes(text: string): z.infer<typeof nodeSchema>[] {
   const { items } = nodeListSchema.parse(JSON.parse(text));
-  return items.filter(({ metadata }) => KWOK_NODE_ANNOTATION in metadata.annotations).every(isReady);
+  return items.filter(({ metadata }) => KWOK_NODE_ANNOTATION in metadata.annotations);
+}
+
+async function freeFakeNodes(access: ApiAccess): Promise<void> {
+  const list = await apiRequest(access, "GET", NODES);
+  if (list.status !== 200) throw new Error(`The nodes cannot be listed: ${list.text}`);
+  await releaseKwokLeases(
+    access,
+    fakeNodes(list.text).map(({ metadata }) => metadata.name),
+  );
 }
 
 /** The processes of one cluster, not started yet. */
@@ -61,12 +72,18 @@ export function describePlanes(
   access: ApiAccess,
   options: ClusterOptions,
 ): Planes {
-  const plane = (name: keyof Planes, args: readonly string[], ready: () => Promise<boolean>): PlaneProcess =>
+  const plane = (
+    name: keyof Planes,
+    args: readonly string[],
+    ready: () => Promise<boolean>,
+    prepare: () => Promise<void> = () => Promise.resolve(),
+  ): PlaneProcess =>
     new PlaneProcess({
       name: `${cluster}'s ${name}`,
       command: binaries[name],
       args,
       logFile: join(files.directory, `${name}.log`),
+      prepare,
       ready,
       readyTimeoutMs: READY_MS,
     });
@@ -81,6 +98,11 @@ export function describePlanes(
       answers(access, defaultAccount),
     ),
     "kube-scheduler": plane("kube-scheduler", schedulerFlags(files, options), always),
-    kwok: plane("kwok", kwokFlags(files, options), () => answers(access, "/api/v1/nodes", fakeNodesReady)),
+    kwok: plane(
+      "kwok",
+      kwokFlags(files, options),
+      () => answers(access, NODES, (text) => fakeNodes(text).every(isReady)),
+      () => freeFakeNodes(access),
+    ),
   };
 }

@@ -12,6 +12,8 @@ export interface PlaneSpec {
   readonly args: readonly string[];
   /** Both outputs are appended here. */
   readonly logFile: string;
+  /** Done before each start. */
+  readonly prepare?: () => Promise<void>;
   /** Resolves to true when the process is ready for use; asked again and again until then. */
   readonly ready: () => Promise<boolean>;
   readonly readyTimeoutMs: number;
@@ -50,8 +52,10 @@ export class PlaneProcess {
   /** Starts or thaws the process, and waits until it is ready; ends it when that takes too long. */
   async start(): Promise<void> {
     this.#wanted = true;
-    if (this.#child === undefined) this.#spawn();
-    else this.#child.kill("SIGCONT");
+    if (this.#child === undefined) {
+      await this.spec.prepare?.();
+      this.#spawn();
+    } else this.#child.kill("SIGCONT");
     const deadline = performance.now() + this.spec.readyTimeoutMs;
     for (;;) {
       if (await this.spec.ready()) return;
