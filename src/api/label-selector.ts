@@ -40,24 +40,29 @@ export function parseLabelSelector(text: string): ParsedSelector {
 /** Whether labels meet every requirement. A missing label meets NotIn, as in Kubernetes. */
 export function selectorMatches(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every((requirement) => {
-    const value = Object.hasOwn(labels, requirement.key) ? labels[requirement.key] : undefined;
-    switch (requirement.operator) {
-      case "Exists":
-        return value !== undefined;
-      case "DoesNotExist":
-        return value === undefined;
-      case "In":
-        return value !== undefined && requirement.values.includes(value);
-      case "NotIn":
-        return value === undefined || !requirement.values.includes(value);
-      case "GreaterThan":
-      case "LessThan": {
-        const number = parseInteger(value ?? "");
-        if (number === undefined) return false;
-        return requirement.operator === "GreaterThan" ? number > requirement.bound : number < requirement.bound;
-      }
-    }
+    const { key } = requirement;
+    return holds(requirement, Object.hasOwn(labels, key) ? labels[key] : undefined);
   });
+}
+
+/** Whether a label's value, undefined when there is no such label, meets one requirement. */
+function holds(requirement: Requirement, value: string | undefined): boolean {
+  switch (requirement.operator) {
+    case "Exists":
+      return value !== undefined;
+    case "DoesNotExist":
+      return value === undefined;
+    case "In":
+      return value !== undefined && requirement.values.includes(value);
+    case "NotIn":
+      return value === undefined || !requirement.values.includes(value);
+    case "GreaterThan":
+    case "LessThan": {
+      const number = parseInteger(value ?? "");
+      if (number === undefined) return false;
+      return requirement.operator === "GreaterThan" ? number > requirement.bound : number < requirement.bound;
+    }
+  }
 }
 
 /** Why the text is no label key; undefined when it is one. */

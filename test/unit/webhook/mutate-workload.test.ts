@@ -27,29 +27,29 @@ function cronJob(annotations: Annotations, job: Annotations, template: Annotatio
   };
 }
 
-function after(parts: ReviewParts): { readonly annotations: unknown; readonly warnings: readonly string[] } {
+function changed(parts: ReviewParts): { readonly annotations: unknown; readonly warnings: readonly string[] } {
   const verdict = mutateWorkload(request({ kind: "Deployment", ...parts }));
   if (verdict.kind === "denied") throw new Error(verdict.message);
-  const changed: unknown = apply(parts.object, verdict);
-  expect(changed).toMatchObject({ spec: { template: { metadata: {} } } });
-  const { spec } = changed as { spec: { template: { metadata: { annotations?: unknown } } } };
+  const patched: unknown = apply(parts.object, verdict);
+  expect(patched).toMatchObject({ spec: { template: { metadata: {} } } });
+  const { spec } = patched as { spec: { template: { metadata: { annotations?: unknown } } } };
   return { annotations: spec.template.metadata.annotations, warnings: verdict.warnings };
 }
 
 describe("what the author writes on a workload reaches its pod template", () => {
   test.each(["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job"])("of a %s", (kind) => {
     const object = workload({ [CLUSTERS]: "west", "example.com/other": "stays" });
-    expect(after({ kind, object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    expect(changed({ kind, object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 
   test("beside what the template has already", () => {
     const object = workload({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { note: "kept" });
-    expect(after({ object }).annotations).toEqual({ note: "kept", [CLUSTERS]: "west", [DELEGATE]: "true" });
+    expect(changed({ object }).annotations).toEqual({ note: "kept", [CLUSTERS]: "west", [DELEGATE]: "true" });
   });
 
   test("of a template without metadata", () => {
     const object = { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: { template: { spec: {} } } };
-    expect(after({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 
   test("of a CronJob, also from its Job template, which wins over the CronJob", () => {
@@ -65,7 +65,7 @@ describe("what the author writes on a workload reaches its pod template", () => 
   });
 
   test("unless the template says otherwise: that counts, with a warning", () => {
-    const { annotations, warnings } = after({ object: workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }) });
+    const { annotations, warnings } = changed({ object: workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }) });
     expect(annotations).toEqual({ [CLUSTERS]: "east" });
     expect(warnings).toEqual([`${CLUSTERS}: the pod template says "east", and that counts for its pods`]);
   });
@@ -77,7 +77,7 @@ describe("what the author writes on a workload reaches its pod template", () => 
 });
 
 describe("a change of the workload's annotations follows in the template", () => {
-  const update = (before: object, object: object) => after({ operation: "UPDATE", oldObject: before, object });
+  const update = (before: object, object: object) => changed({ operation: "UPDATE", oldObject: before, object });
 
   test.each<[string, Annotations, Annotations, Annotations, Annotations | undefined]>([
     ["a new value", { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }, { [CLUSTERS]: "west" }, { [CLUSTERS]: "east" }],
@@ -118,7 +118,7 @@ describe("a workload that has a controller is never changed", () => {
   test("one with an owner that is no controller is", () => {
     const ownerReferences = [{ apiVersion: "v1", kind: "ConfigMap", name: "web", uid: "u" }];
     const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
-    expect(after({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
+    expect(changed({ object }).annotations).toEqual({ [CLUSTERS]: "west" });
   });
 });
 
@@ -179,7 +179,7 @@ describe("a DaemonSet", () => {
 
 test("the template's own fields are warned about where a person sees it", () => {
   const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
-  expect(after({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
+  expect(changed({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
 });
 
 test.each([
