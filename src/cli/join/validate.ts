@@ -1,6 +1,7 @@
-import { GROUP, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, clusters, nodes } from "../../kube/resources.ts";
+import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
@@ -19,11 +20,7 @@ export interface Validation {
 export async function validateJoin({ host, hostDiscovery, member, name, signal }: Validation): Promise<string> {
   const hostId = await clusterId(host, signal);
   if ((await hostDiscovery.find(apiVersionOf(clusters), clusters.kind)) === undefined) {
-    throw new Failure("refused", {
-      object: host.cluster,
-      problem: `Legation is not installed there: it does not serve ${clusters.plural}.${GROUP}`,
-      remedy: "run `legation install` first",
-    });
+    throw notInstalled(host);
   }
   const memberId = await clusterId(member, signal);
   if (memberId === hostId) {

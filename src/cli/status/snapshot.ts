@@ -5,17 +5,18 @@ import { clusters, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
+import { listClusters } from "../clusters.ts";
 import { listProxies } from "../proxies/list.ts";
 import type { Snapshot } from "./clusters.ts";
 
 /** Reads the host once. */
 export async function readSnapshot(host: ClusterClient, signal: AbortSignal): Promise<Snapshot> {
   const [joined, virtualNodes, proxies] = await Promise.all([
-    host.list(clusters, { signal }),
+    listClusters(host, signal),
     host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
     listProxies(host, { signal }),
   ]);
-  return { clusters: joined.items, nodes: virtualNodes.items, proxies };
+  return { clusters: joined, nodes: virtualNodes.items, proxies };
 }
 
 // A burst of changes is one new table.
@@ -29,7 +30,7 @@ export async function followSnapshot(
   clock: Clock = realClock,
 ): Promise<void> {
   // A reflector tries for ever; what cannot work at all must be told.
-  await host.list(clusters, { limit: 1, signal });
+  await listClusters(host, signal);
   let changed = Promise.withResolvers<void>();
   const reflect = <T extends KubeObject>(resource: Resource<T>, labelSelector?: string): Reflector<T> =>
     new Reflector({

@@ -4,6 +4,7 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
+import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember, some } from "../member/clean.ts";
@@ -139,8 +140,7 @@ async function cleanUp(
 }
 
 async function refuseUnknown(host: ClusterClient, name: string, signal: AbortSignal): Promise<never> {
-  const { items } = await host.list(clusters, { signal });
-  const joined = items.map(({ metadata }) => metadata.name);
+  const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
   throw new Failure("refused", {
     object: `Cluster ${name}`,
     problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
