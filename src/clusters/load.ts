@@ -28,24 +28,23 @@ export class Load {
     addAmounts(this.used, requests, -1);
   }
 
-  /** Counts a delegate as the member shows it; one that has finished uses nothing any more. */
-  count(delegate: Stored<Pod>, proxyUid: string | undefined): void {
+  /** Counts a delegate as the member shows it; true when it has finished and what it used is free from now on. */
+  count(delegate: Stored<Pod>, proxyUid: string | undefined): boolean {
     if (proxyUid !== undefined) this.release(proxyUid);
-    if (isTerminal(delegate)) {
-      this.forget(delegate);
-      return;
-    }
-    if (this.#counted.has(delegate.metadata.uid)) return;
+    if (isTerminal(delegate)) return this.forget(delegate);
+    if (this.#counted.has(delegate.metadata.uid)) return false;
     const requests = podRequests(delegate);
     this.#counted.set(delegate.metadata.uid, requests);
     addAmounts(this.used, requests);
+    return false;
   }
 
-  /** Stops counting a delegate that is gone. */
-  forget(delegate: Stored<Pod>): void {
+  /** Stops counting a delegate that is gone; true when what it used is free from now on. */
+  forget(delegate: Stored<Pod>): boolean {
     const requests = this.#counted.get(delegate.metadata.uid);
-    if (requests === undefined) return;
+    if (requests === undefined) return false;
     this.#counted.delete(delegate.metadata.uid);
     addAmounts(this.used, requests, -1);
+    return true;
   }
 }

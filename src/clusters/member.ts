@@ -18,6 +18,8 @@ import { Probe, type ProbeResult } from "./probe.ts";
 export interface MemberListener {
   /** A delegate under this key came, changed or went; `departed` is its last state when it went. */
   onDelegate(member: Member, key: ObjectKey): void;
+  /** A delegate there has ended: what it used is free. */
+  onRoom(member: Member): void;
   /** Its nodes changed in a way that matters to placement. */
   onCapacity(member: Member): void;
   /** Whether it can be reached, or has been read, changed. */
@@ -215,17 +217,19 @@ export class Member {
   #onDelegate(event: ReflectorEvent<Pod>): void {
     const { object } = event;
     const key = objectKey(object.metadata);
+    let freed: boolean;
     if (event.type === "deleted") {
-      this.load.forget(object);
+      freed = this.load.forget(object);
       this.#departed.set(key, object);
       for (const oldest of this.#departed.keys()) {
         if (this.#departed.size <= DEPARTED_KEPT) break;
         this.#departed.delete(oldest);
       }
     } else {
-      this.load.count(object, ownerOf(object)?.uid);
+      freed = this.load.count(object, ownerOf(object)?.uid);
     }
     this.#listener.onDelegate(this, key);
+    if (freed) this.#listener.onRoom(this);
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {

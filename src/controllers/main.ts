@@ -44,6 +44,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         delegation.onCapacity();
       },
       onDelegate: (_member, key) => delegation.onDelegate(key),
+      onRoom: () => delegation.onRoom(),
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
         delegation.onCapacity();

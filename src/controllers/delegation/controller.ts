@@ -21,7 +21,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -46,6 +46,8 @@ export interface DelegationOptions {
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
+// Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
+const ROOM_DELAY_MS = 250;
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -56,6 +58,7 @@ export class DelegationController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet: looked at again when members change. */
   readonly #unbound = new Set<ObjectKey>();
+  #roomTimer: Timer | undefined;
   /** The proxies that were there when this controller began to lead have been read. */
   #leading = false;
 
@@ -111,6 +114,7 @@ export class DelegationController {
   }
 
   async stop(): Promise<void> {
+    this.#roomTimer?.cancel();
     await Promise.all([this.#proxies.stop(), this.#namespaces.stop()]);
     await this.#loop.stop();
   }
@@ -127,6 +131,15 @@ export class DelegationController {
   /** A member's nodes changed: proxies that wait may fit now. */
   onCapacity(): void {
     for (const key of this.#unbound) this.#loop.enqueue(key);
+  }
+
+  /** A delegate has ended: a proxy that waits may have its place. */
+  onRoom(): void {
+    if (this.#roomTimer !== undefined || this.#unbound.size === 0) return;
+    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
+      this.#roomTimer = undefined;
+      this.onCapacity();
+    });
   }
 
   /** A member came back or was lost: everything it has, and everything that waits, is looked at again. */
@@ -149,6 +162,8 @@ export class DelegationController {
     if (type === "deleted") {
       this.#unbound.delete(key);
       this.#memories.forget(uid);
+      // It may have had a promise of room without ever getting a delegate.
+      for (const { load } of this.#options.registry.members()) load.release(uid);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {

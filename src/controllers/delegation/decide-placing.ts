@@ -64,11 +64,14 @@ function decideHeld(
     message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
   };
   const ranking = rankFor(proxy, observed);
-  const others = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
-  if (now >= deadline && others.length > 0) {
+  const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
+  // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
+  const parked = message !== undefined && observed.memory.attempts.get(holder.name)?.parked === true;
+  if (next !== undefined && (now >= deadline || parked)) {
     const { uid: proxyUid } = proxy.metadata;
+    const promise: Action = { type: "promise", member: next, proxyUid, requests: podRequests(proxy) };
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    return { actions: [refuse, ...withdraw(holder)], outcome: "Withdrawing" };
+    return { actions: [promise, refuse, ...withdraw(holder)], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   const reports =
@@ -86,8 +89,8 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     outcome: "Waiting",
     ...(requeueAt === undefined ? {} : { requeueAt }),
   });
-  const create = (member: string): DelegationDecision => ({
-    actions: [{ type: "create", member, proxyUid, delegate: toDelegate(proxy, host) }],
+  const create = (member: string, parked = false): DelegationDecision => ({
+    actions: [{ type: "create", member, proxyUid, delegate: toDelegate(proxy, host), ...(parked ? { parked } : {}) }],
     outcome: "Placing",
   });
 
@@ -113,15 +116,16 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const ranking = rankFor(proxy, observed);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const free = (names: readonly string[]): string[] => openMembers(names, observed, now);
-  const best =
-    free(ranking.fitting)[0] ??
-    parkable(ranking, observed, now).find((name) => observed.members.some((m) => m.name === name));
+  // The promised room counts as used there, so that the member looks full for the pod it is kept for.
+  const promised = free(ranking.full).filter((name) => name === memory.promised);
+  const [fitting] = [...promised, ...free(ranking.fitting)];
+  const best = fitting ?? parkable(ranking, observed, now)[0];
   if (best === undefined) {
     return waiting("NotPlaced", explain(allRefusals(ranking, observed, now)), nextExpiry(observed, now));
   }
   // A delegate of an earlier proxy is still under that name: its end is an event of its own.
   if (occupied.has(best)) return { actions: [], outcome: "Withdrawing" };
-  return create(best);
+  return create(best, fitting === undefined);
 }
 
 function rankFor(proxy: Stored<Pod>, { members, allows }: Observed): Ranking {

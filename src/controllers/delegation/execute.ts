@@ -43,6 +43,12 @@ export class Executor {
     switch (action.type) {
       case "create":
         return this.#create(action, context);
+      case "promise": {
+        const { member, proxyUid, requests } = action;
+        this.#options.memories.promised(proxyUid, member);
+        this.#member(member)?.load.reserve(proxyUid, requests);
+        return Promise.resolve(undefined);
+      }
       case "delete":
         return this.#delete(action, context);
       case "sweep":
@@ -73,11 +79,13 @@ export class Executor {
     }
   }
 
-  async #create({ member: name, delegate, proxyUid }: ActionOf<"create">, context: Context): Result {
-    const { memories, clock } = this.#options;
+  async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
+    const { memories, clock, registry } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
-    memories.attempt(proxyUid, name, clock.now());
+    memories.attempt(proxyUid, name, clock.now(), parked);
+    // What was promised elsewhere is not needed any more.
+    for (const other of registry.members()) if (other !== member) other.load.release(proxyUid);
     member.load.reserve(proxyUid, podRequests(delegate));
     try {
       const made = await this.#createIn(member, delegate, context);

@@ -9,6 +9,7 @@ interface Entry {
   fresh: boolean;
   attempts: Map<string, Attempt>;
   uncertain?: string;
+  promised?: string;
   reported?: string;
 }
 
@@ -28,11 +29,17 @@ export class Memories {
   }
 
   /** A delegate is being created, or was found, in the member; keeps the time of an attempt under way. */
-  attempt(proxyUid: string, member: string, now: number): void {
+  attempt(proxyUid: string, member: string, now: number, parked = false): void {
     const entry = this.#entry(proxyUid);
+    delete entry.promised;
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
-    entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0 });
+    entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
+  }
+
+  /** Room is kept for the pod in this member. */
+  promised(proxyUid: string, member: string): void {
+    this.#entry(proxyUid).promised = member;
   }
 
   /** The member did not take the pod. */

@@ -1,4 +1,5 @@
 import type { ObjectRef, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
@@ -26,6 +27,8 @@ export interface MemberView {
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
+  /** No member had room by what Legation knows: it waits there until one has. */
+  readonly parked?: boolean;
   /** Why it did not work out; undefined while it is under way. */
   readonly refusal?: Refusal;
   /** No other attempt there before this time; epoch ms. */
@@ -43,6 +46,8 @@ export interface Memory {
   readonly attempts: ReadonlyMap<string, Attempt>;
   /** Member where a create was sent and its answer lost: a delegate may be there, so nobody else gets the pod. */
   readonly uncertain?: string;
+  /** Member where room is kept for the pod until its delegate elsewhere has gone. */
+  readonly promised?: string;
   /** What the proxy's Placed condition last said. */
   readonly reported?: string;
 }
@@ -64,7 +69,16 @@ export interface Observed {
 
 /** One write, or one note to the controller's memory. Each names its cluster and carries its preconditions. */
 export type Action =
-  | { readonly type: "create"; readonly member: string; readonly delegate: Pod; readonly proxyUid: string }
+  | {
+      readonly type: "create";
+      readonly member: string;
+      readonly delegate: Pod;
+      readonly proxyUid: string;
+      /** There is no room by what Legation knows, and none elsewhere. */
+      readonly parked?: boolean;
+    }
+  /** Keeps room in a member for a pod whose delegate elsewhere must go first, so that no other is sent there too. */
+  | { readonly type: "promise"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
   | {
       readonly type: "delete";
       readonly member: string;

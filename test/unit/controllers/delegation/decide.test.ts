@@ -84,7 +84,9 @@ describe("a proxy without a node", () => {
   test("waits where it has the best chance when no member has room", () => {
     const west = member("west", { used: 102 });
     const east = member("east", { used: 101 });
-    expect(names(decide(world(proxyPod(), [west, east]), now).actions)).toEqual(["create east"]);
+    expect(decide(world(proxyPod(), [west, east]), now).actions).toEqual([
+      expect.objectContaining({ type: "create", member: "east", parked: true }),
+    ]);
   });
 
   describe("whose delegate the member cannot schedule", () => {
@@ -104,7 +106,24 @@ describe("a proxy without a node", () => {
 
     test("is withdrawn when the time is over and another member has room", () => {
       const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
-      expect(names(decide(observed, now).actions)).toEqual(["refuse", "delete west"]);
+      expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+    });
+
+    test("is withdrawn at once when it only waited there because no member had room", () => {
+      const attempts = new Map([["west", { since: now, refusals: 0, parked: true }]]);
+      const full = member("west", { delegate, used: 101 });
+      const withRoom = world(proxy, [full, member("east", { used: 99 })], { memory: memory({ attempts }) });
+      expect(names(decide(withRoom, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+      const without = world(proxy, [full, member("east", { used: 100 })], { memory: memory({ attempts }) });
+      expect(names(decide(without, now).actions)).toEqual(["report"]);
+    });
+
+    test("goes where room is kept for it, which looks full by that very room", () => {
+      const attempts = new Map([["west", refused("Unschedulable")]]);
+      const members = [member("west", { used: 101 }), member("east", { used: 100 })];
+      const { actions } = decide(world(proxy, members, { memory: memory({ attempts, promised: "east" }) }), now);
+      expect(actions).toEqual([expect.objectContaining({ type: "create", member: "east" })]);
+      expect(actions[0]).not.toHaveProperty("parked");
     });
 
     test("stays when no other member has room", () => {

@@ -1,0 +1,42 @@
+import { describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { Load } from "../../../src/clusters/load.ts";
+import { endedStatus, pod } from "../../support/builders/pod.ts";
+
+function asking(cpu: string, uid = "uid-1"): Stored<Pod> {
+  return pod({ uid, spec: { containers: [{ name: "main", image: "main", resources: { requests: { cpu } } }] } });
+}
+
+describe("the load of a member", () => {
+  test("counts a delegate once, from the moment it is decided on until it is gone", () => {
+    const load = new Load();
+    load.reserve("proxy", { cpu: 2, pods: 1 });
+    expect(load.used).toEqual({ cpu: 2, pods: 1 });
+    load.count(asking("2"), "proxy");
+    load.count(asking("2"), "proxy");
+    expect(load.used).toEqual({ cpu: 2, pods: 1 });
+    load.forget(asking("2"));
+    expect(load.used).toEqual({ cpu: 0, pods: 0 });
+  });
+
+  test("takes one reservation of a proxy back, however often it was made", () => {
+    const load = new Load();
+    load.reserve("proxy", { cpu: 2 });
+    load.reserve("proxy", { cpu: 3 });
+    expect(load.used).toEqual({ cpu: 3 });
+    load.release("proxy");
+    load.release("proxy");
+    expect(load.used).toEqual({ cpu: 0 });
+  });
+
+  test("says when an end has freed something: once, and only of what was counted", () => {
+    const load = new Load();
+    const delegate = asking("2");
+    expect(load.forget(delegate)).toBe(false);
+    expect(load.count(delegate, undefined)).toBe(false);
+    const ended = { ...delegate, status: endedStatus(0) };
+    expect(load.count(ended, undefined)).toBe(true);
+    expect(load.count(ended, undefined)).toBe(false);
+    expect(load.forget(ended)).toBe(false);
+  });
+});
