@@ -1,8 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATE_FINALIZER, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
-import { events, namespaces, pods } from "../../src/kube/resources.ts";
+import { events, namespaces, pods, serviceAccounts } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -328,12 +328,15 @@ function ifNameTaken(error: unknown): undefined {
 
 /** Makes the namespace in both members with an account to run as, so that a pod can be made there by hand. */
 async function freshMemberNamespace(name: string): Promise<void> {
+  onTestFinished(async () => {
+    await Promise.all(members.map((member) => clients()[member].delete(namespaces, { name })));
+  });
   await Promise.all(
     members.map(async (member) => {
       const body = { apiVersion: "v1", kind: "Namespace", metadata: { name } };
       await clients()[member].create(namespaces, body);
-      const path = `/api/v1/namespaces/${name}/serviceaccounts/default`;
-      await eventually(async () => (await clients()[member].raw({ method: "GET", path })) !== undefined);
+      const account = { namespace: name, name: "default" };
+      await eventually(async () => clients()[member].find(serviceAccounts, account));
     }),
   );
 }

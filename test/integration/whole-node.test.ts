@@ -1,0 +1,209 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { PLACED_CONDITION } from "../../src/api/keys.ts";
+import type { KubeObject, Pod, PodCondition, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { nodes, pods } from "../../src/kube/resources.ts";
+import { podRequests } from "../../src/placement/requests.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { createKwokNodes } from "../support/clusters/nodes.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { condition } from "../support/harness/at-rest.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { readState } from "../support/harness/final-state.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
+import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { createIn } from "../support/harness/workloads.ts";
+
+useLegation();
+const clients = useClients();
+const members = ["west", "east"] as const;
+const running = inPhase("Running");
+
+// Each member's three nodes and one more: eight, of 64 cores.
+const CORES = "64";
+const NODES = 8;
+
+beforeAll(async () => {
+  for (const name of members) {
+    const member = memberCluster(name);
+    await createKwokNodes(member, `${name}-more`, [{ count: 1, cpu: CORES }]);
+    await eventually(() => allFree(clients()[name]), { timeoutMs: 60_000, what: `free nodes in ${name}` });
+  }
+  await eventually(async () => {
+    const found = await Promise.all(members.map((name) => clients().host.get(nodes, { name: `legation-${name}` })));
+    return found.every(({ status }) => status?.allocatable?.cpu === "256");
+  });
+});
+
+afterAll(async () => {
+  // The files after this one have the nodes they expect; nothing runs here any more.
+  await Promise.all(members.map((name) => clients()[name].delete(nodes, { name: `${name}-more-node-1` })));
+});
+
+/** Four nodes are ready, and no pod of an earlier file is left that asks for a share of them. */
+async function allFree(client: ClusterClient): Promise<boolean> {
+  const [{ items: left }, { items: all }] = await Promise.all([client.list(pods), client.list(nodes)]);
+  const ready = all.filter(({ status }) =>
+    status?.conditions?.some(({ type, status: holds }) => type === "Ready" && holds === "True"),
+  );
+  return ready.length === NODES / members.length && left.every((pod: Pod) => (podRequests(pod).cpu ?? 0) === 0);
+}
+
+function optedIn(): Promise<string> {
+  return freshNamespace(hostCluster(), { prefix: "whole", labels: { "legation.dev/delegation": "all" } });
+}
+
+function wholeNode(namespace: string, name: string, annotations: Readonly<Record<string, string>> = {}): Pod {
+  const main = { name: "main", image: "main:1", resources: { requests: { cpu: CORES } } };
+  const spec = { containers: [main], restartPolicy: "Never" };
+  return { apiVersion: "v1", kind: "Pod", metadata: { namespace, name, annotations: { ...annotations } }, spec };
+}
+
+async function runningIn(namespace: string): Promise<Stored<Pod>[]> {
+  return (await podsOf(clients().host, namespace)).filter(running);
+}
+
+/** The delegates' nodes, each as often as it has one. */
+async function nodesUsed(namespace: string): Promise<string[]> {
+  const delegates = await Promise.all(members.map((name) => podsOf(clients()[name], namespace)));
+  return delegates.flat().map(({ spec }) => spec?.nodeName ?? "none");
+}
+
+/** Every one of these pods runs, and no two of them share a node. */
+async function allRun(namespace: string, count: number, timeoutMs = 60_000): Promise<void> {
+  await eventuallyPasses(
+    async () => {
+      expect(await runningIn(namespace)).toHaveLength(count);
+      const used = await nodesUsed(namespace);
+      expect(used).toHaveLength(count);
+      expect(new Set(used).size).toBe(count);
+    },
+    { timeoutMs, what: `${count} of ${count} running` },
+  );
+}
+
+/** The namespace's pods are deleted, and gone from the members too. */
+async function vacate(namespace: string): Promise<void> {
+  await clients().host.raw({ method: "DELETE", path: `/api/v1/namespaces/${namespace}/pods` });
+  await eventually(async () => (await nodesUsed(namespace)).length === 0, { what: `free nodes after ${namespace}` });
+}
+
+const names = Array.from({ length: NODES }, (_, index) => `whole-${index}`);
+
+describe("whole-node pods", () => {
+  test("as many as there are free nodes, made at once, all run, each on a node of its own", async () => {
+    const namespace = await optedIn();
+    await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
+    await allRun(namespace, NODES);
+    const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
+    // Nobody had to be moved: what is on its way counts as used.
+    expect(lives).toHaveLength(NODES);
+    await vacate(namespace);
+  });
+
+  test("three more than there are nodes wait, say why, and run one by one as nodes get free in any member", async () => {
+    const namespace = await optedIn();
+    const restore = await scheduleTimeout(clients().host, 2);
+    try {
+      await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
+      await allRun(namespace, NODES);
+      const late = ["late-0", "late-1", "late-2"];
+      await Promise.all(late.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
+      for (const name of late) {
+        const waiting = await podThat(clients().host, namespace, name, (pod) => placed(pod)?.status === "False");
+        expect(placed(waiting)?.message).toMatch(/east: .*; west: /);
+      }
+      // All in the member where fewer of them wait: the others hear of it from nobody but Legation.
+      const parked = await eventually(async () => {
+        const found = await parkedIn(namespace);
+        return found.length === late.length ? found : undefined;
+      });
+      const freed = parked.filter((name) => name === "west").length < 2 ? "west" : "east";
+      const occupants = (await runningIn(namespace)).filter(({ spec }) => spec?.nodeName === `legation-${freed}`);
+      for (const [index, { metadata }] of occupants.slice(0, late.length).entries()) {
+        await clients().host.delete(pods, { namespace, name: metadata.name });
+        await eventually(async () => lateOf(await runningIn(namespace)).length === index + 1, {
+          timeoutMs: 20_000,
+          what: `${index + 1} of the late pods running`,
+        });
+        await eventually(async () => (await parkedIn(namespace)).length === late.length - index - 1);
+      }
+      await allRun(namespace, NODES);
+      const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
+      expect(overlaps(lives)).toEqual([]);
+      // A free node is one pod's: the others stay where they wait.
+      expect(lateLives(lives).length).toBeLessThanOrEqual(2 * late.length);
+      await vacate(namespace);
+    } finally {
+      await restore();
+    }
+  });
+
+  test("find the free nodes of a member when another's are taken by pods that are not Legation's", async () => {
+    const namespace = await optedIn();
+    const restore = await scheduleTimeout(clients().host, 2);
+    try {
+      // Two of east's nodes are not whole any more, which the sum of its cores does not show.
+      const others = ["other-0", "other-1"];
+      const taken = await freshNamespace(memberCluster("east"), { prefix: "taken" });
+      for (const [index, name] of others.entries()) {
+        const pod = wholeNode(taken, name);
+        const spec = { containers: [], ...pod.spec, nodeName: `east-node-${index + 1}` };
+        await clients().east.create(pods, { ...pod, spec });
+      }
+      const six = names.slice(0, 6);
+      await Promise.all(six.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
+      await allRun(namespace, six.length);
+      const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
+      expect(overlaps(lives)).toEqual([]);
+      await vacate(namespace);
+      await Promise.all(others.map((name) => clients().east.delete(pods, { namespace: taken, name })));
+    } finally {
+      await restore();
+    }
+  });
+
+  test("of a Job run until each has had a node, more pods than there are nodes", async () => {
+    const namespace = await optedIn();
+    const ends = { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "500ms" };
+    const { spec } = wholeNode(namespace, "work");
+    const job: KubeObject & { readonly spec: object } = {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { name: "work" },
+      spec: { completions: 12, parallelism: 12, template: { metadata: { annotations: ends }, spec } },
+    };
+    await createIn(clients().host, namespace, [job]);
+    await eventually(async () => condition("Complete")(await readState(clients().host, namespace)), {
+      timeoutMs: 90_000,
+      what: "end of the Job",
+    });
+    await vacate(namespace);
+  });
+});
+
+/** The members of delegates that wait for a node, one for each. */
+async function parkedIn(namespace: string): Promise<string[]> {
+  const found = members.map(async (name) => {
+    const delegates = await podsOf(clients()[name], namespace);
+    return delegates.filter(({ spec }) => spec?.nodeName === undefined).map(() => name);
+  });
+  return (await Promise.all(found)).flat();
+}
+
+function lateOf(all: readonly Stored<Pod>[]): Stored<Pod>[] {
+  return all.filter(({ metadata }) => metadata.name.startsWith("late-"));
+}
+
+function lateLives(lives: readonly PodLife[]): PodLife[] {
+  return lives.filter(({ name }) => name.startsWith("late-"));
+}
+
+function placed(pod: Pod): PodCondition | undefined {
+  return conditionOf(pod, PLACED_CONDITION);
+}
