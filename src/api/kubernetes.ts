@@ -15,7 +15,6 @@ import type {
   V1PodCondition,
   V1PodSpec,
   V1PodStatus,
-  V1PodTemplateSpec,
   V1Secret,
   V1Taint,
   V1Toleration,
@@ -53,7 +52,6 @@ export type Pod = Wire<V1Pod>;
 export type PodSpec = Wire<V1PodSpec>;
 export type PodStatus = Wire<V1PodStatus>;
 export type PodCondition = Wire<V1PodCondition>;
-export type PodTemplateSpec = Wire<V1PodTemplateSpec>;
 export type Container = Wire<V1Container>;
 export type ContainerStatus = Wire<V1ContainerStatus>;
 export type Volume = Wire<V1Volume>;

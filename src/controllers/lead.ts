@@ -6,7 +6,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type ControllersOptions, type RunningControllers, startControllers } from "./main.ts";
 
 /** Name of the Lease in legation-system that the controllers elect their leader on. */
-export const LEADER_LEASE = "legation-controller";
+const LEADER_LEASE = "legation-controller";
 
 export interface LeadOptions {
   /** For the Lease only: renewals must not queue behind other requests. */
