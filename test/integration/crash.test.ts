@@ -1,0 +1,149 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { CLUSTERS_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { events, pods } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { watchPods } from "../support/delegated/histories.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podLives } from "../support/harness/pod-lives.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+
+const NAME = "one";
+const patient = { timeoutMs: 90_000 };
+
+interface Life {
+  readonly annotations: Readonly<Record<string, string>>;
+  /** What its author waits for before it is deleted. */
+  readonly until: (proxy: Pod) => boolean;
+  /** Reason of an event that its author waits for too. */
+  readonly event?: string;
+  /** Every phase that it may be seen in, in this order. */
+  readonly phases: readonly string[];
+  readonly delegates: number;
+}
+
+const lives = {
+  "ends by itself and is deleted": {
+    annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "1s" },
+    until: (proxy) =>
+      inPhase("Succeeded")(proxy) && proxy.status?.containerStatuses?.[0]?.state?.terminated?.exitCode === 0,
+    phases: ["Pending", "Running", "Succeeded"],
+    delegates: 1,
+  },
+  "is deleted while it runs": {
+    annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "500ms" },
+    until: inPhase("Running"),
+    phases: ["Pending", "Running", "Failed"],
+    delegates: 1,
+  },
+  "finds no member and is deleted": {
+    annotations: { [CLUSTERS_ANNOTATION]: "atlantis" },
+    until: (proxy) => conditionOf(proxy, PLACED_CONDITION)?.status === "False",
+    event: "NotPlaced",
+    // The pod garbage collector of Kubernetes fails what is being deleted and has no node.
+    phases: ["Pending", "Failed"],
+    delegates: 0,
+  },
+} as const satisfies Readonly<Record<string, Life>>;
+
+interface Point {
+  readonly write: string;
+  readonly of: keyof typeof lives;
+  readonly where: "host" | "member";
+  readonly method: "POST" | "PATCH" | "DELETE";
+  /** What follows `/api/v1/namespaces` and, after it, the test's own namespace. */
+  readonly path: string;
+  readonly body?: RegExp;
+}
+
+const proxy = `/pods/${NAME}`;
+const status = { where: "host", method: "PATCH", path: `${proxy}/status` } as const;
+const ends = "ends by itself and is deleted";
+const killed = "is deleted while it runs";
+const waits = "finds no member and is deleted";
+const points: readonly Point[] = [
+  { write: "its namespace is created", of: ends, where: "member", method: "POST", path: "" },
+  { write: "its delegate is created", of: ends, where: "member", method: "POST", path: "/pods" },
+  { write: "it is bound", of: ends, where: "host", method: "POST", path: `${proxy}/binding` },
+  { write: "it is told to run", of: ends, ...status, body: /"phase":"Running"/ },
+  { write: "it is told to have ended", of: ends, ...status, body: /"phase":"Succeeded"/ },
+  { write: "its delegate is deleted", of: ends, where: "member", method: "DELETE", path: proxy },
+  { write: "its finalizer is removed", of: ends, where: "host", method: "PATCH", path: proxy },
+  { write: "its delegate is deleted", of: killed, where: "member", method: "DELETE", path: proxy },
+  { write: "its last status is told", of: killed, ...status, body: /"phase":"Failed"/ },
+  { write: "it is deleted with grace 0", of: killed, where: "host", method: "DELETE", path: proxy },
+  { write: "its finalizer is removed", of: killed, where: "host", method: "PATCH", path: proxy },
+  { write: "it is told to wait", of: waits, ...status, body: /legation.dev\/Placed/ },
+  { write: "its waiting is an event", of: waits, where: "host", method: "POST", path: "/events" },
+];
+
+function isAt({ method, path, body = /^/ }: Point, namespace: string): (write: Write) => boolean {
+  const collection = "/api/v1/namespaces";
+  const whole = path === "" ? collection : `${collection}/${namespace}${path}`;
+  return (write) =>
+    write.method === method &&
+    write.path === whole &&
+    body.test(write.body) &&
+    (path !== "" || write.body.includes(`"${namespace}"`));
+}
+
+async function live(namespace: string, { annotations, until, event }: Life): Promise<void> {
+  const { host, west, east } = clients();
+  await host.create(pods, delegatedPod(namespace, NAME, { annotations }));
+  await podThat(host, namespace, NAME, until, patient);
+  if (event !== undefined) await eventually(() => isTold(namespace, event), patient);
+  await host.delete(pods, { namespace, name: NAME });
+  await Promise.all([host, west, east].map((client) => podGone(client, namespace, NAME, undefined, patient)));
+}
+
+// One that was killed in a test that failed.
+beforeEach(() => gated().legation.controller.start());
+
+async function isTold(namespace: string, wanted: string): Promise<boolean> {
+  const { items } = await clients().host.list(events, { namespace });
+  return items.some(({ involvedObject, reason }) => involvedObject.name === NAME && reason === wanted);
+}
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  test.each(points)("with which $write, of a pod that $of, is followed by one that ends the same", async (point) => {
+    const { legation, trap } = gated();
+    const members = [memberCluster("west"), memberCluster("east")];
+    const labels = { "legation.dev/delegation": "annotated" };
+    const there = point.path === "" ? [hostCluster()] : [hostCluster(), ...members];
+    const namespace = await freshNamespace(there, { prefix: "crash", labels });
+    const histories = await watchPods(clients().host, namespace);
+    let killed = false;
+    trap(point.where, {
+      when,
+      catches: isAt(point, namespace),
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    const life = lives[point.of];
+    const follow = async (): Promise<void> => {
+      await eventually(() => killed, { ...patient, what: "the write" });
+      await legation.controller.start();
+    };
+    await Promise.all([live(namespace, life), follow()]);
+
+    const delegates = (await Promise.all(members.map((member) => podLives(member, namespace)))).flat();
+    expect(delegates).toHaveLength(life.delegates);
+    expect(histories.size).toBe(1);
+    for (const history of histories.values()) {
+      const phases = history.phases.map(({ phase }) => phase);
+      expect(life.phases.filter((phase) => phases.includes(phase))).toEqual(phases);
+    }
+  });
+});

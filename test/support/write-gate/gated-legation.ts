@@ -1,0 +1,90 @@
+import { afterAll, beforeAll } from "vitest";
+import { parse } from "yaml";
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../../src/api/keys.ts";
+import { credentialsSecretName } from "../../../src/cli/member/names.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { createClusterClient } from "../../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
+import { secrets } from "../../../src/kube/resources.ts";
+import { hostCluster, memberCluster } from "../harness/clusters.ts";
+import { type Legation, startLegation } from "../legation/start.ts";
+import { startWriteGate, type Trap, type Write, type WriteGate } from "./write-gate.ts";
+
+/** Legation whose controller reaches each cluster through a write gate. */
+export interface GatedLegation {
+  readonly legation: Legation;
+  /** Sets a trap for one write to the host, or to whichever member. */
+  trap(where: "host" | "member", trap: Trap): void;
+}
+
+type Server = { readonly server: string; readonly caData: string };
+
+const kubeconfig = z.looseObject({
+  clusters: z.tuple([
+    z.looseObject({ cluster: z.looseObject({ server: z.string(), "certificate-authority-data": z.string() }) }),
+  ]),
+});
+
+/** Runs it for all tests of a file; afterwards the members are joined as they were. */
+export function useGatedLegation(): () => GatedLegation {
+  const members = { west: memberCluster("west"), east: memberCluster("east") };
+  const cleanUps: (() => Promise<void>)[] = [];
+  let gated: GatedLegation | undefined;
+  beforeAll(async () => {
+    const host = hostCluster();
+    const gate = async (cluster: Server): Promise<WriteGate> => {
+      const made = await startWriteGate(cluster);
+      cleanUps.push(() => made.close());
+      return made;
+    };
+    const hostGate = await gate(host);
+    const legation = await startLegation({ host, members, controllerServer: hostGate });
+    cleanUps.push(() => legation.stop());
+    const client = createClusterClient({
+      cluster: host.name,
+      credentials: loadKubeConfig({ kubeconfig: host.kubeconfig, env: {} }),
+    });
+    cleanUps.push(() => client.close());
+    const memberGates: WriteGate[] = [];
+    for (const [name, member] of Object.entries(members)) {
+      const memberGate = await gate(member);
+      memberGates.push(memberGate);
+      await redirect(client, name, memberGate);
+      cleanUps.push(() => redirect(client, name, { server: member.proxiedServer, caData: member.caData }));
+    }
+    gated = {
+      legation,
+      trap: (where, trap) => {
+        let sprung = false;
+        const catches = (write: Write): boolean => {
+          if (sprung) return false;
+          sprung = trap.catches(write);
+          return sprung;
+        };
+        for (const each of [hostGate, ...memberGates]) each.set(undefined);
+        for (const each of where === "host" ? [hostGate] : memberGates) each.set({ ...trap, catches });
+      },
+    };
+  });
+  afterAll(async () => {
+    for (const cleanUp of cleanUps.reverse()) await cleanUp();
+  });
+  return () => {
+    if (gated === undefined) throw new Error("Legation runs from the file's beforeAll on: call this in a test.");
+    return gated;
+  };
+}
+
+/** Makes the controller reach a member at another address. */
+async function redirect(host: ClusterClient, member: string, { server, caData }: Server): Promise<void> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(member) };
+  const secret = await host.get(secrets, ref);
+  const text = Buffer.from(secret.data?.kubeconfig ?? "", "base64").toString("utf8");
+  const config = kubeconfig.parse(parse(text));
+  const [{ cluster }] = config.clusters;
+  cluster.server = server;
+  cluster["certificate-authority-data"] = Buffer.from(caData).toString("base64");
+  const data = { kubeconfig: Buffer.from(JSON.stringify(config)).toString("base64") };
+  await host.patch(secrets, ref, { type: "merge", body: { data } });
+}

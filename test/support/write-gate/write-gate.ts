@@ -1,0 +1,109 @@
+import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import { Agent, createServer, request } from "node:https";
+import { buffer } from "node:stream/consumers";
+import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
+import { freePort } from "../clusters/ports.ts";
+
+/** A write on its way to an API server. */
+export interface Write {
+  readonly method: string;
+  /** Without the query. */
+  readonly path: string;
+  readonly body: string;
+}
+
+/** Where one write shall never come to its end. */
+export interface Trap {
+  /** The first write that this accepts is caught, and no other. */
+  readonly catches: (write: Write) => boolean;
+  /** `before`: the API server never sees it; `after`: it does it, and its answer is never delivered. */
+  readonly when: "before" | "after";
+  /** Ends whoever wrote; the write's connection is held until this resolves. */
+  readonly onCaught: () => Promise<void>;
+}
+
+/** An HTTPS proxy in front of one API server that forwards everything, watches too, but for the write in its trap. */
+export interface WriteGate {
+  readonly server: string;
+  /** PEM of the gate's own authority. */
+  readonly caData: string;
+  /** Sets the trap, in place of an earlier one; undefined takes it away. */
+  set(trap: Trap | undefined): void;
+  close(): Promise<void>;
+}
+
+const LIFETIME_MS = 24 * 60 * 60_000;
+const READS: ReadonlySet<string> = new Set(["GET", "HEAD", "OPTIONS"]);
+// Each connection's own affair (RFC 9110, 7.6.1): node writes them anew.
+const HOP_BY_HOP = ["connection", "keep-alive", "transfer-encoding", "host"];
+
+/** Starts a gate on a loopback port in front of an API server. */
+export async function startWriteGate(target: { readonly server: string; readonly caData: string }): Promise<WriteGate> {
+  const options = { now: Date.now(), lifetimeMs: LIFETIME_MS };
+  const authority = await issueAuthority("write-gate", options);
+  const certificate = await issueServing(authority, ["127.0.0.1"], options);
+  const agent = new Agent({ keepAlive: true, ca: target.caData });
+  let trap: Trap | undefined;
+
+  const forward = (incoming: IncomingMessage, answer: ServerResponse, body?: Buffer): Promise<IncomingMessage> =>
+    new Promise((resolve, reject) => {
+      const { method, headers, url = "/" } = incoming;
+      const outgoing = request(new URL(url, target.server), { method, agent, headers: endToEnd(headers) }, resolve);
+      outgoing.on("error", reject);
+      answer.on("close", () => outgoing.destroy());
+      outgoing.end(body);
+    });
+
+  const handle = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
+    const { method = "GET", url = "/" } = incoming;
+    if (READS.has(method)) return deliver(await forward(incoming, answer), answer);
+    const body = await buffer(incoming);
+    const write = { method, path: url.split("?", 1)[0] ?? url, body: body.toString("utf8") };
+    if (trap?.catches(write) !== true) return deliver(await forward(incoming, answer, body), answer);
+    const { when, onCaught } = trap;
+    trap = undefined;
+    if (when === "after") await buffer(await forward(incoming, answer, body));
+    await onCaught();
+    answer.destroy();
+  };
+
+  const server = createServer({ ...certificate }, (incoming, answer) => {
+    // Either side may go at any moment: that is what the gate is for.
+    handle(incoming, answer).catch(() => answer.destroy());
+  });
+  // The writer decides how long it keeps a connection; one closed under a request would be a fault of its own.
+  server.keepAliveTimeout = 0;
+  const port = await freePort();
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    server: `https://127.0.0.1:${port}`,
+    caData: authority.cert,
+    set: (next) => {
+      trap = next;
+    },
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+        agent.destroy();
+      }),
+  };
+}
+
+function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
+  const kept = { ...headers };
+  for (const name of HOP_BY_HOP) delete kept[name];
+  return kept;
+}
+
+function deliver(upstream: IncomingMessage, answer: ServerResponse): void {
+  answer.writeHead(upstream.statusCode ?? 502, endToEnd(upstream.headers));
+  // A watch that has nothing to tell yet has been accepted all the same.
+  answer.flushHeaders();
+  upstream.on("error", () => answer.destroy());
+  answer.on("close", () => upstream.destroy());
+  upstream.pipe(answer);
+}
