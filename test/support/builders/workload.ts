@@ -21,7 +21,7 @@ export function stays(phase: "pending" | "running"): Annotations {
 }
 
 /** A pod template of one container `main`. */
-function template(spec: Partial<PodSpec> = {}, annotations: Annotations = {}): object {
+export function template(spec: Partial<PodSpec> = {}, annotations: Annotations = {}): object {
   const main = { name: "main", image: "main:1", resources: { requests: { cpu: "100m" } } };
   return {
     metadata: { labels: WEB_LABELS, annotations: { "example.com/note": "kept", ...annotations } },

@@ -1,0 +1,321 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { HOST_LABEL, PLACED_CONDITION } from "../../src/api/keys.ts";
+import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
+import { events, pods, type Resource } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { ready } from "../support/harness/at-rest.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { readState } from "../support/harness/final-state.ts";
+import { hostNodeWrites } from "../support/harness/host-nodes.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
+import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { change, createIn } from "../support/harness/workloads.ts";
+
+useLegation();
+const clients = useClients();
+
+const members = ["west", "east"] as const;
+const running = inPhase("Running");
+const opted = new Set<string>();
+
+async function optedIn(): Promise<string> {
+  const labels = { "legation.dev/delegation": "all" };
+  const namespace = await freshNamespace(hostCluster(), { prefix: "workloads", labels });
+  opted.add(namespace);
+  return namespace;
+}
+
+interface PodOptions {
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: Partial<PodSpec>;
+}
+
+function aPod(namespace: string, name: string, { annotations = {}, spec = {} }: PodOptions = {}): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace, name, labels: { ...WEB_LABELS }, annotations: { ...annotations } },
+    spec: { containers: [{ name: "main", image: "main:1" }], ...spec },
+  };
+}
+
+async function runningPod(pod: Pod): Promise<{ proxy: Stored<Pod>; member: "west" | "east" }> {
+  const { namespace = "", name = "" } = pod.metadata ?? {};
+  await clients().host.create(pods, pod);
+  const proxy = await podThat(clients().host, namespace, name, running);
+  return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
+}
+
+async function livesIn(namespace: string): Promise<PodLife[]> {
+  return (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
+}
+
+async function eventsOf(pod: Stored<Pod>): Promise<Stored<KubeEvent>[]> {
+  const { items } = await clients().host.list(events, { namespace: pod.metadata.namespace ?? "" });
+  return items.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
+}
+
+describe("a StatefulSet", () => {
+  test("starts its pods one after the other, keeps their names, and ends them in reverse order", async () => {
+    const namespace = await optedIn();
+    const { host } = clients();
+    const slow = { [KWOK_ANNOTATIONS.startsAfter]: "400ms", [KWOK_ANNOTATIONS.stopsAfter]: "400ms" };
+    const set = replicated("StatefulSet", 3, { serviceName: "web", template: template({}, slow) });
+    await createIn(host, namespace, [set]);
+    const settled = (count: number): Promise<boolean> =>
+      eventually(async () => ready(count)(await readState(host, namespace)), {
+        timeoutMs: 60_000,
+        what: `${count} ready`,
+      });
+    await settled(3);
+    const names = ["web-0", "web-1", "web-2"];
+    const starts = byName(await livesIn(namespace));
+    expect([...starts.keys()].sort()).toEqual(names);
+    for (const [earlier, later] of [
+      ["web-0", "web-1"],
+      ["web-1", "web-2"],
+    ] as const) {
+      expect(moment(starts, later, "from") - moment(starts, earlier, "from")).toBeGreaterThan(400);
+    }
+
+    // One that is deleted comes again under its name, when the former has ended.
+    const former = await podOf(host, namespace, "web-1");
+    await host.delete(pods, { namespace, name: "web-1" });
+    await podGone(host, namespace, "web-1", former?.metadata.uid);
+    await settled(3);
+    expect((await podsOf(host, namespace)).map(({ metadata }) => metadata.name)).toEqual(names);
+
+    await change(host, namespace, ["StatefulSet", "web"], { spec: { replicas: 0 } });
+    await eventually(async () => (await podsOf(host, namespace)).length === 0, { timeoutMs: 60_000 });
+    const lives = await livesIn(namespace);
+    const ends = byName(lives);
+    for (const [earlier, later] of [
+      ["web-2", "web-1"],
+      ["web-1", "web-0"],
+    ] as const) {
+      expect(moment(ends, later, "until") - moment(ends, earlier, "until")).toBeGreaterThan(400);
+    }
+    expect(lives).toHaveLength(4);
+    expect(overlaps(lives)).toEqual([]);
+  });
+});
+
+describe("labels and annotations", () => {
+  test("that are added, changed or removed on a proxy are so on its delegate; the member's own stay", async () => {
+    const namespace = await optedIn();
+    const pod = aPod(namespace, "web", { annotations: { "example.com/first": "1", "example.com/second": "2" } });
+    const { member } = await runningPod(pod);
+    const ref = { namespace, name: "web" };
+    const own = {
+      metadata: { labels: { "member.example.com/label": "own" }, annotations: { "member.example.com/note": "own" } },
+    };
+    await clients()[member].patch(pods, ref, { type: "merge", body: own });
+    const changes = {
+      labels: { app: "changed", added: "yes" },
+      annotations: { "example.com/first": null, "example.com/second": "changed", "example.com/third": "3" },
+    };
+    await clients().host.patch(pods, ref, { type: "merge", body: { metadata: changes } });
+    await eventuallyPasses(async () => {
+      const delegate = await podOf(clients()[member], namespace, "web");
+      const { labels, annotations } = delegate?.metadata ?? {};
+      expect(withoutLegations(labels)).toEqual({ app: "changed", added: "yes", "member.example.com/label": "own" });
+      expect(withoutLegations(annotations)).toEqual({
+        "example.com/second": "changed",
+        "example.com/third": "3",
+        "member.example.com/note": "own",
+      });
+    });
+
+    // What follows the proxy is put right when somebody changes it in the member.
+    const meddled = { metadata: { labels: { app: "meddled", added: null } } };
+    await clients()[member].patch(pods, ref, { type: "merge", body: meddled });
+    await eventuallyPasses(async () => {
+      const delegate = await podOf(clients()[member], namespace, "web");
+      expect(delegate?.metadata.labels).toMatchObject({ app: "changed", added: "yes" });
+      expect(delegate?.metadata.labels?.[HOST_LABEL]).toBeDefined();
+    });
+    const proxy = await podOf(clients().host, namespace, "web");
+    expect(proxy?.metadata.labels?.["member.example.com/label"]).toBeUndefined();
+    expect(proxy?.metadata.annotations?.["member.example.com/note"]).toBeUndefined();
+  });
+});
+
+describe("scheduling gates", () => {
+  test("hold a proxy back from every member until the last one is removed", async () => {
+    const namespace = await optedIn();
+    const { host } = clients();
+    const schedulingGates = [{ name: "example.com/quota" }, { name: "example.com/budget" }];
+    await host.create(pods, aPod(namespace, "gated", { spec: { schedulingGates } }));
+    const ref = { namespace, name: "gated" };
+    const open = async (gates: readonly object[]): Promise<void> => {
+      await host.patch(pods, ref, {
+        type: "json",
+        body: [{ op: "replace", path: "/spec/schedulingGates", value: gates }],
+      });
+    };
+    await runningPod(aPod(namespace, "after-both"));
+    await open(schedulingGates.slice(1));
+    // Whoever comes later has been served: the gated pod was seen, and left alone.
+    await runningPod(aPod(namespace, "after-one"));
+    expect((await livesIn(namespace)).map(({ name }) => name).sort()).toEqual(["after-both", "after-one"]);
+    await open([]);
+    await podThat(host, namespace, "gated", running);
+  });
+});
+
+interface ClassRow {
+  readonly kind: string;
+  readonly resource: Resource<KubeObject>;
+  readonly fields: object;
+  readonly asked: (name: string) => Partial<PodSpec>;
+}
+
+const classes: readonly ClassRow[] = [
+  {
+    kind: "PriorityClass",
+    resource: {
+      group: "scheduling.k8s.io",
+      version: "v1",
+      plural: "priorityclasses",
+      kind: "PriorityClass",
+      namespaced: false,
+    },
+    fields: { value: 1000 },
+    asked: (priorityClassName) => ({ priorityClassName }),
+  },
+  {
+    kind: "RuntimeClass",
+    resource: {
+      group: "node.k8s.io",
+      version: "v1",
+      plural: "runtimeclasses",
+      kind: "RuntimeClass",
+      namespaced: false,
+    },
+    fields: { handler: "runc" },
+    asked: (runtimeClassName) => ({ runtimeClassName }),
+  },
+];
+
+describe.each(classes)("a pod with a $kind", ({ kind, resource, fields, asked }) => {
+  async function define(where: "host" | "west" | "east", name: string): Promise<void> {
+    const client = clients()[where];
+    const object = { apiVersion: `${resource.group}/${resource.version}`, kind, metadata: { name }, ...fields };
+    await client.create(resource, object);
+    onTestFinished(() => client.delete(resource, { name }));
+  }
+
+  test("that no member has waits with the reason of each in its condition and in one event", async () => {
+    const namespace = await optedIn();
+    const name = `${namespace}-class`;
+    await define("host", name);
+    await clients().host.create(pods, aPod(namespace, "web", { spec: asked(name) }));
+    const waiting = await podThat(
+      clients().host,
+      namespace,
+      "web",
+      (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False",
+    );
+    const { reason, message } = conditionOf(waiting, PLACED_CONDITION) ?? {};
+    expect(reason).toBe("NotPlaced");
+    expect(message).toMatch(new RegExp(`^east: .*${name}.*; west: .*${name}`));
+    const told = await eventually(async () => {
+      const found = await eventsOf(waiting);
+      return found.length > 0 && found;
+    });
+    expect(told.map(({ type, message: text }) => ({ type, text }))).toEqual([{ type: "Warning", text: message }]);
+    // Others are served as before.
+    await runningPod(aPod(namespace, "other"));
+    expect(await eventsOf(waiting)).toHaveLength(1);
+  });
+
+  test("that one member has goes there, whichever was to be the first", async () => {
+    const namespace = await optedIn();
+    const name = `${namespace}-class`;
+    const { member: first } = await runningPod(aPod(namespace, "scout"));
+    await clients().host.delete(pods, { namespace, name: "scout" });
+    const second = first === "west" ? "east" : "west";
+    await define("host", name);
+    await define(second, name);
+    const { proxy, member } = await runningPod(aPod(namespace, "web", { spec: asked(name) }));
+    expect(member).toBe(second);
+    expect((await livesIn(namespace)).filter((life) => life.name === "web")).toHaveLength(1);
+    const told = await eventually(async () => {
+      const found = await eventsOf(proxy);
+      return found.length > 0 && found;
+    });
+    expect(told.map(({ message }) => message)).toEqual([
+      expect.stringMatching(`${first}: .*${name}.*; placed in ${second}`),
+    ]);
+  });
+});
+
+describe("a pod that the first member's scheduler finds no node for", () => {
+  test("goes to the next one when the member's time is over, and says why in between", async () => {
+    const namespace = await optedIn();
+    const restore = await scheduleTimeout(clients().host, 2);
+    try {
+      const { member: first } = await runningPod(aPod(namespace, "scout"));
+      await clients().host.delete(pods, { namespace, name: "scout" });
+      const second = first === "west" ? "east" : "west";
+      const spec = { nodeSelector: { "kubernetes.io/hostname": `${second}-node-1` } };
+      await clients().host.create(pods, aPod(namespace, "web", { spec }));
+      const waiting = await podThat(
+        clients().host,
+        namespace,
+        "web",
+        (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False",
+      );
+      const { reason, message } = conditionOf(waiting, PLACED_CONDITION) ?? {};
+      expect(reason).toBe("Unschedulable");
+      expect(message).toContain(`${first}: 0/3 nodes are available`);
+      const proxy = await podThat(clients().host, namespace, "web", running);
+      expect(proxy.spec?.nodeName).toBe(`legation-${second}`);
+      expect(conditionOf(proxy, PLACED_CONDITION)).toMatchObject({ status: "True", reason: "Placed" });
+      expect(conditionOf(proxy, PLACED_CONDITION)?.message).toBeUndefined();
+
+      const lives = (await livesIn(namespace)).filter(({ name }) => name === "web");
+      expect(lives.map(({ cluster }) => cluster)).toEqual([first, second]);
+      expect(overlaps(lives)).toEqual([]);
+      expect(await eventsOf(proxy)).toHaveLength(1);
+    } finally {
+      await restore();
+    }
+  });
+});
+
+describe("the host's own nodes", () => {
+  test("take a pod that asks not to be delegated, and none of the others", async () => {
+    const namespace = await freshNamespace(hostCluster(), {
+      prefix: "mixed",
+      labels: { "legation.dev/delegation": "all" },
+    });
+    const stays = aPod(namespace, "stays", { annotations: { "legation.dev/delegate": "false" } });
+    const { proxy } = await runningPod(stays);
+    expect(proxy.spec?.nodeName).toMatch(/^host-node-/);
+    // What a pod on a node of the host leaves in the log is known by this one.
+    expect(await hostNodeWrites(hostCluster(), new Set([namespace]))).not.toEqual([]);
+    expect(await hostNodeWrites(hostCluster(), opted)).toEqual([]);
+  });
+});
+
+/** The last life of each name. */
+function byName(lives: readonly PodLife[]): Map<string, PodLife> {
+  return new Map(lives.toSorted((a, b) => (a.from < b.from ? -1 : 1)).map((life) => [life.name, life]));
+}
+
+/** Milliseconds since the epoch. */
+function moment(lives: ReadonlyMap<string, PodLife>, name: string, which: "from" | "until"): number {
+  return Date.parse(lives.get(name)?.[which] ?? "");
+}
+
+function withoutLegations(map: Readonly<Record<string, string>> | undefined): Record<string, string> {
+  return Object.fromEntries(Object.entries(map ?? {}).filter(([key]) => !key.startsWith("legation.dev/")));
+}
