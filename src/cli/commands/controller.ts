@@ -58,6 +58,9 @@ export const controllerCommand: Subcommand<ControllerInput> = {
   }),
   run: async (options, { env, signal }) => {
     const log = createLogger({ level: options.logLevel });
+    if (options.kubeletListen !== undefined || options.nodeAddress !== undefined) {
+      log.warn("this version serves no kubelet API: kubectl logs and exec work in the member only");
+    }
     const metrics = new Metrics();
     const { kubeconfig, context } = options;
     const credentials = loadKubeConfig({
