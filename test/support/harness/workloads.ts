@@ -22,7 +22,7 @@ export const WORKLOADS: readonly Resource<Workload>[] = [
 ];
 
 /** The resource of a workload or pod by its kind; throws for others. */
-export function resourceOf(kind: string | undefined): Resource<KubeObject> {
+function resourceOf(kind: string | undefined): Resource<KubeObject> {
   const found = [...WORKLOADS, pods].find((resource) => resource.kind === kind);
   if (found === undefined) throw new Error(`no test makes a ${kind}`);
   return found;
