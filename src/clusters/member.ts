@@ -38,6 +38,7 @@ export class Member {
   readonly client: ClusterClient;
   readonly load: Load = new Load();
   readonly #hostId: string;
+  readonly #clock: Clock;
   readonly #delegates: Reflector<Pod>;
   readonly #nodes: Reflector<KubeNode>;
   readonly #probe: Probe;
@@ -46,6 +47,8 @@ export class Member {
   #probed: ProbeResult = { reachable: false, message: "not yet asked" };
   #capacity: Capacity | undefined;
   #nodesVersion = 0;
+  #wasReachable = false;
+  #reachableSince = 0;
   #wasUsable = false;
   #cluster: Stored<Cluster>;
   #cordoned = false;
@@ -64,6 +67,7 @@ export class Member {
     this.#cluster = cluster;
     this.client = client;
     this.#hostId = hostId;
+    this.#clock = clock;
     this.#listener = listener;
     const log = options.log.child({ member: this.name });
     this.#delegates = new Reflector({
@@ -134,6 +138,11 @@ export class Member {
   /** Its API server answers, and its watches are up to date. */
   get reachable(): boolean {
     return this.#probed.reachable && this.#delegates.state === "watching";
+  }
+
+  /** When it last began to be reachable; epoch ms. */
+  get reachableSince(): number {
+    return this.#reachableSince;
   }
 
   /** Its delegates have been listed since this connection began. */
@@ -246,11 +255,18 @@ export class Member {
       this.#probed.message !== result.message ||
       this.#probed.version !== result.version;
     this.#probed = result;
+    this.#noteReachable();
     this.#candidate = undefined;
     if (changed) this.#listener.onConnection(this);
   }
 
+  #noteReachable(): void {
+    if (this.reachable && !this.#wasReachable) this.#reachableSince = this.#clock.now();
+    this.#wasReachable = this.reachable;
+  }
+
   #onConnection(): void {
+    this.#noteReachable();
     const usable = this.reachable && this.read;
     this.#candidate = undefined;
     if (usable === this.#wasUsable) return;

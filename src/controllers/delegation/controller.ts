@@ -190,7 +190,9 @@ export class DelegationController {
     }
     const { uid = "" } = proxy?.metadata ?? {};
     const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
-    if (holder !== undefined) this.#memories.found(uid, holder.name);
+    if (holder !== undefined && proxy !== undefined && !isBound(proxy)) {
+      this.#memories.found(uid, holder.name, this.#options.clock.now());
+    }
     return {
       ref,
       host: this.#options.identity,
@@ -223,6 +225,7 @@ function viewOf(member: Member, key: ObjectKey): MemberView {
   return {
     name: member.name,
     reachable: member.reachable,
+    reachableSince: member.reachableSince,
     read: member.read,
     ...(delegate === undefined ? {} : { delegate }),
     ...(departed === undefined ? {} : { departed }),

@@ -25,7 +25,7 @@ export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
 }
 
 /** Deletes a member's delegate; nothing when it cannot be reached or is on its way out. */
-export function withdraw({ name, reachable, delegate }: MemberView): Action[] {
+export function withdraw({ name, reachable, delegate }: MemberView): Extract<Action, { readonly type: "delete" }>[] {
   if (!reachable || delegate === undefined || isDeleting(delegate)) return [];
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
 }
@@ -56,7 +56,8 @@ function decideHeld(
   }
 
   const message = unschedulableMessage(delegate);
-  const since = observed.memory.attempts.get(holder.name)?.since ?? now;
+  // Its scheduler has had no time while its API server could not be reached.
+  const since = Math.max(observed.memory.attempts.get(holder.name)?.since ?? now, holder.reachableSince);
   const deadline = since + holder.scheduleTimeoutMs;
   const refusal: Refusal = {
     cluster: holder.name,
@@ -71,7 +72,10 @@ function decideHeld(
     const { uid: proxyUid } = proxy.metadata;
     const promise: Action = { type: "promise", member: next, proxyUid, requests: podRequests(proxy) };
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    return { actions: [promise, refuse, ...withdraw(holder)], outcome: "Withdrawing" };
+    // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
+    const { resourceVersion } = delegate.metadata;
+    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
+    return { actions: [promise, refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   const reports =

@@ -23,7 +23,7 @@ import { placementEvent } from "./events.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import { SharedCreation } from "./shared-creation.ts";
-import { isAtLeast, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
+import { isAtLeast, shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
@@ -89,7 +89,8 @@ export class Executor {
     member.load.reserve(proxyUid, podRequests(delegate));
     try {
       const made = await this.#createIn(member, delegate, context);
-      memories.certain(proxyUid);
+      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
+      memories.uncertain(proxyUid, name);
       const { uid } = made.metadata;
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
@@ -153,18 +154,25 @@ export class Executor {
       return () => true;
     }
     const { uid } = pod.metadata;
-    if (ownerOf(pod)?.uid === proxyUid) memories.certain(proxyUid);
+    if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member.name);
     return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
-  async #delete({ member: name, uid, graceSeconds }: ActionOf<"delete">, { key, signal }: Context): Result {
+  async #delete(action: ActionOf<"delete">, { key, signal }: Context): Result {
+    const { member: name, uid, graceSeconds, resourceVersion } = action;
     const member = this.#member(name);
     if (member === undefined) return undefined;
-    const grace = graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds };
+    const options = {
+      ...(graceSeconds === undefined ? {} : { gracePeriodSeconds: graceSeconds }),
+      ...(resourceVersion === undefined ? {} : { resourceVersion }),
+    };
     try {
-      await member.client.delete(pods, objectRef(key), { uid, signal, ...grace });
+      await member.client.delete(pods, objectRef(key), { uid, signal, ...options });
     } catch (error) {
       member.noteFailure(error);
+      if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
+        return shownChanged(name, uid, resourceVersion);
+      }
       // Gone, or another pod by now: what was to be deleted is not there.
       if (!isKubeError(error, "NotFound", "Conflict")) throw error;
     }

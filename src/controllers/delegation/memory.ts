@@ -28,7 +28,7 @@ export class Memories {
     this.#entry(proxyUid).fresh = false;
   }
 
-  /** A delegate is being created, or was found, in the member; keeps the time of an attempt under way. */
+  /** A delegate is being created in the member; keeps the time of an attempt under way. */
   attempt(proxyUid: string, member: string, now: number, parked = false): void {
     const entry = this.#entry(proxyUid);
     delete entry.promised;
@@ -52,17 +52,19 @@ export class Memories {
     entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
   }
 
-  /** A create was sent and its answer lost. */
+  /** A create was sent: whatever its answer, the delegate may be there until the member has shown or denied it. */
   uncertain(proxyUid: string, member: string): void {
     this.#entry(proxyUid).uncertain = member;
   }
 
-  /** The member shows the delegate: a lost answer there is answered. */
-  found(proxyUid: string, member: string): void {
-    if (this.#entries.get(proxyUid)?.uncertain === member) this.certain(proxyUid);
+  /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
+  found(proxyUid: string, member: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    if (entry.uncertain === member) delete entry.uncertain;
+    if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
   }
 
-  /** The member is known to have the delegate, or not to have it. */
+  /** The member is known not to have the delegate. */
   certain(proxyUid: string): void {
     const entry = this.#entries.get(proxyUid);
     if (entry !== undefined) delete entry.uncertain;

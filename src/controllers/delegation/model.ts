@@ -10,6 +10,8 @@ export interface MemberView {
   readonly name: string;
   /** Its API server answers now; what its stores show is current. */
   readonly reachable: boolean;
+  /** Since when it is reachable, or when it last began to be; epoch ms. */
+  readonly reachableSince: number;
   /** Its delegates have been listed since this controller started to lead. */
   readonly read: boolean;
   /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
@@ -44,7 +46,7 @@ export interface Memory {
   /** The proxy came to be while this controller led: no earlier leader can have made a delegate for it. */
   readonly fresh: boolean;
   readonly attempts: ReadonlyMap<string, Attempt>;
-  /** Member where a create was sent and its answer lost: a delegate may be there, so nobody else gets the pod. */
+  /** Member where a create was sent and that has not shown the delegate yet: it may be there, so nobody else gets it. */
   readonly uncertain?: string;
   /** Member where room is kept for the pod until its delegate elsewhere has gone. */
   readonly promised?: string;
@@ -85,6 +87,8 @@ export type Action =
       readonly uid: string;
       /** The delegate's own when absent. */
       readonly graceSeconds?: number;
+      /** Nothing is deleted when the delegate has changed since. */
+      readonly resourceVersion?: string;
     }
   /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }

@@ -22,6 +22,14 @@ export function shownGone(member: string, uid: string, graceSeconds: number | un
   };
 }
 
+/** The member's store no longer has the delegate in this version. */
+export function shownChanged(member: string, uid: string, resourceVersion: string): Shown<Observed> {
+  return ({ members }) => {
+    const { metadata } = members.find(({ name }) => name === member)?.delegate ?? {};
+    return metadata?.uid !== uid || metadata.resourceVersion !== resourceVersion;
+  };
+}
+
 /** The proxy is as `holds` says, or gone, or another under its name. */
 export function shownOnProxy(proxyUid: string, holds: (proxy: Stored<Pod>) => boolean): Shown<Observed> {
   return ({ proxy }) => proxy === undefined || proxy.metadata.uid !== proxyUid || holds(proxy);

@@ -109,6 +109,24 @@ describe("a proxy without a node", () => {
       expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
     });
 
+    test("is not withdrawn in a newer version: it may have got a node by then", () => {
+      const observed = world(proxy, [held, member("east")], { memory: memory({ attempts: since(30_000) }) });
+      expect(decide(observed, now).actions).toContainEqual({
+        type: "delete",
+        member: "west",
+        uid: "delegate-uid",
+        resourceVersion: "1",
+      });
+    });
+
+    test("is given its whole time from when the member can be reached again", () => {
+      const back = member("west", { delegate, reachableSince: now - 5_000 });
+      const observed = world(proxy, [back, member("east")], { memory: memory({ attempts: since(60_000) }) });
+      const decision = decide(observed, now);
+      expect(names(decision.actions)).toEqual(["report"]);
+      expect(decision.requeueAt).toBe(now + 25_000);
+    });
+
     test("is withdrawn at once when it only waited there because no member had room", () => {
       const attempts = new Map([["west", { since: now, refusals: 0, parked: true }]]);
       const full = member("west", { delegate, used: 101 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
-import { isAtLeast, shownGone, shownReleased } from "../../../../src/controllers/delegation/shown.ts";
+import { isAtLeast, shownChanged, shownGone, shownReleased } from "../../../../src/controllers/delegation/shown.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "./world.ts";
 
@@ -33,6 +33,20 @@ describe("a deleted delegate", () => {
     ["is shown with the shorter grace period", { delegate: asked(5) }, 5, true],
   ])("%s", (_name, parts, graceSeconds, expected) => {
     expect(shownGone("west", "delegate-uid", graceSeconds)(world(proxy, [member("west", parts)]))).toBe(expected);
+  });
+});
+
+describe("a delegate that was not in the expected version", () => {
+  const proxy = boundProxy();
+  test.each([
+    ["is shown when it is gone", undefined, true],
+    ["is shown when another pod has its name", { uid: "other" }, true],
+    ["is shown in a newer version", { resourceVersion: "2" }, true],
+    ["is not shown in the version that was expected", { resourceVersion: "1" }, false],
+  ])("%s", (_name, metadata, expected) => {
+    const { uid, ...rest } = { uid: "delegate-uid", ...metadata };
+    const parts = metadata === undefined ? {} : { delegate: delegateOf(proxy, { uid, metadata: rest }) };
+    expect(shownChanged("west", "delegate-uid", "1")(world(proxy, [member("west", parts)]))).toBe(expected);
   });
 });
 

@@ -13,6 +13,7 @@ export function member(name: string, parts: Partial<MemberView> & { readonly use
   return {
     name,
     reachable: true,
+    reachableSince: 0,
     read: true,
     candidate: { name, labels: {}, allocatable, largestNode: allocatable, used: { pods: used } },
     scheduleTimeoutMs: 30_000,

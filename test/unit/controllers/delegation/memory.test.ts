@@ -1,0 +1,53 @@
+import { describe, expect, test } from "vitest";
+import { Memories } from "../../../../src/controllers/delegation/memory.ts";
+
+const now = 1_000_000;
+
+describe("what is remembered of a proxy", () => {
+  test("is nothing at first, and that nobody can have acted on it", () => {
+    expect(new Memories().of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
+  });
+
+  test("is that a member may have its delegate, until that member shows it", () => {
+    const memories = new Memories();
+    memories.attempt("uid-1", "west", now);
+    memories.uncertain("uid-1", "west");
+    memories.found("uid-1", "east", now);
+    expect(memories.of("uid-1").uncertain).toBe("west");
+    memories.found("uid-1", "west", now);
+    expect(memories.of("uid-1").uncertain).toBeUndefined();
+  });
+
+  test("is since when a delegate of an earlier leader's was seen", () => {
+    const memories = new Memories();
+    memories.inherited("uid-1");
+    memories.found("uid-1", "west", now);
+    memories.found("uid-1", "west", now + 5_000);
+    expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now, refusals: 0 });
+  });
+
+  test("is since when an attempt is under way, however often its create is sent", () => {
+    const memories = new Memories();
+    memories.attempt("uid-1", "west", now);
+    memories.attempt("uid-1", "west", now + 5_000);
+    memories.found("uid-1", "west", now + 6_000);
+    expect(memories.of("uid-1").attempts.get("west")?.since).toBe(now);
+  });
+
+  test("is a refusal for longer each time", () => {
+    const memories = new Memories();
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "no" } as const;
+    const untils = [1, 2, 3].map(() => {
+      memories.refuse("uid-1", refusal, 1, now);
+      return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
+    });
+    expect(untils).toEqual([30_000, 60_000, 120_000]);
+  });
+
+  test("is forgotten when it is bound", () => {
+    const memories = new Memories();
+    memories.uncertain("uid-1", "west");
+    memories.forget("uid-1");
+    expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
+  });
+});
