@@ -26,6 +26,9 @@ export interface RunningWebhook {
   close(): Promise<void>;
 }
 
+// Reviews take milliseconds: those under way are answered by then.
+const LAST_REVIEWS_MS = 1_000;
+
 /**
  * Serves admission reviews until it is closed; its certificate is renewed while it runs. Rejects when there is no
  * certificate to start with, or no port.
@@ -50,7 +53,11 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     port: portOf(server),
     close: async () => {
       keeper.close();
-      await server.close();
+      const closed = server.close();
+      // A connection that an API server has opened and not used yet is not idle to Node, which would wait for it.
+      const timer = clock.after(LAST_REVIEWS_MS, () => server.server.closeAllConnections());
+      await closed;
+      timer.cancel();
     },
   };
 }
