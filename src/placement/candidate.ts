@@ -18,6 +18,7 @@ export interface Candidate {
 /** Why a member does not get a pod. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out
+  | "UnknownCluster" // named by the author, and no Cluster has that name
   | "ClusterNotReady"
   | "Cordoned"
   | "ClusterBeingRemoved"

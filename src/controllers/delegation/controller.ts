@@ -204,13 +204,17 @@ export class DelegationController {
     };
   }
 
-  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "invalid"> {
+  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "invalid" | "named"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
     const namespace = this.#namespaces.store.get(objectKey({ name: proxy.metadata.namespace ?? "" }));
     const parsed = parsePlacement(proxy.metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    return { allows: (candidate) => placementExcludes(parsed.placement, candidate) };
+    const { clusters } = parsed.placement;
+    return {
+      allows: (candidate) => placementExcludes(parsed.placement, candidate),
+      ...(clusters === undefined ? {} : { named: clusters }),
+    };
   }
 
   #outOfService(member: string): boolean {

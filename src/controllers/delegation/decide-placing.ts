@@ -159,11 +159,18 @@ function ruledOut(observed: Observed, name: string, now: number): boolean {
 
 /** Placement's refusals and those of the members themselves, which say more about the same member. */
 function allRefusals(ranking: Ranking, observed: Observed, now: number): Refusal[] {
-  let refusals = [...ranking.refusals];
+  let refusals = [...ranking.refusals, ...unknownClusters(observed)];
   for (const [name, { refusal }] of observed.memory.attempts) {
     if (refusal !== undefined && ruledOut(observed, name, now)) refusals = withRefusal(refusals, refusal);
   }
   return refusals;
+}
+
+/** A name that is written wrong would otherwise look like a choice. */
+function unknownClusters({ named = [], members }: Observed): Refusal[] {
+  return named
+    .filter((name) => !members.some((member) => member.name === name))
+    .map((cluster) => ({ cluster, reason: "UnknownCluster", message: "no Cluster of that name has joined" }));
 }
 
 function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] {

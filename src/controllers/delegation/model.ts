@@ -63,6 +63,8 @@ export interface Observed {
   readonly memory: Memory;
   /** Whether the author's placement allows a member; the text says why not. */
   readonly allows: (candidate: Candidate) => string | undefined;
+  /** The members that the author names, whether they exist or not. */
+  readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */
   readonly invalid?: string;
   /** The virtual node was declared out of service: nothing is waited for there. */

@@ -74,6 +74,13 @@ describe("a proxy without a node", () => {
     ]);
   });
 
+  test("says which of the named members do not exist", () => {
+    const observed = world(proxyPod(), [member("west")], { named: ["wset"], allows: () => "not named" });
+    expect(decide(observed, now).actions).toMatchObject([
+      { message: "west: not named; wset: no Cluster of that name has joined" },
+    ]);
+  });
+
   test("says the same thing once only", () => {
     const observed = world(proxyPod(), [], {
       memory: memory({ reported: "no member cluster has joined: see `legation join`" }),
