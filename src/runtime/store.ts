@@ -9,6 +9,8 @@ export interface ReadStore<T extends KubeObject> {
   list(): Stored<T>[];
   /** Objects whose index function returned `value`. Throws when there is no such index: a programming error. */
   byIndex(index: string, value: string): Stored<T>[];
+  /** How many `byIndex` would return. */
+  countByIndex(index: string, value: string): number;
   readonly size: number;
   /** True once the store has held the server's complete state. */
   readonly synced: boolean;
@@ -49,10 +51,17 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
   }
 
   byIndex(index: string, value: string): Stored<T>[] {
+    return [...(this.#entries(index, value)?.values() ?? [])];
+  }
+
+  countByIndex(index: string, value: string): number {
+    return this.#entries(index, value)?.size ?? 0;
+  }
+
+  #entries(index: string, value: string): Map<ObjectKey, Stored<T>> | undefined {
     const found = this.#indexes.get(index);
     if (found === undefined) throw new Error(`store has no index ${index}; it has: ${[...this.#indexes.keys()]}`);
-    const entries = found.entries.get(value);
-    return entries === undefined ? [] : [...entries.values()];
+    return found.entries.get(value);
   }
 
   /** Puts an object in, in place of the one under its key. */

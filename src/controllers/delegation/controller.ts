@@ -121,7 +121,7 @@ export class DelegationController {
 
   /** Number of proxies bound to a node. */
   boundTo(nodeName: string): number {
-    return this.#proxies.store.byIndex(NODE_INDEX, nodeName).length;
+    return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
   }
 
   onDelegate(key: ObjectKey): void {
