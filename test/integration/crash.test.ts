@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { events, pods } from "../../src/kube/resources.ts";
@@ -121,7 +121,8 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     const labels = { "legation.dev/delegation": "annotated" };
     const there = point.path === "" ? [hostCluster()] : [hostCluster(), ...members];
     const namespace = await freshNamespace(there, { prefix: "crash", labels });
-    const histories = await watchPods(clients().host, namespace);
+    const { histories, stop } = await watchPods(clients().host, namespace);
+    onTestFinished(stop);
     let killed = false;
     trap(point.where, {
       when,

@@ -1,4 +1,3 @@
-import { onTestFinished } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
@@ -15,11 +14,14 @@ export interface PodHistory {
   readonly phases: { readonly phase: string; readonly at: number }[];
 }
 
-/** Watches a namespace until the test ends; the histories of all pods it ever shows, by uid. */
+/** The histories of all pods that were ever seen, by uid. */
+export type PodHistories = ReadonlyMap<string, Readonly<PodHistory>>;
+
+/** Watches a namespace until it is told to stop. */
 export async function watchPods(
   client: ClusterClient,
   namespace: string,
-): Promise<ReadonlyMap<string, Readonly<PodHistory>>> {
+): Promise<{ readonly histories: PodHistories; readonly stop: () => Promise<void> }> {
   const histories = new Map<string, PodHistory>();
   const reflector = new Reflector<Pod>({
     client,
@@ -36,7 +38,6 @@ export async function watchPods(
     },
   });
   reflector.start();
-  onTestFinished(() => reflector.stop());
   await reflector.whenSynced();
-  return histories;
+  return { histories, stop: () => reflector.stop() };
 }

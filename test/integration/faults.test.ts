@@ -1,0 +1,124 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { PLACED_CONDITION } from "../../src/api/keys.ts";
+import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import { pods } from "../../src/kube/resources.ts";
+import { ownerOf } from "../../src/pods/delegate.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
+import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podLives } from "../support/harness/pod-lives.ts";
+import { podsOf } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+
+const COUNT = 200;
+const west = memberCluster("west");
+const east = memberCluster("east");
+const patient = { timeoutMs: 90_000, intervalMs: 250 };
+const labels = { "legation.dev/delegation": "annotated" };
+let namespace: string;
+
+beforeEach(async () => {
+  namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels });
+});
+
+/** Makes pods as fast as the host takes them. */
+async function burst(names: readonly string[]): Promise<void> {
+  await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name))));
+}
+
+async function allRun(count: number): Promise<void> {
+  await eventuallyPasses(async () => {
+    expect(countPhases(await podsOf(clients().host, namespace))).toEqual({ Running: count });
+  }, patient);
+}
+
+/** Milliseconds from being seen to running, of those on that node that run, in order. */
+function times(histories: PodHistories, node: string): number[] {
+  return [...histories.values()]
+    .filter((history) => history.node === node)
+    .flatMap(({ phases }) => {
+      const running = phases.find(({ phase }) => phase === "Running");
+      return running === undefined ? [] : [running.at - (phases[0]?.at ?? 0)];
+    })
+    .sort((a, b) => a - b);
+}
+
+function spread(sorted: readonly number[]): { readonly half: number; readonly all: number } {
+  return { half: sorted[Math.floor(sorted.length / 2)] ?? 0, all: sorted.at(-1) ?? 0 };
+}
+
+/** True when the proxy is bound to the member, or says that the member may have it. */
+function waitsFor(proxy: Pod, member: string): boolean {
+  if (proxy.spec?.nodeName === `legation-${member}`) return true;
+  const { reason, message = "" } = conditionOf(proxy, PLACED_CONDITION) ?? {};
+  return reason === "ClusterNotReady" && message.startsWith(`${member}:`);
+}
+
+/** Each proxy has exactly one delegate, which runs, and never had two at one moment. */
+async function expectOneEach(proxies: readonly Stored<Pod>[]): Promise<void> {
+  await eventuallyPasses(async () => {
+    const delegates = (await Promise.all([clients().west, clients().east].map((c) => podsOf(c, namespace)))).flat();
+    expect(delegates.map((delegate) => ownerOf(delegate)?.uid).sort()).toEqual(
+      proxies.map(({ metadata }) => metadata.uid).sort(),
+    );
+    expect(countPhases(delegates)).toEqual({ Running: proxies.length });
+  }, patient);
+  // None was ever deleted: what has begun to run in a member never runs in another.
+  const lives = (await Promise.all([west, east].map((member) => podLives(member, namespace)))).flat();
+  expect(lives.filter(({ until }) => until !== undefined)).toEqual([]);
+}
+
+describe("a burst of 200 pods", () => {
+  /** Median time to running of those in east, and the longest. */
+  let undisturbed: { readonly half: number; readonly all: number };
+
+  beforeAll(async () => {
+    namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels, onFinished: afterAll });
+    const { histories, stop } = await watchPods(clients().host, namespace);
+    await burst(numbered("pod", COUNT));
+    await allRun(COUNT);
+    await stop();
+    undisturbed = spread(times(histories, "legation-east"));
+  });
+
+  test.each([
+    ["stopped, and started again", () => west.apiServer.stop(), () => west.apiServer.start()],
+    ["frozen, and killed and started again", () => west.apiServer.freeze(), () => west.apiServer.restart()],
+  ] as const)("goes on in one member while the other's API server is %s", async (_how, breakIt, mendIt) => {
+    const { host } = clients();
+    const { histories, stop } = await watchPods(host, namespace);
+    onTestFinished(stop);
+    const names = numbered("pod", COUNT);
+    await burst(names.slice(0, COUNT / 4));
+    const rest = burst(names.slice(COUNT / 4));
+    try {
+      await breakIt();
+      await rest;
+      await eventuallyPasses(async () => {
+        const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
+        // What west has, or may have, waits for it; nothing else waits.
+        expect(waiting.filter((proxy) => !waitsFor(proxy, "west")).map(({ metadata }) => metadata.name)).toEqual([]);
+        expect(waiting.length).toBeLessThan(COUNT / 2);
+      }, patient);
+    } finally {
+      await mendIt();
+      // Its own backoff is no part of this.
+      await west.controllerManager.restart();
+    }
+    const { half, all } = spread(times(histories, "legation-east"));
+    expect(half).toBeLessThan(2_000 + 3 * undisturbed.half);
+    expect(all).toBeLessThan(20_000 + 3 * undisturbed.all);
+
+    await allRun(COUNT);
+    const proxies = await podsOf(host, namespace);
+    expect(histories.size).toBe(COUNT);
+    await expectOneEach(proxies);
+  });
+});
