@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { PLACED_CONDITION } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { pods } from "../../src/kube/resources.ts";
+import { clusters, pods } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
@@ -11,10 +11,10 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
-import { podsOf } from "../support/harness/pods-of.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-useLegation();
+const legation = useLegation();
 const clients = useClients();
 
 const COUNT = 200;
@@ -75,6 +75,14 @@ async function expectOneEach(proxies: readonly Stored<Pod>[]): Promise<void> {
   expect(lives.filter(({ until }) => until !== undefined)).toEqual([]);
 }
 
+/** Waits until the Cluster says of itself that it is Ready, or not. */
+async function clusterIs(name: string, status: "True" | "False"): Promise<void> {
+  await eventually(async () => {
+    const cluster = await clients().host.get(clusters, { name });
+    return cluster.status?.conditions?.some((condition) => condition.type === "Ready" && condition.status === status);
+  }, patient);
+}
+
 describe("a burst of 200 pods", () => {
   /** Median time to running of those in east, and the longest. */
   let undisturbed: { readonly half: number; readonly all: number };
@@ -122,3 +130,74 @@ describe("a burst of 200 pods", () => {
     await expectOneEach(proxies);
   });
 });
+
+test("what was done on both sides while a member was cut off, and its watches expired, is caught up with", async () => {
+  const { host, west: member } = clients();
+  const annotations = { [CLUSTERS_ANNOTATION]: "west" };
+  const names = ["stays", "ends", "vanishes", "leaves", "changes"];
+  await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { annotations }))));
+  await allRun(names.length);
+  const stays = await podThat(member, namespace, "stays", inPhase("Running"));
+  const seen = legation().controller.log().length;
+
+  try {
+    await west.proxy.cut();
+    await clusterIs("west", "False");
+    const ended = { phase: "Succeeded", containerStatuses: [endedContainer()] };
+    const write = { type: "merge", body: { status: ended } } as const;
+    await member.patch(pods, { namespace, name: "ends" }, write, { subresource: "status" });
+    await member.delete(pods, { namespace, name: "vanishes" }, { gracePeriodSeconds: 0 });
+    await host.delete(pods, { namespace, name: "leaves" });
+    const labelled = { type: "merge", body: { metadata: { labels: { tier: "gold" } } } } as const;
+    await host.patch(pods, { namespace, name: "changes" }, labelled);
+    await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
+    await podThat(host, namespace, "comes", (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False", patient);
+    // Its next watch cache begins now: whoever comes with an older version is told to list again.
+    await west.apiServer.restart();
+    await west.controllerManager.restart();
+  } finally {
+    await west.proxy.heal();
+  }
+
+  await podThat(host, namespace, "ends", inPhase("Succeeded"), patient);
+  const vanished = await podThat(host, namespace, "vanishes", inPhase("Failed"), patient);
+  expect(conditionOf(vanished, "DisruptionTarget")?.reason).toBe("DeletedInMember");
+  await Promise.all([host, member].map((client) => podGone(client, namespace, "leaves", undefined, patient)));
+  await podThat(member, namespace, "changes", ({ metadata }) => metadata.labels?.tier === "gold", patient);
+  await podThat(host, namespace, "comes", inPhase("Running"), patient);
+  const still = await podThat(host, namespace, "stays", inPhase("Running"));
+  expect(still.metadata.annotations?.[DELEGATE_UID_ANNOTATION]).toBe(stays.metadata.uid);
+  expect(legation().controller.log().slice(seen)).toContain('"code":"Gone"');
+});
+
+test("delegates whose creation was never answered are found when the member is heard again", async () => {
+  const { host } = clients();
+  const first = numbered("first", 20);
+  await burst(first);
+  await allRun(first.length);
+  const second = numbered("second", 20);
+  try {
+    // Open connections take requests on, and new ones are never opened.
+    await west.proxy.deaf("answers");
+    await burst(second);
+    await eventually(async () => {
+      const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
+      const made = await podsOf(clients().west, namespace);
+      return waiting.some((proxy) => made.some((delegate) => ownerOf(delegate)?.uid === proxy.metadata.uid));
+    }, patient);
+    await eventuallyPasses(async () => {
+      const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
+      expect(waiting.filter((proxy) => !waitsFor(proxy, "west"))).toEqual([]);
+    }, patient);
+  } finally {
+    await west.proxy.heal();
+  }
+  await allRun(first.length + second.length);
+  await expectOneEach(await podsOf(host, namespace));
+});
+
+function endedContainer(): object {
+  const at = new Date().toISOString().replace(/\.\d+Z$/, "Z");
+  const terminated = { exitCode: 0, reason: "Completed", startedAt: at, finishedAt: at };
+  return { name: "main", image: "work:1", imageID: "", ready: false, restartCount: 0, state: { terminated } };
+}

@@ -14,10 +14,13 @@ import { startWriteGate, type Trap, type Write, type WriteGate } from "./write-g
 /** Legation whose controller reaches each cluster through a write gate. */
 export interface GatedLegation {
   readonly legation: Legation;
-  /** Sets a trap for one write to the host, or to whichever member. */
-  trap(where: "host" | "member", trap: Trap): void;
+  /** Sets a trap for one write to the host, or to whichever member; the callback is told which cluster's it was. */
+  trap(where: "host" | "member", trap: ClusterTrap): void;
+  /** Takes the trap away. */
+  release(): void;
 }
 
+type ClusterTrap = Omit<Trap, "onCaught"> & { readonly onCaught: (cluster: string) => Promise<void> };
 type Server = { readonly server: string; readonly caData: string };
 
 const kubeconfig = z.looseObject({
@@ -46,24 +49,29 @@ export function useGatedLegation(): () => GatedLegation {
       credentials: loadKubeConfig({ kubeconfig: host.kubeconfig, env: {} }),
     });
     cleanUps.push(() => client.close());
-    const memberGates: WriteGate[] = [];
+    const memberGates = new Map<string, WriteGate>();
     for (const [name, member] of Object.entries(members)) {
       const memberGate = await gate(member);
-      memberGates.push(memberGate);
+      memberGates.set(name, memberGate);
       await redirect(client, name, memberGate);
       cleanUps.push(() => redirect(client, name, { server: member.proxiedServer, caData: member.caData }));
     }
+    const release = (): void => {
+      for (const each of [hostGate, ...memberGates.values()]) each.set(undefined);
+    };
     gated = {
       legation,
-      trap: (where, trap) => {
+      release,
+      trap: (where, { when, catches, onCaught }) => {
         let sprung = false;
-        const catches = (write: Write): boolean => {
+        const once = (write: Write): boolean => {
           if (sprung) return false;
-          sprung = trap.catches(write);
+          sprung = catches(write);
           return sprung;
         };
-        for (const each of [hostGate, ...memberGates]) each.set(undefined);
-        for (const each of where === "host" ? [hostGate] : memberGates) each.set({ ...trap, catches });
+        release();
+        const gates = where === "host" ? new Map([["host", hostGate]]) : memberGates;
+        for (const [name, each] of gates) each.set({ when, catches: once, onCaught: () => onCaught(name) });
       },
     };
   });

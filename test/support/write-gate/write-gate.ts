@@ -12,13 +12,16 @@ export interface Write {
   readonly body: string;
 }
 
-/** Where one write shall never come to its end. */
+/** What shall become of one write. */
 export interface Trap {
   /** The first write that this accepts is caught, and no other. */
   readonly catches: (write: Write) => boolean;
-  /** `before`: the API server never sees it; `after`: it does it, and its answer is never delivered. */
-  readonly when: "before" | "after";
-  /** Ends whoever wrote; the write's connection is held until this resolves. */
+  /**
+   * `before`: the API server never sees it; `after`: it does it, and its answer is never delivered; `unseen`: its answer
+   * is delivered, and no watch tells of it or of anything later until the trap is taken away.
+   */
+  readonly when: "before" | "after" | "unseen";
+  /** Breaks something; the write's connection is held until this resolves. */
   readonly onCaught: () => Promise<void>;
 }
 
@@ -27,7 +30,7 @@ export interface WriteGate {
   readonly server: string;
   /** PEM of the gate's own authority. */
   readonly caData: string;
-  /** Sets the trap, in place of an earlier one; undefined takes it away. */
+  /** Sets the trap, in place of an earlier one; undefined takes it away and ends watches that it has held back. */
   set(trap: Trap | undefined): void;
   close(): Promise<void>;
 }
@@ -43,6 +46,7 @@ export async function startWriteGate(target: { readonly server: string; readonly
   const authority = await issueAuthority("write-gate", options);
   const certificate = await issueServing(authority, ["127.0.0.1"], options);
   const agent = new Agent({ keepAlive: true, ca: target.caData });
+  const watches = new WatchValve();
   let trap: Trap | undefined;
 
   const forward = (incoming: IncomingMessage, answer: ServerResponse, body?: Buffer): Promise<IncomingMessage> =>
@@ -56,12 +60,25 @@ export async function startWriteGate(target: { readonly server: string; readonly
 
   const handle = async (incoming: IncomingMessage, answer: ServerResponse): Promise<void> => {
     const { method = "GET", url = "/" } = incoming;
-    if (READS.has(method)) return deliver(await forward(incoming, answer), answer);
+    if (READS.has(method)) {
+      const upstream = await forward(incoming, answer);
+      deliver(upstream, answer);
+      if (url.includes("watch=true")) watches.add(upstream, answer);
+      return;
+    }
     const body = await buffer(incoming);
     const write = { method, path: url.split("?", 1)[0] ?? url, body: body.toString("utf8") };
     if (trap?.catches(write) !== true) return deliver(await forward(incoming, answer, body), answer);
     const { when, onCaught } = trap;
     trap = undefined;
+    if (when === "unseen") {
+      watches.close();
+      const upstream = await forward(incoming, answer, body);
+      const text = await buffer(upstream);
+      await onCaught();
+      answer.writeHead(upstream.statusCode ?? 502, endToEnd(upstream.headers)).end(text);
+      return;
+    }
     if (when === "after") await buffer(await forward(incoming, answer, body));
     await onCaught();
     answer.destroy();
@@ -82,6 +99,7 @@ export async function startWriteGate(target: { readonly server: string; readonly
     server: `https://127.0.0.1:${port}`,
     caData: authority.cert,
     set: (next) => {
+      if (next === undefined) watches.open();
       trap = next;
     },
     close: () =>
@@ -91,6 +109,29 @@ export async function startWriteGate(target: { readonly server: string; readonly
         agent.destroy();
       }),
   };
+}
+
+/** Holds back what open watches would tell. */
+class WatchValve {
+  readonly #watches = new Map<ServerResponse, IncomingMessage>();
+  #closed = false;
+
+  add(upstream: IncomingMessage, answer: ServerResponse): void {
+    this.#watches.set(answer, upstream);
+    answer.on("close", () => this.#watches.delete(answer));
+    if (this.#closed) upstream.unpipe(answer);
+  }
+
+  close(): void {
+    this.#closed = true;
+    for (const [answer, upstream] of this.#watches) upstream.unpipe(answer);
+  }
+
+  open(): void {
+    if (!this.#closed) return;
+    this.#closed = false;
+    for (const answer of this.#watches.keys()) answer.destroy();
+  }
 }
 
 function endToEnd(headers: IncomingHttpHeaders): IncomingHttpHeaders {
