@@ -77,7 +77,8 @@ export function lostStatus(
     conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
   };
   for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
-  if (options.disruptedBy !== undefined) {
+  // An eviction says itself what it was for.
+  if (options.disruptedBy !== undefined && conditions.get("DisruptionTarget")?.status !== "True") {
     set({ type: "DisruptionTarget", status: "True", reason: options.disruptedBy, message: options.message });
   }
   const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};

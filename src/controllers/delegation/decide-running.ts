@@ -75,7 +75,7 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
 function vanished(
   proxy: Stored<Pod>,
   member: MemberView,
-  { host }: Observed,
+  { host, memory }: Observed,
   now: number,
   surplus: readonly Action[],
 ): DelegationDecision {
@@ -83,12 +83,15 @@ function vanished(
   if (last !== undefined && isTerminal(last))
     return { actions: [...surplus, ...feedback(proxy, last)], outcome: "Finished" };
   const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
-  if (!started && controllerOf(proxy) === undefined && member.delegate === undefined) {
+  const refusal = memory.attempts.get(member.name)?.refusal;
+  if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     const { uid: proxyUid } = proxy.metadata;
     const create: Action = { type: "create", member: member.name, proxyUid, delegate: toDelegate(proxy, host) };
     return { actions: [...surplus, create], outcome: "Placing" };
   }
-  const message = `Cluster ${member.name}: the pod was deleted there`;
+  // A bound pod has no other place to go: as on a node that refuses it, it has failed.
+  const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;
+  const message = `Cluster ${member.name}: the pod was deleted there${again}`;
   const shown = last === undefined ? undefined : statusFrom(proxy, last);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now });

@@ -170,6 +170,13 @@ describe("the status of a proxy whose delegate is gone", () => {
     );
   });
 
+  test("keeps the reason of an eviction that had announced itself", () => {
+    const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI", message: "drained" };
+    const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
+    const { conditions } = lostStatus(proxyPod({ status: { ...runningStatus(), conditions: [evicted] } }), options);
+    expect(conditions).toContainEqual(evicted);
+  });
+
   test("keeps what containers that had ended said", () => {
     const ended = endedStatus(3);
     const status = lostStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });

@@ -290,6 +290,23 @@ describe("a bound proxy", () => {
     ]);
   });
 
+  test("that the member would not take again is Failed, and not sent there without end", () => {
+    const attempts = new Map([["west", refused("RefusedByMember")]]);
+    const { actions, outcome } = decide(world(boundProxy(), [member("west")], { memory: memory({ attempts }) }), now);
+    expect(outcome).toBe("Lost");
+    expect(actions).toEqual([
+      expect.objectContaining({
+        type: "status",
+        patch: expect.objectContaining({
+          status: expect.objectContaining({
+            phase: "Failed",
+            message: "Cluster west: the pod was deleted there and cannot be made again: no",
+          }),
+        }),
+      }),
+    ]);
+  });
+
   test("with a controller and never started is Failed, so that the controller replaces it", () => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
     const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")]), now);
