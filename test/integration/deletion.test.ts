@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { DELEGATE_FINALIZER, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { events, namespaces, pods, serviceAccounts } from "../../src/kube/resources.ts";
@@ -14,7 +14,7 @@ import { overlaps, podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 
-useLegation();
+const legation = useLegation();
 const clients = useClients();
 
 const members = ["west", "east"] as const;
@@ -209,6 +209,56 @@ describe("a delegate deleted in its member by somebody else", () => {
     await eventually(async () => (await delegatesOf(namespace, "web")).length === 0);
   });
 
+  test("that was evicted there fails the pod with the eviction's own reason", async () => {
+    const namespace = await optedIn();
+    const { member } = await runningPod(aPod(namespace, "web"));
+    const metadata = { namespace, name: "web" };
+    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata };
+    await clients()[member].createSubresource(pods, metadata, "eviction", body);
+    const failed = await podThat(clients().host, namespace, "web", inPhase("Failed"));
+    expect(conditionOf(failed, "DisruptionTarget")).toMatchObject({ status: "True", reason: "EvictionByEvictionAPI" });
+  });
+
+  describe("before it had started", () => {
+    const pending = { annotations: { [KWOK_ANNOTATIONS.outcome]: "pending" } };
+
+    async function boundPod(namespace: string): Promise<{ proxy: Stored<Pod>; member: "west" | "east" }> {
+      await clients().host.create(pods, aPod(namespace, "web", pending));
+      const proxy = await podThat(clients().host, namespace, "web", ({ spec }) => spec?.nodeName !== undefined);
+      return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
+    }
+
+    test("is made again, and the proxy follows the new one", async () => {
+      const namespace = await optedIn();
+      const { proxy, member } = await boundPod(namespace);
+      await clients()[member].delete(pods, { namespace, name: "web" });
+      const again = await podThat(clients().host, namespace, "web", (pod) => recorded(pod) !== recorded(proxy));
+      expect(again.metadata.uid).toBe(proxy.metadata.uid);
+      expect((await podOf(clients()[member], namespace, "web"))?.metadata.uid).toBe(recorded(again));
+      const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
+      expect(lives.map(({ cluster }) => cluster)).toEqual([member, member]);
+      expect(overlaps(lives)).toEqual([]);
+    });
+
+    test("fails the pod when somebody else has taken its name there", async () => {
+      const namespace = await optedIn();
+      const { proxy, member } = await boundPod(namespace);
+      // Nobody makes it again while the controller stands still.
+      legation().controller.freeze();
+      const foreign = aPod(namespace, "web");
+      try {
+        await clients()[member].delete(pods, { namespace, name: "web" });
+        await podGone(clients()[member], namespace, "web", recorded(proxy));
+        await clients()[member].create(pods, foreign);
+      } finally {
+        legation().controller.thaw();
+      }
+      const failed = await podThat(clients().host, namespace, "web", inPhase("Failed"));
+      expect(failed.status?.message).toContain("a pod of that name, not made by Legation for this host, is there");
+      expect((await podOf(clients()[member], namespace, "web"))?.metadata.deletionTimestamp).toBeUndefined();
+    });
+  });
+
   test("is replaced when a ReplicaSet owns the pod", async () => {
     const namespace = await optedIn();
     const labels = { app: "web" };
@@ -314,6 +364,10 @@ describe("what is not this host's", () => {
 async function delegatesOf(namespace: string, name: string): Promise<Stored<Pod>[]> {
   const found = await Promise.all(members.map((member) => podOf(clients()[member], namespace, name)));
   return found.filter((pod) => pod !== undefined);
+}
+
+function recorded({ metadata }: Pod): string | undefined {
+  return metadata?.annotations?.[DELEGATE_UID_ANNOTATION];
 }
 
 function ownerUid(annotations: Readonly<Record<string, string>> | undefined): string {
