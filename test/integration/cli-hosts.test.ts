@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
+import { pristine } from "../support/harness/pristine.ts";
 import { legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
@@ -15,7 +16,7 @@ beforeAll(async () => {
   host = hostCluster();
   west = memberCluster("west");
   east = memberCluster("east");
-  for (const cluster of [host, west]) await legationOn(cluster, "uninstall", "--force");
+  await pristine(host, west, east);
   running.push(await startLegation({ host: west, members: { east }, proxied: false }));
   running.push(await startLegation({ host, members: { west, east }, proxied: false }));
 });

@@ -11,6 +11,7 @@ import { clusters, namespaces } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
+import { pristine } from "../support/harness/pristine.ts";
 import { legationOn } from "../support/legation/process.ts";
 
 const WRITES = ["create", "createSubresource", "patch", "replace", "delete"] as const;
@@ -83,7 +84,7 @@ beforeAll(async () => {
   connections = new Connections({}, "legation-test");
   hostConnection = await connections.open({ kubeconfig: host.kubeconfig }, "host");
   memberConnection = await connections.open({ kubeconfig: west.kubeconfig }, "west");
-  expect(await legationOn(host, "uninstall", "--force")).toMatchObject({ code: 0 });
+  await pristine(host, west);
   expect(await legationOn(host, "install", "--webhook-url", "https://127.0.0.1:1")).toMatchObject({ code: 0 });
 });
 

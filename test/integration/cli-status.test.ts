@@ -5,6 +5,7 @@ import { followSnapshot, readSnapshot } from "../../src/cli/status/snapshot.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters } from "../../src/kube/resources.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
+import { pristine } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { legationOn } from "../support/legation/process.ts";
 
@@ -13,7 +14,7 @@ let host: ClusterClient;
 beforeAll(async () => {
   connections = new Connections({}, "legation-test");
   host = (await connections.open({ kubeconfig: hostCluster().kubeconfig }, "host")).client;
-  expect(await legationOn(hostCluster(), "uninstall", "--force")).toMatchObject({ code: 0 });
+  await pristine(hostCluster());
   expect(await legationOn(hostCluster(), "install", "--webhook-url", "https://127.0.0.1:1")).toMatchObject({ code: 0 });
 });
 afterAll(async () => {

@@ -4,6 +4,7 @@ import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
+import { pristine } from "../support/harness/pristine.ts";
 import { eventually } from "../support/harness/wait.ts";
 import type { CliResult } from "../support/legation/cli.ts";
 import { LegationRun, legationOn } from "../support/legation/process.ts";
@@ -41,7 +42,7 @@ beforeAll(async () => {
   host = hostCluster();
   west = memberCluster("west");
   east = memberCluster("east");
-  expect(await legationOn(host, "uninstall", "--force")).toMatchObject({ code: 0 });
+  await pristine(host, west, east);
 });
 
 afterAll(async () => {

@@ -1,4 +1,4 @@
-import type { Pod } from "../../../src/api/kubernetes.ts";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
@@ -17,13 +17,14 @@ export interface PodHistory {
 /** The histories of all pods that were ever seen, by uid. */
 export type PodHistories = ReadonlyMap<string, Readonly<PodHistory>>;
 
-/** Watches a namespace until it is told to stop. */
+/** Watches a namespace until it is told to stop; `onChange` is given all its pods after each change. */
 export async function watchPods(
   client: ClusterClient,
   namespace: string,
+  onChange: (pods: readonly Stored<Pod>[]) => void = () => {},
 ): Promise<{ readonly histories: PodHistories; readonly stop: () => Promise<void> }> {
   const histories = new Map<string, PodHistory>();
-  const reflector = new Reflector<Pod>({
+  const reflector: Reflector<Pod> = new Reflector<Pod>({
     client,
     resource: pods,
     namespace,
@@ -35,6 +36,7 @@ export async function watchPods(
       if (spec?.nodeName !== undefined) history.node = spec.nodeName;
       const phase = status?.phase ?? "None";
       if (history.phases.at(-1)?.phase !== phase) history.phases.push({ phase, at: realClock.now() });
+      if (reflector.store.synced) onChange(reflector.store.list());
     },
   });
   reflector.start();

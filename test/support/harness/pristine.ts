@@ -1,0 +1,22 @@
+import type { Cluster } from "../clusters/types.ts";
+import { runCli } from "../legation/cli.ts";
+import { kubectl } from "./kubectl.ts";
+
+/**
+ * Takes everything of Legation's out of clusters that other files have used: the installation, what it made in members,
+ * and the namespaces there. For files that test installing, joining and leaving themselves.
+ */
+export async function pristine(...clusters: readonly Cluster[]): Promise<void> {
+  for (const cluster of clusters) {
+    await runCli(["uninstall", "--force", `--kubeconfig=${cluster.kubeconfig}`]);
+  }
+  await Promise.all(
+    clusters.map(async (cluster) => {
+      const remove = (...what: string[]): Promise<string> =>
+        kubectl(cluster, ["delete", ...what, "--ignore-not-found", "--timeout=120s"], { timeoutMs: 130_000 });
+      await remove("clusterroles,clusterrolebindings", "--selector=legation.dev/host");
+      await remove("namespaces", "--selector=legation.dev/host");
+      await remove("namespace", "legation-system");
+    }),
+  );
+}
