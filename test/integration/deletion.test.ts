@@ -27,15 +27,17 @@ function optedIn(): Promise<string> {
 interface PodOptions {
   readonly annotations?: Readonly<Record<string, string>>;
   readonly graceSeconds?: number;
+  readonly cpu?: string;
 }
 
-function aPod(namespace: string, name: string, { annotations = {}, graceSeconds }: PodOptions = {}): Pod {
+function aPod(namespace: string, name: string, { annotations = {}, graceSeconds, cpu }: PodOptions = {}): Pod {
+  const resources = cpu === undefined ? {} : { resources: { requests: { cpu } } };
   return {
     apiVersion: "v1",
     kind: "Pod",
     metadata: { namespace, name, annotations: { "legation.dev/delegate": "true", ...annotations } },
     spec: {
-      containers: [{ name: "main", image: "main:1" }],
+      containers: [{ name: "main", image: "main:1", ...resources }],
       ...(graceSeconds === undefined ? {} : { terminationGracePeriodSeconds: graceSeconds }),
     },
   };
@@ -333,10 +335,9 @@ describe("what is not this host's", () => {
   test("a foreign pod of the same name is left alone, and the proxy goes to the other member, which it says", async () => {
     const namespace = await optedIn();
     await freshMemberNamespace(namespace);
-    // Where the pod would go first.
-    const { member } = await runningPod(aPod(namespace, "scout"));
-    await clients().host.delete(pods, { namespace, name: "scout" });
-    await nowhere(namespace, "scout");
+    // Cores in use in the east make the west the first choice, whatever earlier tests have left.
+    const member = "west";
+    await runningPod(aPod(namespace, "ballast", { annotations: { "legation.dev/clusters": "east" }, cpu: "40" }));
     const foreign: Pod = {
       apiVersion: "v1",
       kind: "Pod",
@@ -344,7 +345,7 @@ describe("what is not this host's", () => {
       spec: { containers: [{ name: "main", image: "foreign:1" }] },
     };
     const before = await clients()[member].create(pods, foreign);
-    const { member: chosen } = await runningPod(aPod(namespace, "web"));
+    const { member: chosen } = await runningPod(aPod(namespace, "web", { cpu: "1" }));
     expect(chosen).not.toBe(member);
     const told = await eventually(async () => {
       const { items } = await clients().host.list(events, { namespace });
