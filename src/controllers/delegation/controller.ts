@@ -6,43 +6,20 @@ import {
   VIRTUAL_NODE_PREFIX,
   virtualNodeName,
 } from "../../api/keys.ts";
-import {
-  type KubeNode,
-  type Namespace,
-  type ObjectKey,
-  objectKey,
-  objectRef,
-  type Pod,
-  type Stored,
-} from "../../api/kubernetes.ts";
+import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
-import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
-
-export interface DelegationOptions {
-  readonly host: ClusterClient;
-  readonly identity: HostIdentity;
-  readonly registry: Registry;
-  /** The host's virtual nodes, by name. */
-  readonly virtualNodes: ReadStore<KubeNode>;
-  /** The number of proxies bound to this Cluster's virtual node has changed. */
-  readonly onBound: (cluster: string) => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
-}
+import type { DelegationOptions } from "./options.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";

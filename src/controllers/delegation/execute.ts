@@ -18,10 +18,10 @@ import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import type { DelegationOptions } from "./controller.ts";
 import { placementEvent } from "./events.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
+import type { DelegationOptions } from "./options.ts";
 import { SharedCreation } from "./shared-creation.ts";
 import { isAtLeast, shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
