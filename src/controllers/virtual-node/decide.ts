@@ -12,6 +12,7 @@ const RENEW_EVERY_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
 const REPORT_EVERY_MS = 10_000;
+const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
 /** The virtual node, its lease and the Cluster's status, as a function of what is. */
 export function decide(
@@ -38,8 +39,10 @@ export function decide(
     if (patch !== undefined) actions.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, now);
     const heartbeatDue = facts.reachable && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
-    if (heartbeatDue || statusDiffers(node, status)) {
-      actions.push({ type: "patchNodeStatus", patch: { status: withRemovals(node, status) } });
+    const unknowns = facts.reachable ? unknownConditions(node) : [];
+    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
+      const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
+      actions.push({ type: "patchNodeStatus", patch: { status: { ...withRemovals(node, status), conditions } } });
     }
     // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
     if (facts.reachable) {
@@ -86,6 +89,18 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>): object | undefin
     ...(taints === undefined ? {} : { spec: { taints } }),
   };
   return Object.keys(patch).length === 0 ? undefined : patch;
+}
+
+/**
+ * Conditions that the node lifecycle controller adds to a node it has not heard of, as Unknown, and leaves to kubelet to
+ * make known again. Nobody can say them of a whole cluster.
+ */
+function unknownConditions({ status }: KubeNode): string[] {
+  return (status?.conditions ?? []).filter(isKubeletsUnknown).map(({ type }) => type);
+}
+
+function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
+  return status === "Unknown" && KUBELET_CONDITIONS.has(type);
 }
 
 function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {

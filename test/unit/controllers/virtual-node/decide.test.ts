@@ -126,6 +126,24 @@ describe("a member's virtual node", () => {
     expect(actions[1]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
   });
 
+  test("gives up what the node controller says of a kubelet that it has not heard of, once it answers", () => {
+    const { status, ...rest } = stored();
+    const unknown = { type: "DiskPressure", status: "Unknown", reason: "NodeStatusNeverUpdated" };
+    const theirs = [
+      unknown,
+      { type: "PIDPressure", status: "True" },
+      { type: "NetworkUnavailable", status: "Unknown" },
+    ];
+    const node = { ...rest, status: { ...status, conditions: [...(status?.conditions ?? []), ...theirs] } };
+    const settled = observed({ node, cluster: cluster({ labels: { region: "eu" } }, ready) });
+    const conditions = [expect.objectContaining({ type: "Ready" }), { type: "DiskPressure", $patch: "delete" }];
+    expect(decide(settled, now).actions).toEqual([
+      { type: "patchNodeStatus", patch: { status: expect.objectContaining({ conditions }) } },
+    ]);
+    const lost = decide({ ...settled, facts: facts({ reachable: false }) }, now);
+    expect(lost.actions[0]).toMatchObject({ patch: { status: { conditions: [{ type: "Ready" }] } } });
+  });
+
   test("follows its Cluster's labels, and leaves others' labels alone", () => {
     const node = stored({ labels: { ...stored().metadata.labels, theirs: "kept" } });
     const relabelled = observed({ node, cluster: cluster({ labels: { tier: "gold" } }, ready) });
