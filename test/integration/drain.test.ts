@@ -1,0 +1,230 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { CLUSTERS_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
+import type { KubeNode, Pod, Stored } from "../../src/api/kubernetes.ts";
+import { leases, nodes, pods } from "../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { auditEvents } from "../support/clusters/audit.ts";
+import { watchPods } from "../support/delegated/histories.ts";
+import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+
+const west = memberCluster("west");
+const NODE = "legation-west";
+const OTHER = "legation-east";
+const patient = { timeoutMs: 90_000, intervalMs: 200 };
+let namespace: string;
+
+const run = (...args: string[]): Promise<string> => kubectl(hostCluster(), args, { timeoutMs: 120_000 });
+
+function probe(spec: object): Promise<string> {
+  return run("patch", "clusters.legation.dev", "west", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
+}
+
+// A member's loss is found out sooner than in production; a busy machine may still take a second to answer.
+beforeAll(() => probe({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
+afterAll(() => probe({ probe: null }));
+
+beforeEach(async () => {
+  // What earlier tests left behind would draw new pods to the other member.
+  await eventuallyPasses(async () => {
+    const { west: one, east: two } = clients();
+    const found = await Promise.all([one, two].map((client) => client.list(pods, { labelSelector: HOST_LABEL })));
+    expect(found.flatMap(({ items }) => items).map(({ metadata }) => metadata.namespace)).toEqual([]);
+  }, patient);
+  const labels = { "legation.dev/delegation": "annotated" };
+  namespace = await freshNamespace([hostCluster(), west, memberCluster("east")], { prefix: "drain", labels });
+});
+afterEach(async () => {
+  await west.proxy.heal();
+  await run("uncordon", NODE);
+  await nodeIs("True");
+});
+
+function node(): Promise<Stored<KubeNode>> {
+  return clients().host.get(nodes, { name: NODE });
+}
+
+function nodeIs(status: "True" | "Unknown"): Promise<Stored<KubeNode>> {
+  return eventually(
+    async () => {
+      const found = await node();
+      const ready = found.status?.conditions?.find(({ type }) => type === "Ready");
+      return ready?.status === status && found;
+    },
+    { ...patient, what: `Ready ${status} of ${NODE}` },
+  );
+}
+
+async function renewedAt(): Promise<string | undefined> {
+  const lease = await clients().host.get(leases, { namespace: "kube-node-lease", name: NODE });
+  return lease.spec?.renewTime;
+}
+
+async function create(names: readonly string[], annotations: Record<string, string> = {}): Promise<void> {
+  await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
+}
+
+function deployment(replicas: number, tolerationSeconds?: number): string {
+  const tolerations = ["not-ready", "unreachable"].map((state) => ({
+    key: `node.kubernetes.io/${state}`,
+    operator: "Exists",
+    effect: "NoExecute",
+    tolerationSeconds,
+  }));
+  return JSON.stringify({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", annotations: { "legation.dev/delegate": "true" } },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: "web" } },
+      template: {
+        metadata: { labels: { app: "web" } },
+        spec: {
+          containers: [{ name: "main", image: "web:1" }],
+          ...(tolerationSeconds === undefined ? {} : { tolerations }),
+        },
+      },
+    },
+  });
+}
+
+async function rollOut(manifest: string): Promise<void> {
+  await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+  await run("-n", namespace, "rollout", "status", "deployment/web", "--timeout=90s");
+}
+
+function isReady(pod: Pod): boolean {
+  return conditionOf(pod, "Ready")?.status === "True" && !isDeleting(pod);
+}
+
+/** How many ready pods each node has, without those on their way out. */
+async function placed(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const on = pod.spec?.nodeName ?? "none";
+    if (isReady(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+describe("a virtual node", () => {
+  test("that is cordoned gets no more pods, keeps those it has, and gets new ones when it is uncordoned", async () => {
+    const { host } = clients();
+    await create(numbered("before", 4));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [NODE]: 2, [OTHER]: 2 }), patient);
+    await run("cordon", NODE);
+    await create(numbered("during", 4));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [NODE]: 2, [OTHER]: 6 }), patient);
+    await run("uncordon", NODE);
+    await create(numbered("after", 4));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [NODE]: 6, [OTHER]: 6 }), patient);
+    expect(countPhases(await podsOf(host, namespace))).toEqual({ Running: 12 });
+  });
+
+  test("is drained as its PodDisruptionBudget allows, and its pods are replaced in the other member", async () => {
+    const replicas = 3;
+    const least = 2;
+    onTestFinished(async () => void (await run("uncordon", OTHER)));
+    await run("cordon", OTHER);
+    await rollOut(deployment(replicas));
+    expect(await placed()).toEqual({ [NODE]: replicas });
+    await run("uncordon", OTHER);
+    await run(
+      "-n",
+      namespace,
+      "create",
+      "poddisruptionbudget",
+      "web",
+      "--selector=app=web",
+      `--min-available=${least}`,
+    );
+    await eventually(
+      async () => (await run("-n", namespace, "get", "pdb", "web", "-o=jsonpath={.status.disruptionsAllowed}")) === "1",
+      patient,
+    );
+    let fewest = replicas;
+    const { stop } = await watchPods(clients().host, namespace, (all) => {
+      fewest = Math.min(fewest, all.filter(isReady).length);
+    });
+    onTestFinished(stop);
+
+    await run("drain", NODE, "--pod-selector=app=web", "--timeout=90s");
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [OTHER]: replicas }), patient);
+    expect(fewest).toBe(least);
+    const refused = await auditEvents(
+      hostCluster(),
+      ({ objectRef, responseStatus }) =>
+        objectRef?.namespace === namespace && objectRef.subresource === "eviction" && responseStatus?.code === 429,
+    );
+    expect(refused.length).toBeGreaterThan(0);
+    await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toEqual([]), patient);
+    expect((await node()).spec?.unschedulable).toBe(true);
+  });
+});
+
+describe("a member that is gone", () => {
+  test("for longer than its pods tolerate has them replaced in the other member, and leaves nothing when it is back", async () => {
+    const { host, west: member } = clients();
+    const replicas = 4;
+    await rollOut(deployment(replicas, 5));
+    const before = await podsOf(member, namespace);
+    expect(before.length).toBeGreaterThan(0);
+
+    await west.proxy.blackhole();
+    const lost = await nodeIs("Unknown");
+    const ready = lost.status?.conditions?.find(({ type }) => type === "Ready");
+    expect(ready).toMatchObject({ reason: "MemberUnreachable" });
+    const lastRenewal = await renewedAt();
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [OTHER]: replicas }), patient);
+    // Whether they still run there nobody knows: they are not gone, as on a node that is lost.
+    const left = (await podsOf(host, namespace)).filter(isDeleting);
+    expect(left.map(({ metadata }) => metadata.name)).toEqual(before.map(({ metadata }) => metadata.name));
+    expect(await podsOf(member, namespace)).toHaveLength(before.length);
+    expect(await renewedAt()).toBe(lastRenewal);
+
+    await west.proxy.heal();
+    const back = await nodeIs("True");
+    expect(back.status?.conditions).toHaveLength(1);
+    await eventually(async () => (await renewedAt()) !== lastRenewal, patient);
+    await eventuallyPasses(async () => {
+      expect(await podsOf(member, namespace)).toEqual([]);
+      expect(await podsOf(host, namespace)).toHaveLength(replicas);
+      expect((await node()).spec?.taints?.filter(({ key }) => key.startsWith("node.kubernetes.io/"))).toEqual([]);
+    }, patient);
+    expect(await placed()).toEqual({ [OTHER]: replicas });
+  });
+
+  test("holds deleted pods back until they are forced or it is out of service; their delegates end when it is back", async () => {
+    const { host, west: member } = clients();
+    const names = ["forced", "released"];
+    await create(names, { [CLUSTERS_ANNOTATION]: "west" });
+    await Promise.all(names.map((name) => podThat(host, namespace, name, inPhase("Running"), patient)));
+    await west.proxy.blackhole();
+    await nodeIs("Unknown");
+
+    await run("-n", namespace, "delete", "pod", ...names, "--wait=false");
+    await Promise.all(names.map((name) => podThat(host, namespace, name, isDeleting, patient)));
+    await run("-n", namespace, "delete", "pod", "forced", "--force", "--grace-period=0");
+    await podGone(host, namespace, "forced");
+    expect(await podOf(host, namespace, "released")).toBeDefined();
+
+    const taint = "node.kubernetes.io/out-of-service";
+    onTestFinished(async () => void (await run("taint", "node", NODE, `${taint}-`)));
+    await run("taint", "node", NODE, `${taint}=gone:NoExecute`);
+    await podGone(host, namespace, "released", undefined, patient);
+    expect(await podsOf(member, namespace)).toHaveLength(names.length);
+
+    await west.proxy.heal();
+    await eventuallyPasses(async () => expect(await podsOf(member, namespace)).toEqual([]), patient);
+  });
+});
