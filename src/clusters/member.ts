@@ -13,6 +13,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
 import { Load } from "./load.ts";
 import { Probe, type ProbeResult } from "./probe.ts";
+import { Promptness } from "./promptness.ts";
 
 /** What a member tells the controllers. */
 export interface MemberListener {
@@ -42,6 +43,7 @@ export class Member {
   readonly #delegates: Reflector<Pod>;
   readonly #nodes: Reflector<KubeNode>;
   readonly #probe: Probe;
+  readonly #promptness: Promptness;
   readonly #listener: MemberListener;
   readonly #departed = new Map<ObjectKey, Stored<Pod>>();
   #probed: ProbeResult = { reachable: false, message: "not yet asked" };
@@ -87,6 +89,13 @@ export class Member {
       transform: withoutImages,
       onEvent: (event) => this.#onNode(event),
       onState: () => this.#onConnection(),
+    });
+    this.#promptness = new Promptness({
+      clock,
+      onChange: () => {
+        this.#candidate = undefined;
+        if (this.#promptness.overdue) this.#probe.hurry();
+      },
     });
     this.#probe = new Probe({
       client,
@@ -185,9 +194,18 @@ export class Member {
     this.#departed.delete(key);
   }
 
+  /** Settles as the answer to a request that was sent to the member; one that is overdue makes others preferred. */
+  async answerOf<T>(answer: Promise<T>): Promise<T> {
+    const value = await this.#promptness.of(answer);
+    this.#promptness.answered();
+    return value;
+  }
+
   /** A request failed in a way that may mean trouble for the whole member. */
   noteFailure(error: unknown): void {
-    if (isKubeError(error, "AnswerLost", "NotSent", "ServerError")) this.#probe.hurry();
+    if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError")) return;
+    this.#promptness.failed();
+    this.#probe.hurry();
   }
 
   /** What placement needs to know; `used` in it stays current by itself. */
@@ -203,6 +221,7 @@ export class Member {
       name: this.name,
       labels: this.#cluster.metadata.labels ?? {},
       ...(closed === undefined ? {} : { closed }),
+      ...(this.#promptness.overdue ? { overdue: true } : {}),
       allocatable,
       largestNode,
       used: this.load.used,
@@ -255,6 +274,7 @@ export class Member {
       this.#probed.message !== result.message ||
       this.#probed.version !== result.version;
     this.#probed = result;
+    if (result.message === undefined) this.#promptness.answered();
     this.#noteReachable();
     this.#candidate = undefined;
     if (changed) this.#listener.onConnection(this);

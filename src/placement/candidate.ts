@@ -7,6 +7,8 @@ export interface Candidate {
   readonly labels: Readonly<Record<string, string>>;
   /** Why nothing may be placed there now (not ready, cordoned, being removed); undefined when it may. */
   readonly closed?: { readonly reason: RefusalReason; readonly message: string };
+  /** An answer of its API server is overdue: any other member that fits is better. */
+  readonly overdue?: boolean;
   /** Summed over the member's schedulable nodes. */
   readonly allocatable: Amounts;
   /** Per resource, the most that one schedulable node has. */

@@ -19,7 +19,7 @@ export interface RankInput {
 }
 
 /**
- * Ranks members for one pod: allowed and open, then with room, then least loaded. Load is the greatest share of any
+ * Ranks members for one pod: allowed and open, then with room, then those that answer, then least loaded. Load is the greatest share of any
  * requested resource after the pod is added, so that members fill evenly relative to their size.
  */
 export function rank({ requests, allows, candidates }: RankInput): Ranking {
@@ -38,7 +38,8 @@ export function rank({ requests, allows, candidates }: RankInput): Ranking {
       continue;
     }
     const shortage = shortageOf(requests, candidate);
-    const scored = { name: cluster, load: loadOf(requests, candidate), pods: candidate.used.pods ?? 0 };
+    const { overdue = false, used } = candidate;
+    const scored = { name: cluster, overdue, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
     if (shortage === undefined) {
       fitting.push(scored);
     } else {
@@ -46,11 +47,12 @@ export function rank({ requests, allows, candidates }: RankInput): Ranking {
       refusals.push({ cluster, ...shortage });
     }
   }
-  return { fitting: fitting.sort(byLoad).map(nameOf), full: full.sort(byLoad).map(nameOf), refusals };
+  return { fitting: fitting.sort(byPreference).map(nameOf), full: full.sort(byPreference).map(nameOf), refusals };
 }
 
 interface Scored {
   readonly name: string;
+  readonly overdue: boolean;
   readonly load: number;
   readonly pods: number;
 }
@@ -60,7 +62,8 @@ const ROUNDING = 1e-6;
 
 const nameOf = ({ name }: Scored): string => name;
 
-function byLoad(a: Scored, b: Scored): number {
+function byPreference(a: Scored, b: Scored): number {
+  if (a.overdue !== b.overdue) return a.overdue ? 1 : -1;
   return a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
 }
 

@@ -88,7 +88,7 @@ export class Executor {
     for (const other of registry.members()) if (other !== member) other.load.release(proxyUid);
     member.load.reserve(proxyUid, podRequests(delegate));
     try {
-      const made = await this.#createIn(member, delegate, context);
+      const made = await member.answerOf(this.#createIn(member, delegate, context));
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
       const { uid } = made.metadata;

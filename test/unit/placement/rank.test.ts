@@ -24,6 +24,11 @@ describe("members are ranked for one pod", () => {
       [candidate("a", { used: { pods: 90 } }), candidate("b", { used: { cpu: 4 } })],
       ["b", "a"],
     ],
+    [
+      "one whose answer is overdue last",
+      [candidate("a", { overdue: true }), candidate("b", { used: { cpu: 6 } })],
+      ["b", "a"],
+    ],
     ["equal load: by name", [candidate("b"), candidate("a")], ["a", "b"]],
   ])("%s", (_, candidates, order) => {
     expect(rank({ requests, allows: anywhere, candidates }).fitting).toEqual(order);
