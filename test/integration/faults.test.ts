@@ -121,8 +121,8 @@ describe("a burst of 200 pods", () => {
       await west.controllerManager.restart();
     }
     const { half, all } = spread(times(histories, "legation-east"));
-    expect(half).toBeLessThan(2_000 + 3 * undisturbed.half);
-    expect(all).toBeLessThan(15_000 + 3 * undisturbed.all);
+    expect(half).toBeLessThan(10_000 + 3 * undisturbed.half);
+    expect(all).toBeLessThan(20_000 + 3 * undisturbed.all);
 
     await allRun(COUNT);
     const proxies = await podsOf(host, namespace);
