@@ -1,5 +1,5 @@
-import { type Annotations, INTERNAL_ANNOTATIONS, type Placement, parsePlacement } from "../src/api/annotations.ts";
-import { SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
+import { type Annotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
+import { INTERNAL_ANNOTATIONS, SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
 
 /** What an author's annotations mean, and everything that is wrong with them. */
 export interface Read {
@@ -12,9 +12,9 @@ export interface Read {
  * already: admission asks twice.
  */
 export function readAnnotations(annotations: Annotations, options: { readonly proxy?: boolean } = {}): Read {
-  const internal = INTERNAL_ANNOTATIONS.filter(
-    (key) => annotations[key] !== undefined && !(options.proxy === true && key === SCHEDULER_NAME_ANNOTATION),
-  ).map((key) => `annotation ${key}: is written by Legation itself; remove it`);
+  const internal = [...INTERNAL_ANNOTATIONS]
+    .filter((key) => annotations[key] !== undefined && !(options.proxy === true && key === SCHEDULER_NAME_ANNOTATION))
+    .map((key) => `annotation ${key}: is written by Legation itself; remove it`);
   const parsed = parsePlacement(annotations);
   return parsed.ok
     ? { placement: parsed.placement, problems: internal }

@@ -1,16 +1,11 @@
 import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
 import {
-  CLUSTER_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
-  FORWARDED_ANNOTATION,
   GROUP,
-  MEMBER_NODE_ANNOTATION,
-  OWNER_ANNOTATION,
-  SCHEDULER_NAME_ANNOTATION,
+  INTERNAL_ANNOTATIONS,
 } from "./keys.ts";
 import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label-selector.ts";
 
@@ -48,21 +43,12 @@ const LATER_KEYS: ReadonlySet<string> = new Set(
     (name) => KEY_PREFIX + name,
   ),
 );
-/** Annotations that Legation writes itself. */
-export const INTERNAL_ANNOTATIONS: readonly string[] = [
-  SCHEDULER_NAME_ANNOTATION,
-  CLUSTER_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
-  MEMBER_NODE_ANNOTATION,
-  OWNER_ANNOTATION,
-  FORWARDED_ANNOTATION,
-];
 
 /** The annotations of Legation that authors write, known or not, taken out of all others. */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    if (key.startsWith(KEY_PREFIX) && !INTERNAL_ANNOTATIONS.includes(key)) own[key] = value;
+    if (key.startsWith(KEY_PREFIX) && !INTERNAL_ANNOTATIONS.has(key)) own[key] = value;
   }
   return own;
 }

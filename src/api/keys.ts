@@ -59,3 +59,13 @@ export const SYSTEM_NAMESPACE = "legation-system";
 export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }
+
+/** Annotations on pods that Legation writes itself: no author's, and none that a delegate has from its proxy. */
+export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
+  SCHEDULER_NAME_ANNOTATION,
+  CLUSTER_ANNOTATION,
+  DELEGATE_UID_ANNOTATION,
+  MEMBER_NODE_ANNOTATION,
+  OWNER_ANNOTATION,
+  FORWARDED_ANNOTATION,
+]);

@@ -168,11 +168,6 @@ export class Member {
     return this.#capacity;
   }
 
-  /** Number of delegates this host has there. */
-  get delegateCount(): number {
-    return this.#delegates.store.size;
-  }
-
   /** The pod under this key, when this host made it. */
   delegate(key: ObjectKey): Stored<Pod> | undefined {
     const pod = this.#delegates.store.get(key);

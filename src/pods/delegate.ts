@@ -1,9 +1,7 @@
 import {
-  CLUSTER_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
   FORWARDED_ANNOTATION,
   HOST_LABEL,
-  MEMBER_NODE_ANNOTATION,
+  INTERNAL_ANNOTATIONS,
   OWNER_ANNOTATION,
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
@@ -26,16 +24,6 @@ export interface Owner {
   readonly name: string;
   readonly uid: string;
 }
-
-/** Annotations that a delegate has not from its proxy, or has of its own. */
-export const HOST_ONLY_ANNOTATIONS: ReadonlySet<string> = new Set([
-  SCHEDULER_NAME_ANNOTATION,
-  CLUSTER_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
-  MEMBER_NODE_ANNOTATION,
-  OWNER_ANNOTATION,
-  FORWARDED_ANNOTATION,
-]);
 
 // Binding copies these from the node to the pod (KEP-4742), so each cluster has values of its own.
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
@@ -64,7 +52,7 @@ export function forwardedLabels(proxy: Pod): Record<string, string> {
 
 /** The annotations a delegate has because its proxy has them. */
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
-  return withoutKeys(proxy.metadata?.annotations, HOST_ONLY_ANNOTATIONS);
+  return withoutKeys(proxy.metadata?.annotations, INTERNAL_ANNOTATIONS);
 }
 
 /**

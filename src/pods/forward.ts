@@ -1,12 +1,6 @@
-import { FORWARDED_ANNOTATION } from "../api/keys.ts";
+import { FORWARDED_ANNOTATION, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
-import {
-  forwardedAnnotations,
-  forwardedKeys,
-  forwardedLabels,
-  HOST_ONLY_ANNOTATIONS,
-  HOST_ONLY_LABELS,
-} from "./delegate.ts";
+import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 
 /** JSON merge patch of a delegate's metadata; `null` removes a key. The uid makes it a precondition. */
 export interface ForwardPatch {
@@ -58,7 +52,7 @@ function earlierKeys(delegate: Pod): { labels: readonly string[]; annotations: r
     const { labels, annotations } = value as Record<string, unknown>;
     return {
       labels: strings(labels).filter((key) => !HOST_ONLY_LABELS.has(key)),
-      annotations: strings(annotations).filter((key) => !HOST_ONLY_ANNOTATIONS.has(key)),
+      annotations: strings(annotations).filter((key) => !INTERNAL_ANNOTATIONS.has(key)),
     };
   } catch {
     return { labels: [], annotations: [] };

@@ -14,7 +14,6 @@ import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import type { ReadStore } from "../../runtime/store.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { Memories } from "./memory.ts";
@@ -70,11 +69,6 @@ export class DelegationController {
       },
       { clock, log },
     );
-  }
-
-  /** The proxies of the host, by key. */
-  get proxies(): ReadStore<Pod> {
-    return this.#proxies.store;
   }
 
   /** Reads namespaces and proxies, then decides. Members may come before or after. */
