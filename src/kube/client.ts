@@ -1,3 +1,5 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Duplex } from "node:stream";
 import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
 import type { Resource } from "./resources.ts";
 
@@ -85,6 +87,24 @@ export interface WatchOptions {
   readonly signal: AbortSignal;
 }
 
+/** How a subresource is asked for another protocol than HTTP. */
+export interface UpgradeOptions {
+  readonly method: "GET" | "POST";
+  readonly query: URLSearchParams;
+  /** Value of the Upgrade header, e.g. `SPDY/3.1` or `websocket`. */
+  readonly protocol: string;
+  /** More headers, as the protocol wants them; one line for each value. */
+  readonly headers: Readonly<Record<string, string[]>>;
+  readonly signal?: AbortSignal;
+  /** Deadline of the answer, in milliseconds; the stream after it has none. Default: the client's. */
+  readonly timeoutMs?: number;
+}
+
+/** The answer to a request for an upgrade: the connection under its new protocol, or what was answered instead. */
+export type UpgradeAnswer =
+  | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders }
+  | { readonly socket?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
+
 /**
  * One cluster's API server. Every method rejects with `KubeError` and nothing else.
  * Requests carry plain wire JSON: what the server sent is what the caller gets, unknown fields included.
@@ -124,6 +144,16 @@ export interface ClusterClient {
   raw(request: RawRequest): Promise<unknown>;
   /** Ends normally when the server closes the stream; rejects with `Gone` when `resourceVersion` has expired. */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
+  /**
+   * Asks a subresource of an object for another protocol. The caller owns the socket that it gets; `close` cuts it. Takes
+   * no slot and no token: it is a person's request, and lasts as long as the person likes.
+   */
+  upgrade(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: UpgradeOptions,
+  ): Promise<UpgradeAnswer>;
   /** Closes all connections; requests under way reject. */
   close(): Promise<void>;
 }

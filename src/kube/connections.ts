@@ -10,6 +10,7 @@ const OUT_OF_TURN = 4;
 interface Generation {
   readonly requests: Dispatcher;
   readonly watches: Dispatcher;
+  readonly upgrades: Dispatcher;
   readonly ca: string | undefined;
   readonly cert: string | undefined;
   readonly key: string | undefined;
@@ -17,7 +18,7 @@ interface Generation {
 
 /**
  * Two sets of long-lived keep-alive connections to one API server: watches have their own, so that they never take a
- * place from requests. A new certificate or authority opens new connections; the old ones finish what they have begun.
+ * place from requests. An upgrade gets a connection that is new, and whoever asked for it keeps it. A new certificate or authority opens new connections; the old ones finish what they have begun.
  */
 export class Connections {
   readonly #credentials: ClusterCredentials;
@@ -31,8 +32,8 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** The dispatcher for a request or a watch under `identity`. Throws after `destroy`. */
-  for(use: "requests" | "watches", identity: Identity): Dispatcher {
+  /** The dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
+  for(use: "requests" | "watches" | "upgrades", identity: Identity): Dispatcher {
     const current = this.#current;
     if (
       current !== undefined &&
@@ -49,7 +50,7 @@ export class Connections {
   async destroy(reason: Error): Promise<void> {
     this.#destroyed = true;
     this.#current = undefined;
-    const all = [...this.#generations].flatMap(({ requests, watches }) => [requests, watches]);
+    const all = [...this.#generations].flatMap(({ requests, watches, upgrades }) => [requests, watches, upgrades]);
     this.#generations.clear();
     await Promise.all(all.map((dispatcher) => dispatcher.destroy(reason)));
   }
@@ -62,6 +63,8 @@ export class Connections {
     const next = {
       requests: this.#open(identity, concurrency + OUT_OF_TURN),
       watches: this.#open(identity, null),
+      // Not one that idles: the server may be closing it, and an upgrade is not safe to send twice.
+      upgrades: this.#open(identity, null, "once"),
       ca,
       cert,
       key,
@@ -69,14 +72,14 @@ export class Connections {
     this.#generations.add(next);
     this.#current = next;
     if (previous !== undefined) {
-      void Promise.all([previous.requests.close(), previous.watches.close()]).then(() =>
+      void Promise.all([previous.requests.close(), previous.watches.close(), previous.upgrades.close()]).then(() =>
         this.#generations.delete(previous),
       );
     }
     return next;
   }
 
-  #open(identity: Identity, connections: number | null): Dispatcher {
+  #open(identity: Identity, connections: number | null, use?: "once"): Dispatcher {
     const { server, tlsServerName, insecureSkipTlsVerify, proxyUrl } = this.#credentials;
     const tls = {
       rejectUnauthorized: !insecureSkipTlsVerify,
@@ -90,7 +93,8 @@ export class Connections {
     };
     const options = {
       connections,
-      pipelining: 1,
+      // undici's way to say that a connection is not kept for another request.
+      pipelining: use === "once" ? 0 : 1,
       // One exchange per connection keeps "sent" and "not sent" apart, and one lost answer from touching another.
       allowH2: false,
       // The client has deadlines of its own, which cover waiting too.

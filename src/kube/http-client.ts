@@ -7,6 +7,8 @@ import type {
   Patch,
   RawRequest,
   RequestOptions,
+  UpgradeAnswer,
+  UpgradeOptions,
   WatchEvent,
   WatchOptions,
   WriteOptions,
@@ -19,6 +21,7 @@ import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
 import { isStored } from "./stored.ts";
 import type { Transport, WireRequest } from "./transport.ts";
+import { upgrade } from "./upgrade.ts";
 import { watchEvents } from "./watch.ts";
 
 const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
@@ -217,6 +220,15 @@ export class HttpClient implements ClusterClient {
 
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     return watchEvents(this.#transport, resource, options);
+  }
+
+  upgrade(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: UpgradeOptions,
+  ): Promise<UpgradeAnswer> {
+    return upgrade(this.#transport, { ...at(resource, ref, subresource), ...options });
   }
 
   async close(): Promise<void> {

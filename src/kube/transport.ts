@@ -1,3 +1,4 @@
+import type { Duplex } from "node:stream";
 import { Connections } from "./connections.ts";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import { KubeError, type KubeErrorCode } from "./errors.ts";
@@ -22,6 +23,12 @@ export interface WireRequest {
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
   readonly outOfTurn?: boolean | undefined;
+}
+
+/** Which protocol a request asks for, and the headers that this protocol wants. */
+export interface Upgrade {
+  readonly protocol: string;
+  readonly headers: Readonly<Record<string, string[]>>;
 }
 
 /** Told of every request once it ended, its retries included. */
@@ -57,6 +64,7 @@ export class Transport {
   readonly #bucket: TokenBucket;
   /** Ends the waits of requests that are between two attempts. */
   readonly #waking = new Set<() => void>();
+  readonly #upgraded = new Set<Duplex>();
   #closed = false;
 
   constructor(options: TransportOptions) {
@@ -115,6 +123,27 @@ export class Transport {
     }
   }
 
+  /** Sends a request for another protocol. */
+  openUpgrade(request: WireRequest, identity: Identity, upgrade: Upgrade, exchange: Exchange): void {
+    const { headers, ...options } = this.#dispatchOptions(request, identity);
+    const { protocol } = upgrade;
+    try {
+      if (this.#closed) throw new Error("the client was closed");
+      this.#connections
+        .for("upgrades", identity)
+        .dispatch({ ...options, headers: { ...upgrade.headers, ...headers }, upgrade: protocol }, exchange);
+    } catch (cause) {
+      exchange.refuse(cause);
+    }
+  }
+
+  /** Cuts the socket when the client is closed. */
+  keep(socket: Duplex): void {
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+    if (this.#closed) socket.destroy();
+  }
+
   /** Forgets cached credentials after a 401. */
   refreshCredentials(): void {
     this.#options.credentials.refresh();
@@ -153,6 +182,7 @@ export class Transport {
   async close(): Promise<void> {
     this.#closed = true;
     for (const wake of this.#waking) wake();
+    for (const socket of this.#upgraded) socket.destroy();
     await this.#connections.destroy(new Error("the client was closed"));
   }
 

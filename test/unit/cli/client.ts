@@ -17,6 +17,7 @@ export function fakeClient(methods: Partial<ClusterClient>): ClusterClient {
     delete: unexpected,
     raw: unexpected,
     watch: unexpected,
+    upgrade: unexpected,
     close: async () => {},
     ...methods,
   };

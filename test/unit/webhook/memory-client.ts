@@ -28,6 +28,7 @@ export class MemoryClient implements ClusterClient {
   readonly delete: ClusterClient["delete"] = unused;
   readonly raw: ClusterClient["raw"] = unused;
   readonly watch: ClusterClient["watch"] = unused;
+  readonly upgrade: ClusterClient["upgrade"] = unused;
 
   async close(): Promise<void> {}
 

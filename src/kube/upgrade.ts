@@ -1,0 +1,88 @@
+import type { IncomingHttpHeaders } from "node:http";
+import type { Duplex } from "node:stream";
+import type { Dispatcher } from "undici";
+import type { UpgradeAnswer, UpgradeOptions } from "./client.ts";
+import type { Identity } from "./credentials.ts";
+import { Exchange, type Outcome } from "./exchange.ts";
+import type { Transport, WireRequest } from "./transport.ts";
+
+/** What is asked for another protocol. */
+export type UpgradeTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
+
+type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
+
+/** An exchange that ends with a changed protocol or with an ordinary answer. */
+class UpgradeExchange extends Exchange {
+  readonly #upgraded: (headers: IncomingHttpHeaders, socket: Duplex) => void;
+
+  constructor(settle: (outcome: UpgradeOutcome) => void) {
+    super(() => true, settle);
+    this.#upgraded = (headers, socket) => settle({ headers, socket });
+  }
+
+  onRequestUpgrade(
+    _controller: Dispatcher.DispatchController,
+    _status: number,
+    headers: IncomingHttpHeaders,
+    socket: Duplex,
+  ): void {
+    // Its owner takes over in another turn of the event loop; an error before that must not end the process.
+    socket.on("error", () => {});
+    this.#upgraded(headers, socket);
+  }
+}
+
+/** The answer to a request for an upgrade; see `ClusterClient.upgrade`. */
+export async function upgrade(transport: Transport, target: UpgradeTarget): Promise<UpgradeAnswer> {
+  const { plural, namespace, name, path, method, query, signal, timeoutMs = transport.timeoutMs } = target;
+  const search = query.toString();
+  const request: WireRequest = {
+    verb: method === "GET" ? "get" : "create",
+    method,
+    plural,
+    namespace,
+    name,
+    path: search === "" ? path : `${path}?${search}`,
+    signal,
+  };
+  const endsAt = performance.now() + timeoutMs;
+  for (let attempt = 0; ; attempt += 1) {
+    const identity = await transport.identity(request);
+    if (signal?.aborted === true) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
+    const outcome = await exchange(transport, request, identity, target, endsAt - performance.now());
+    if ("socket" in outcome) {
+      transport.keep(outcome.socket);
+      return outcome;
+    }
+    const { answer, failure } = outcome;
+    if (answer === undefined) {
+      const code = failure.by === "aborted" ? "Aborted" : failure.sent ? "AnswerLost" : "NotSent";
+      throw transport.error(code, failure.cause.message, request, failure.cause);
+    }
+    // The server has refused before doing anything, so a second try is safe.
+    if (answer.status !== 401 || attempt > 0) return answer;
+    transport.refreshCredentials();
+  }
+}
+
+function exchange(
+  transport: Transport,
+  request: WireRequest,
+  identity: Identity,
+  target: UpgradeTarget,
+  leftMs: number,
+): Promise<UpgradeOutcome> {
+  return new Promise((resolve) => {
+    const onAbort = (): void =>
+      attempt.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
+    const attempt = new UpgradeExchange((outcome) => {
+      clearTimeout(timer);
+      request.signal?.removeEventListener("abort", onAbort);
+      resolve(outcome);
+    });
+    const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
+    const timer = setTimeout(() => attempt.end("late", late), leftMs);
+    request.signal?.addEventListener("abort", onAbort, { once: true });
+    transport.openUpgrade(request, identity, target, attempt);
+  });
+}
