@@ -6,7 +6,8 @@ import {
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
-import type { Container, KubeObject, Pod, PodSpec, Stored, Toleration, Volume } from "../api/kubernetes.ts";
+import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
+import { type Fingerprints, fingerprints, isDefaultToleration, writeRecord } from "./forwarded.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -75,16 +76,25 @@ export function toDelegate(proxy: Stored<Pod>, host: HostIdentity): Pod {
       annotations: {
         ...annotations,
         [OWNER_ANNOTATION]: JSON.stringify(owner),
-        [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations),
+        [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
       },
     },
     ...(proxy.spec === undefined ? {} : { spec: delegateSpec(proxy.spec, proxy) }),
   };
 }
 
-/** The value of the annotation that lists which keys of a delegate came from its proxy. */
-export function forwardedKeys(labels: Record<string, string>, annotations: Record<string, string>): string {
-  return JSON.stringify({ labels: Object.keys(labels), annotations: Object.keys(annotations) });
+/** The value of the annotation that records what of a delegate came from its proxy. */
+export function forwardedKeys(
+  labels: Record<string, string>,
+  annotations: Record<string, string>,
+  spec: Fingerprints,
+): string {
+  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), spec });
+}
+
+/** Ephemeral containers are not among what a pod can be created with. */
+function createdWith(proxy: Pod): Fingerprints {
+  return Object.fromEntries(Object.entries(fingerprints(proxy)).filter(([path]) => !path.startsWith("ephemeral/")));
 }
 
 // Objects in stores never change, and one decision asks for the same owner several times.
@@ -155,17 +165,6 @@ function withoutMounts(container: Container, volumes: ReadonlySet<string>): Cont
   const volumeMounts = container.volumeMounts.filter(({ name }) => !volumes.has(name));
   const { volumeMounts: _, ...rest } = container;
   return volumeMounts.length === 0 ? rest : { ...rest, volumeMounts };
-}
-
-/** What the DefaultTolerationSeconds admission plugin adds on every cluster; the member adds it again. */
-function isDefaultToleration({ key, operator, effect, tolerationSeconds, value }: Toleration): boolean {
-  return (
-    (key === "node.kubernetes.io/not-ready" || key === "node.kubernetes.io/unreachable") &&
-    operator === "Exists" &&
-    effect === "NoExecute" &&
-    tolerationSeconds === 300 &&
-    value === undefined
-  );
 }
 
 function withoutKeys(map: Record<string, string> | undefined, keys: ReadonlySet<string>): Record<string, string> {

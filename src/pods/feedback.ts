@@ -1,7 +1,9 @@
 import { PLACED_CONDITION } from "../api/keys.ts";
 import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
 import { jsonEqual } from "./equal.ts";
+import { specFollows } from "./forward.ts";
 import { containerNames, isTerminal } from "./phase.ts";
+import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; the uid makes it a precondition (409 when the pod is another). */
 export interface StatusPatch {
@@ -9,8 +11,15 @@ export interface StatusPatch {
   readonly status: Record<string, unknown>;
 }
 
-// Fields that the host's own components write: the binding, the resource claim controller and the scheduler.
-const HOST_STATUS_FIELDS = new Set(["nominatedNodeName", "resourceClaimStatuses", "extendedResourceClaimStatus"]);
+// Fields that the host's own components write: the resource claim controller, the scheduler, and the API server, which
+// reckons the quality of service from the spec and refuses any other. Another LimitRange in the member may make it differ.
+const HOST_STATUS_FIELDS = new Set([
+  "nominatedNodeName",
+  "resourceClaimStatuses",
+  "extendedResourceClaimStatus",
+  "nodeAllocatableResourceClaimStatuses",
+  "qosClass",
+]);
 
 // Conditions that the kubelet takes away again when they no longer hold.
 const KUBELET_TEMPORARY_CONDITIONS = ["PodResizePending", "PodResizeInProgress"];
@@ -21,11 +30,12 @@ const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
 /**
  * The status a proxy must show for what its delegate's status says; undefined when the proxy's may not change any more.
  * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
- * a terminal pod staying so, and kubelet never returns from Running to Pending.
+ * a terminal pod staying so, and kubelet never returns from Running to Pending. Under a final phase the rest may still
+ * change, as a kubelet tells of a sandbox that it has taken down.
  */
 export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undefined {
-  if (isTerminal(proxy)) return undefined;
   const status = delegate.status ?? {};
+  if (isTerminal(proxy) && status.phase !== proxy.status?.phase) return undefined;
   if (proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined)) return undefined;
   const wanted: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(status)) if (!HOST_STATUS_FIELDS.has(field)) wanted[field] = value;
@@ -34,10 +44,13 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undef
   replaceStatuses(wanted, "containerStatuses", containerNames(spec?.containers));
   replaceStatuses(wanted, "initContainerStatuses", containerNames(spec?.initContainers));
   replaceStatuses(wanted, "ephemeralContainerStatuses", containerNames(spec?.ephemeralContainers));
-  wanted.conditions = conditionsFrom(proxy, delegate);
-  const generation = hostGeneration(status.observedGeneration, proxy, delegate);
-  if (generation === undefined) delete wanted.observedGeneration;
-  else wanted.observedGeneration = generation;
+  // Who waits for a pod to run looks at its containers next: they are never told later.
+  if (status.phase === "Running" && wanted.containerStatuses === undefined)
+    wanted.phase = proxy.status?.phase ?? "Pending";
+  const generationOf = hostGenerations(proxy, delegate);
+  wanted.conditions = conditionsFrom(proxy, delegate, generationOf);
+  setGeneration(wanted, generationOf(status.observedGeneration) ?? proxy.status?.observedGeneration);
+  if (isTerminal(proxy)) Object.assign(wanted, { reason: proxy.status?.reason, message: proxy.status?.message });
   return wanted as PodStatus;
 }
 
@@ -116,15 +129,15 @@ export function notPlacedCondition(reason: string, message: string, now: number)
   return { type: PLACED_CONDITION, status: "False", reason, message, lastTransitionTime: new Date(now).toISOString() };
 }
 
-function conditionsFrom(proxy: Pod, delegate: Stored<Pod>): PodCondition[] {
+function conditionsFrom(proxy: Pod, delegate: Stored<Pod>, generationOf: HostGeneration): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
     // The host's binding has said when the proxy was scheduled.
-    if (condition.type === "PodScheduled") continue;
-    const { observedGeneration, ...rest } = condition;
-    const generation = hostGeneration(observedGeneration, proxy, delegate);
-    result.set(condition.type, generation === undefined ? rest : { ...rest, observedGeneration: generation });
+    if (condition.type === "PodScheduled" || isHostsGate(proxy, condition)) continue;
+    const shown: PodCondition = { ...condition };
+    setGeneration(shown, generationOf(condition.observedGeneration) ?? result.get(condition.type)?.observedGeneration);
+    result.set(condition.type, shown);
   }
   for (const type of KUBELET_TEMPORARY_CONDITIONS) {
     if (!told.some((condition) => condition.type === type)) result.delete(type);
@@ -143,9 +156,19 @@ function conditionsFrom(proxy: Pod, delegate: Stored<Pod>): PodCondition[] {
   return [...result.values()];
 }
 
-/** A generation counts one object's changes: only "this is the newest" can be said of the other object's. */
-function hostGeneration(observed: number | undefined, proxy: Pod, delegate: Stored<Pod>): number | undefined {
-  return observed !== undefined && observed === delegate.metadata.generation ? proxy.metadata?.generation : undefined;
+/** The generation of the proxy that is meant by one of the delegate; undefined when none is known. */
+type HostGeneration = (observed: number | undefined) => number | undefined;
+
+/** A generation counts one object's changes: only "this is the newest, and nothing is on its way" can be said of both. */
+function hostGenerations(proxy: Pod, delegate: Stored<Pod>): HostGeneration {
+  const current = specFollows(proxy, delegate) ? proxy.metadata?.generation : undefined;
+  return (observed) => (observed !== undefined && observed === delegate.metadata.generation ? current : undefined);
+}
+
+/** The API server keeps a generation that is taken away, so nobody may try. */
+function setGeneration(object: { observedGeneration?: number }, generation: number | undefined): void {
+  if (generation === undefined) delete object.observedGeneration;
+  else object.observedGeneration = generation;
 }
 
 function conditionsPatch(current: readonly PodCondition[], wanted: readonly PodCondition[]): object[] {

@@ -1,34 +1,176 @@
-import { FORWARDED_ANNOTATION, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
-import type { Pod, Stored } from "../api/kubernetes.ts";
+import { FORWARDED_ANNOTATION } from "../api/keys.ts";
+import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
+import { jsonEqual } from "./equal.ts";
+import { fingerprints, isDefaultToleration, readRecord } from "./forwarded.ts";
 
-/** JSON merge patch of a delegate's metadata; `null` removes a key. The uid makes it a precondition. */
+/** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
 export interface ForwardPatch {
-  readonly metadata: {
-    readonly uid: string;
-    readonly labels?: Record<string, string | null>;
-    readonly annotations?: Record<string, string | null>;
+  /** Absent: of the pod itself. */
+  readonly subresource?: "resize" | "ephemeralcontainers" | "status";
+  readonly body: {
+    readonly metadata: {
+      readonly uid: string;
+      readonly labels?: Readonly<Record<string, string | null>>;
+      readonly annotations?: Readonly<Record<string, string | null>>;
+    };
+    readonly spec?: object;
+    readonly status?: object;
   };
 }
 
 /**
- * What must change on the delegate so that it has its proxy's labels and annotations again; undefined when nothing.
- * Keys that came from the proxy follow it, also when they go; keys that the member set are never touched.
+ * What must change on the delegate so that it is again what its author wrote; empty when nothing. Keys that came from
+ * the proxy follow it, also when they go, and keys that the member set are never touched. A part of the spec follows
+ * when it has changed on the proxy: what the member's admission made of it before stays.
+ * The last patch records what was forwarded, so the others must have been answered before it is sent.
  */
-export function forwardPatch(proxy: Pod, delegate: Stored<Pod>): ForwardPatch | undefined {
-  const wanted = { labels: forwardedLabels(proxy), annotations: forwardedAnnotations(proxy) };
-  const earlier = earlierKeys(delegate);
-  const labels = difference(delegate.metadata.labels ?? {}, wanted.labels, earlier.labels);
-  const annotations = difference(delegate.metadata.annotations ?? {}, wanted.annotations, earlier.annotations);
-  const keys = forwardedKeys(wanted.labels, wanted.annotations);
-  if (labels === undefined && annotations === undefined) return undefined;
-  return {
-    metadata: {
-      uid: delegate.metadata.uid,
-      ...(labels === undefined ? {} : { labels }),
-      annotations: { ...annotations, [FORWARDED_ANNOTATION]: keys },
+export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[] {
+  const labels = forwardedLabels(proxy);
+  const annotations = forwardedAnnotations(proxy);
+  const record = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
+  const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
+  const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
+  const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
+  const { resize, ephemeral, spec } = specChanges(proxy, delegate);
+  if ([labelChanges, annotationChanges, resize, ephemeral, spec].every((change) => change === undefined)) return [];
+  const { uid } = delegate.metadata;
+  const last: ForwardPatch = {
+    body: {
+      metadata: {
+        uid,
+        ...(labelChanges === undefined ? {} : { labels: labelChanges }),
+        annotations: {
+          ...annotationChanges,
+          [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, fingerprints(proxy)),
+        },
+      },
+      ...(spec === undefined ? {} : { spec }),
     },
   };
+  return [
+    ...(resize === undefined ? [] : [{ subresource: "resize", body: { metadata: { uid }, spec: resize } } as const]),
+    ...(ephemeral === undefined
+      ? []
+      : [{ subresource: "ephemeralcontainers", body: { metadata: { uid }, spec: ephemeral } } as const]),
+    last,
+  ];
+}
+
+/** True when nothing of the proxy's spec has still to reach the delegate. */
+export function specFollows(proxy: Pod, delegate: Stored<Pod>): boolean {
+  return Object.values(specChanges(proxy, delegate)).every((change) => change === undefined);
+}
+
+/** What changed on the proxy and is different on the delegate, by the request that may change it. */
+interface SpecChanges {
+  readonly resize?: object | undefined;
+  readonly ephemeral?: object | undefined;
+  readonly spec?: object | undefined;
+}
+
+type HasChanged = (path: string) => boolean;
+
+function specChanges(proxy: Pod, delegate: Stored<Pod>): SpecChanges {
+  const { spec: earlier } = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
+  const now = fingerprints(proxy);
+  const changed = new Set(Object.keys(now).filter((path) => earlier?.[path] !== now[path]));
+  if (changed.size === 0 || proxy.spec === undefined || delegate.spec === undefined) return {};
+  const hasChanged: HasChanged = (path) => changed.has(path);
+  return {
+    resize: resizeOf(proxy.spec, delegate.spec, hasChanged),
+    ephemeral: ephemeralOf(proxy.spec, delegate.spec, hasChanged),
+    spec: plainChanges(proxy.spec, delegate.spec, hasChanged),
+  };
+}
+
+function plainChanges(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
+  const images = (own: readonly Container[] = [], other: readonly Container[] = []): object[] =>
+    pairs(own, other).flatMap(([{ name, image }, current]) =>
+      hasChanged(`image/${name}`) && image !== current.image ? [{ name, image }] : [],
+    );
+  const { activeDeadlineSeconds: deadline } = ours;
+  // A deadline can be set and shortened, never the other way round.
+  const sooner = deadline !== undefined && deadline < (theirs.activeDeadlineSeconds ?? Number.POSITIVE_INFINITY);
+  return withoutEmpty({
+    containers: images(ours.containers, theirs.containers),
+    initContainers: images(ours.initContainers, theirs.initContainers),
+    activeDeadlineSeconds: hasChanged("activeDeadlineSeconds") && sooner ? deadline : undefined,
+    tolerations: hasChanged("tolerations") ? mergedTolerations(ours.tolerations, theirs.tolerations) : undefined,
+  });
+}
+
+function resizeOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
+  const resized = (own: readonly Container[] = [], other: readonly Container[] = []): object[] =>
+    pairs(own, other).flatMap(([{ name, resources }, current]) => {
+      const changes = hasChanged(`resources/${name}`) ? amountChanges(resources, current.resources) : undefined;
+      return changes === undefined ? [] : [{ name, resources: changes }];
+    });
+  return withoutEmpty({
+    containers: resized(ours.containers, theirs.containers),
+    initContainers: resized(ours.initContainers, theirs.initContainers),
+    resources: hasChanged("resources") ? amountChanges(ours.resources, theirs.resources) : undefined,
+  });
+}
+
+type Amounts = Container["resources"];
+
+/** Only cpu and memory can be resized; another resource that differs is the member's own. */
+function amountChanges(wanted: Amounts, current: Amounts): object | undefined {
+  const different = (field: "requests" | "limits"): object | undefined =>
+    withoutEmpty(
+      Object.fromEntries(
+        ["cpu", "memory"].map((name) => {
+          const amount = wanted?.[field]?.[name];
+          return [name, amount === current?.[field]?.[name] ? undefined : amount];
+        }),
+      ),
+    );
+  return withoutEmpty({ requests: different("requests"), limits: different("limits") });
+}
+
+/** Ephemeral containers can only be added; one of the same name that the member has already is not touched. */
+function ephemeralOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
+  const present = new Set(theirs.ephemeralContainers?.map(({ name }) => name));
+  const volumes = new Set(theirs.volumes?.map(({ name }) => name));
+  const added = (ours.ephemeralContainers ?? [])
+    .filter(({ name }) => hasChanged(`ephemeral/${name}`) && !present.has(name))
+    .map(({ volumeMounts, ...container }) => {
+      // The host's token volume has another name in the member.
+      const mounts = volumeMounts?.filter(({ name }) => volumes.has(name)) ?? [];
+      return mounts.length === 0 ? container : { ...container, volumeMounts: mounts };
+    });
+  return added.length === 0 ? undefined : { ephemeralContainers: added };
+}
+
+/** The whole list, since it is not merged by a patch: the member's, with the author's seconds and additions. */
+function mergedTolerations(ours: Toleration[] = [], theirs: Toleration[] = []): Toleration[] | undefined {
+  const own = ours.filter((toleration) => !isDefaultToleration(toleration));
+  const same = (a: Toleration, b: Toleration): boolean => jsonEqual(withoutSeconds(a), withoutSeconds(b));
+  const kept = theirs.map((toleration) => own.find((wanted) => same(wanted, toleration)) ?? toleration);
+  const added = own.filter((wanted) => !theirs.some((toleration) => same(wanted, toleration)));
+  const merged = [...kept, ...added];
+  return jsonEqual(merged, theirs) ? undefined : merged;
+}
+
+function withoutSeconds({ tolerationSeconds: _, ...toleration }: Toleration): object {
+  return toleration;
+}
+
+/** Containers of both sides by name; those that only one side has are nobody's to change. */
+function pairs(own: readonly Container[], other: readonly Container[]): [Container, Container][] {
+  const others = new Map(other.map((container) => [container.name, container]));
+  return own.flatMap((container): [Container, Container][] => {
+    const current = others.get(container.name);
+    return current === undefined ? [] : [[container, current]];
+  });
+}
+
+function withoutEmpty(fields: Readonly<Record<string, unknown>>): object | undefined {
+  const kept = Object.entries(fields).filter(
+    ([, value]) => value !== undefined && !(Array.isArray(value) && value.length === 0),
+  );
+  return kept.length === 0 ? undefined : Object.fromEntries(kept);
 }
 
 function difference(
@@ -40,25 +182,4 @@ function difference(
   for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) changes[key] = value;
   for (const key of earlier) if (!(key in wanted) && key in current) changes[key] = null;
   return Object.keys(changes).length === 0 ? undefined : changes;
-}
-
-/** The keys the delegate had from its proxy when it was last written; none when the record is unreadable. */
-function earlierKeys(delegate: Pod): { labels: readonly string[]; annotations: readonly string[] } {
-  const text = delegate.metadata?.annotations?.[FORWARDED_ANNOTATION];
-  if (text === undefined) return { labels: [], annotations: [] };
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== "object" || value === null) return { labels: [], annotations: [] };
-    const { labels, annotations } = value as Record<string, unknown>;
-    return {
-      labels: strings(labels).filter((key) => !HOST_ONLY_LABELS.has(key)),
-      annotations: strings(annotations).filter((key) => !INTERNAL_ANNOTATIONS.has(key)),
-    };
-  } catch {
-    return { labels: [], annotations: [] };
-  }
-}
-
-function strings(value: unknown): string[] {
-  return Array.isArray(value) ? value.filter((item) => typeof item === "string") : [];
 }

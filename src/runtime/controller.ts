@@ -167,7 +167,10 @@ export class Controller<Key extends string, Observed, Action> {
     try {
       for (const action of decision.actions) {
         const shown = await this.#spec.execute(action, { key, signal: this.#abort.signal, log });
-        if (shown !== undefined) state.awaiting = { shown, until: this.#clock.now() + SHOWN_TIMEOUT_MS };
+        if (shown === undefined) continue;
+        const earlier = state.awaiting?.shown;
+        const all: Shown<Observed> = earlier === undefined ? shown : (observed) => earlier(observed) && shown(observed);
+        state.awaiting = { shown: all, until: this.#clock.now() + SHOWN_TIMEOUT_MS };
       }
       state.backoff = undefined;
       if (decision.requeueAt !== undefined) delayMs = decision.requeueAt - this.#clock.now();

@@ -16,9 +16,11 @@ import type { RefusalReason } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
+import type { ForwardPatch } from "../../pods/forward.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "./events.ts";
+import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -232,34 +234,58 @@ export class Executor {
     );
   }
 
-  async #forward({ member: name, patch }: ActionOf<"forward">, { key, signal }: Context): Result {
+  async #forward({ member: name, proxyUid, patch }: ActionOf<"forward">, context: Context): Result {
     const member = this.#member(name);
     if (member === undefined) return undefined;
     try {
-      const written = await member.client.patch(
-        pods,
-        objectRef(key),
-        { type: "merge", body: patch },
-        { signal, dropManagedFields: true },
-      );
-      const { uid, resourceVersion } = written.metadata;
-      return shownInMember(name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
+      return await this.#patchDelegate(member, patch, context);
+    } catch (error) {
+      const refused = forwardRefusal(name, patch, error);
+      if (refused === undefined) throw error;
+      await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
+      // Nothing records that a condition was tried, and it may be taken later.
+      if (patch.subresource === "status") throw error;
+      const { spec, ...body } = patch.body;
+      // The rest, which also records that the refused part has been tried.
+      if (patch.subresource === undefined && spec !== undefined) return this.#patchDelegate(member, { body }, context);
+      return undefined;
+    }
+  }
+
+  async #patchDelegate(member: Member, { subresource, body }: ForwardPatch, { key, signal }: Context): Result {
+    const options = { signal, dropManagedFields: true, ...(subresource === undefined ? {} : { subresource }) };
+    try {
+      const { metadata } = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
+      const { uid, resourceVersion } = metadata;
+      return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
     } catch (error) {
       member.noteFailure(error);
-      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      // Gone, or another pod by now.
+      if (isKubeError(error, "NotFound", "Conflict") && !isUnknownSubresource(error)) return undefined;
       throw error;
     }
   }
 
-  #status({ patch }: ActionOf<"status">, { key, signal }: Context): Result {
-    return this.#patchProxy(patch.metadata.uid, () =>
-      this.#options.host.patch(
-        pods,
-        objectRef(key),
-        { type: "strategic", body: patch },
-        { subresource: "status", signal, dropManagedFields: true },
-      ),
-    );
+  /** An event for the author, unless it says what the last one said. */
+  async #tellOnce(proxyUid: string, reason: string, message: string, context: Context): Promise<void> {
+    const { memories } = this.#options;
+    if (memories.of(proxyUid).reported === message) return;
+    await this.#announce({ type: "announce", proxyUid, reason, message }, context);
+    memories.reported(proxyUid, message);
+  }
+
+  async #status({ patch, resourceVersion }: ActionOf<"status">, { key, signal }: Context): Result {
+    const { host, memories } = this.#options;
+    const { uid } = patch.metadata;
+    const text = JSON.stringify(patch);
+    // The host's API server would keep what it has again: an older one than the member's drops fields it does not know.
+    if (memories.of(uid).ineffective === text) return undefined;
+    return this.#patchProxy(uid, async () => {
+      const options = { subresource: "status", signal, dropManagedFields: true };
+      const written = await host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
+      if (written.metadata.resourceVersion === resourceVersion) memories.ineffective(uid, text);
+      return written;
+    });
   }
 
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {

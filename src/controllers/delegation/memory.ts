@@ -11,6 +11,7 @@ interface Entry {
   uncertain?: string;
   promised?: string;
   reported?: string;
+  ineffective?: string;
 }
 
 const NOTHING: Memory = { fresh: true, attempts: new Map() };
@@ -72,6 +73,11 @@ export class Memories {
 
   reported(proxyUid: string, message: string): void {
     this.#entry(proxyUid).reported = message;
+  }
+
+  /** The host's API server took this status and kept the old one: it does not know some field, say. */
+  ineffective(proxyUid: string, patch: string): void {
+    this.#entry(proxyUid).ineffective = patch;
   }
 
   /** The proxy is bound or gone: nothing of its search for a member matters any more. */

@@ -50,8 +50,10 @@ export interface Memory {
   readonly uncertain?: string;
   /** Member where room is kept for the pod until its delegate elsewhere has gone. */
   readonly promised?: string;
-  /** What the proxy's Placed condition last said. */
+  /** What the proxy's Placed condition, or an event on it, last said. */
   readonly reported?: string;
+  /** The status patch, as JSON, that changed nothing when it was last sent. */
+  readonly ineffective?: string;
 }
 
 /** Everything that one decision depends on. */
@@ -105,8 +107,9 @@ export type Action =
     }
   /** Records another delegate for a bound proxy whose first one never started. */
   | { readonly type: "record"; readonly proxyUid: string; readonly delegateUid: string; readonly memberNode: string }
-  | { readonly type: "forward"; readonly member: string; readonly patch: ForwardPatch }
-  | { readonly type: "status"; readonly patch: StatusPatch }
+  | { readonly type: "forward"; readonly member: string; readonly proxyUid: string; readonly patch: ForwardPatch }
+  /** `resourceVersion` is the proxy's that the patch was reckoned from. */
+  | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
   /** Tells the author why the pod waits: condition and event. */
   | { readonly type: "report"; readonly proxyUid: string; readonly reason: string; readonly message: string }
   /** Tells the author, in an event, of members that did not take a pod which another one has now. */

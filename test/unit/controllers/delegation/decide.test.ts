@@ -277,7 +277,11 @@ describe("a bound proxy", () => {
     const departed = delegateOf(proxy, { status: endedStatus(0) });
     const { actions } = decide(world(proxy, [member("west", { departed })]), now);
     expect(actions).toEqual([
-      { type: "status", patch: expect.objectContaining({ status: expect.objectContaining({ phase: "Succeeded" }) }) },
+      {
+        type: "status",
+        patch: expect.objectContaining({ status: expect.objectContaining({ phase: "Succeeded" }) }),
+        resourceVersion: "1",
+      },
     ]);
   });
 

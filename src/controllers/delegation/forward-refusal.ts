@@ -1,0 +1,29 @@
+import { isKubeError } from "../../kube/errors.ts";
+import type { ForwardPatch } from "../../pods/forward.ts";
+
+/** What to tell the author of a change that the member will not take; undefined when the same request may work next time. */
+export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
+  if (!isKubeError(error, "BadRequest", "Forbidden", "NotFound", "MethodNotAllowed", "Unprocessable", "TooLarge")) {
+    return undefined;
+  }
+  // Legation's own rights there, not the author's pod.
+  const lacksRight = error.code === "Forbidden" && /cannot patch resource/.test(error.detail);
+  const advice = lacksRight ? "; Legation's ClusterRole there lacks a right that manifests/member/role.yaml has" : "";
+  return `Cluster ${member} did not take ${changeOf(patch)}: ${error.detail}${advice}`;
+}
+
+/** True when the server is too old for the subresource, or has it turned off: the object itself may be there. */
+export function isUnknownSubresource(error: unknown): boolean {
+  return isKubeError(error, "NotFound") && /could not find the requested resource/.test(error.detail);
+}
+
+const SUBRESOURCES = {
+  resize: "the changed resources",
+  ephemeralcontainers: "the ephemeral containers",
+  status: "the conditions of the readiness gates",
+} as const;
+
+function changeOf({ subresource, body }: ForwardPatch): string {
+  if (subresource !== undefined) return SUBRESOURCES[subresource];
+  return body.spec === undefined ? "the changed labels and annotations" : "the changed spec";
+}
