@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { PodStatus } from "../../../src/api/kubernetes.ts";
+import { toDelegate } from "../../../src/pods/delegate.ts";
 import { lostStatus, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
@@ -16,6 +17,7 @@ describe("a proxy's status is its delegate's", () => {
   test.each([
     ["nominatedNodeName", "node-7"],
     ["resourceClaimStatuses", [{ name: "gpu" }]],
+    ["qosClass", "Burstable"],
   ])("but for %s, which the host's own components write", (field, value) => {
     const delegate = pod({ status: { ...runningStatus(), [field]: value } });
     expect(statusFrom(proxyPod(), delegate)).not.toHaveProperty(field);
@@ -54,14 +56,65 @@ describe("a proxy's status is its delegate's", () => {
     expect(conditions).toContainEqual({ type: PLACED_CONDITION, status: "True", reason: "Placed" });
   });
 
-  test("generations count the proxy's changes, and are told only when the delegate's is the newest", () => {
+  test("a condition that somebody else set on the host is never taken away", () => {
+    const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" };
+    const proxy = proxyPod({ status: { phase: "Running", conditions: [evicted] } });
+    expect(statusFrom(proxy, pod({ status: endedStatus(1) }))?.conditions).toEqual([evicted]);
+  });
+
+  test("containers of all kinds, with what they said last, are told in their order", () => {
+    const message = '{"a":"\u0000\ud83d\ude00\\n"}\n\u2028';
+    const terminated = { exitCode: 3, message, reason: "Error" };
+    const crashed = containerStatus({ restartCount: 4, lastState: { terminated }, state: { waiting: {} } });
+    const status: PodStatus = {
+      phase: "Running",
+      containerStatuses: [containerStatus({ name: "b" }), crashed],
+      initContainerStatuses: [containerStatus({ name: "setup", state: { terminated } })],
+      ephemeralContainerStatuses: [containerStatus({ name: "debugger", state: { running: {} } })],
+    };
+    const spec = {
+      containers: [{ name: "main" }, { name: "b" }],
+      initContainers: [{ name: "setup" }],
+      ephemeralContainers: [{ name: "debugger" }],
+    };
+    const proxy = proxyPod({ spec });
+    const shown = statusFrom(proxy, pod({ spec, status }));
+    expect(shown).toEqual({ ...status, conditions: [] });
+    expect(statusPatch(proxy, shown ?? {})?.status).toEqual(status);
+  });
+});
+
+describe("generations count the proxy's changes", () => {
+  const conditions = [{ type: "Ready", status: "True", observedGeneration: 1 }];
+  const status: PodStatus = { ...runningStatus(), observedGeneration: 2, conditions };
+  const shown = { observedGeneration: 3, conditions: [{ type: "Ready", status: "False", observedGeneration: 3 }] };
+
+  test("and are told when the delegate's is the newest", () => {
     const proxy = proxyPod({ metadata: { generation: 4 } });
-    const conditions = [{ type: "Ready", status: "True", observedGeneration: 1 }];
-    const status: PodStatus = { ...runningStatus(), observedGeneration: 2, conditions };
     const told = statusFrom(proxy, pod({ metadata: { generation: 2 }, status }));
     expect(told?.observedGeneration).toBe(4);
     expect(told?.conditions).toEqual([{ type: "Ready", status: "True" }]);
-    expect(statusFrom(proxy, pod({ metadata: { generation: 3 }, status }))).not.toHaveProperty("observedGeneration");
+  });
+
+  test("and stay as they were until then, since the API server lets nobody take one away", () => {
+    const proxy = proxyPod({ metadata: { generation: 4 }, status: shown });
+    const told = statusFrom(proxy, pod({ metadata: { generation: 3 }, status }));
+    expect(told?.observedGeneration).toBe(3);
+    expect(told?.conditions).toEqual([{ type: "Ready", status: "True", observedGeneration: 3 }]);
+    expect(statusFrom(proxyPod(), pod({ metadata: { generation: 3 }, status }))).not.toHaveProperty(
+      "observedGeneration",
+    );
+  });
+
+  test("and wait for a change that has still to reach the delegate", () => {
+    const made = toDelegate(proxyPod(), { id: "host-id", name: "cern" });
+    const delegate = pod({ metadata: { ...made.metadata, generation: 2 }, status });
+    const changed = proxyPod({
+      metadata: { generation: 4 },
+      spec: { containers: [{ name: "main", image: "other" }] },
+      status: shown,
+    });
+    expect(statusFrom(changed, delegate)?.observedGeneration).toBe(3);
   });
 });
 
@@ -82,6 +135,19 @@ describe("a phase never goes backwards", () => {
     ["Pending", endedStatus(1)],
   ])("from %s it goes on to %j", (phase, status) => {
     expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))?.phase).toBe(status.phase);
+  });
+
+  test.each([undefined, []])("a pod does not run before its containers are told of: %j", (containerStatuses) => {
+    const conditions = [{ type: "Initialized", status: "True" }];
+    const status = { phase: "Running", conditions, ...(containerStatuses === undefined ? {} : { containerStatuses }) };
+    expect(statusFrom(proxyPod(), pod({ status }))).toEqual({ phase: "Pending", conditions });
+  });
+
+  test("under a final phase the rest is still told, but for why it is final", () => {
+    const proxy = proxyPod({ status: { ...endedStatus(1), reason: "DeadlineExceeded", message: "too long" } });
+    const conditions = [{ type: "PodReadyToStartContainers", status: "False" }];
+    const shown = statusFrom(proxy, pod({ status: { ...endedStatus(1), message: "other", conditions } }));
+    expect(shown).toEqual({ ...endedStatus(1), reason: "DeadlineExceeded", message: "too long", conditions });
   });
 });
 

@@ -1,0 +1,97 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
+import { statusFrom } from "../../../src/pods/feedback.ts";
+import { gatePatch } from "../../../src/pods/readiness.ts";
+import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+
+const GATE = "example.com/registered";
+const spec = { readinessGates: [{ conditionType: GATE }] };
+const early = "2026-01-01T00:00:00Z";
+const late = "2026-01-01T00:00:01Z";
+
+function proxy(...conditions: PodCondition[]): Stored<Pod> {
+  return proxyPod({ spec, status: { phase: "Running", conditions } });
+}
+
+function delegate(...conditions: PodCondition[]): Stored<Pod> {
+  return pod({ uid: "delegate-uid", spec, status: { ...runningStatus(), conditions } });
+}
+
+function gate(status: string, lastTransitionTime?: string): PodCondition {
+  return { type: GATE, status, ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }) };
+}
+
+describe("a readiness gate", () => {
+  test("that is opened on the host is opened for the delegate's kubelet", () => {
+    const opened = { ...gate("True", early), reason: "Registered", observedGeneration: 7 };
+    expect(gatePatch(proxy(opened), delegate())).toEqual({
+      subresource: "status",
+      body: {
+        metadata: { uid: "delegate-uid" },
+        status: {
+          conditions: [{ type: GATE, status: "True", reason: "Registered", message: null, lastTransitionTime: early }],
+        },
+      },
+    });
+  });
+
+  test.each<[string, PodCondition[], PodCondition[], boolean]>([
+    ["nobody opened", [], [], false],
+    ["the delegate shows already", [gate("True", early)], [gate("True", early)], false],
+    ["the host closed later", [gate("False", late)], [gate("True", early)], true],
+    ["the member closed later", [gate("True", early)], [gate("False", late)], false],
+    ["both changed at the same time", [gate("False", late)], [gate("True", late)], true],
+    ["nobody knows when it changed", [gate("False")], [gate("True")], true],
+    ["only the member said when it changed", [gate("False")], [gate("True", early)], false],
+    ["only the member opened", [], [gate("True", early)], false],
+  ])("that %s", (_, ours, theirs, written) => {
+    expect(gatePatch(proxy(...ours), delegate(...theirs)) !== undefined).toBe(written);
+  });
+
+  test("that the member opened is open on the host", () => {
+    expect(statusFrom(proxy(), delegate(gate("True", early)))?.conditions).toEqual([gate("True", early)]);
+    const closed = proxy(gate("False", early));
+    expect(statusFrom(closed, delegate(gate("True", late)))?.conditions).toEqual([gate("True", late)]);
+  });
+
+  test.each(["Ready", "ContainersReady", "PodScheduled", "legation.dev/Placed"])(
+    "named %s opens nothing, since others write that condition",
+    (type) => {
+      const gates = { readinessGates: [{ conditionType: type }] };
+      const ours = proxyPod({ spec: gates, status: { conditions: [{ type, status: "True" }] } });
+      expect(gatePatch(ours, pod({ spec: gates }))).toBeUndefined();
+    },
+  );
+
+  test("a condition that is no gate stays on the host", () => {
+    const other = { type: "example.com/other", status: "True" };
+    expect(gatePatch(proxy(other), delegate())).toBeUndefined();
+  });
+
+  test("is the same on both sides after one exchange, whoever wrote what when", () => {
+    const side = fc.option(
+      fc.record(
+        {
+          status: fc.constantFrom("True", "False"),
+          lastTransitionTime: fc.constantFrom(early, late),
+          reason: fc.constantFrom("A", "B"),
+        },
+        { requiredKeys: ["status"] },
+      ),
+      { nil: undefined },
+    );
+    fc.assert(
+      fc.property(side, side, (ours, theirs) => {
+        const conditions = (condition: typeof ours): PodCondition[] =>
+          condition === undefined ? [] : [{ type: GATE, ...condition }];
+        const host = proxy(...conditions(ours));
+        const member = delegate(...conditions(theirs));
+        const forwarded = gatePatch(host, member) === undefined ? member : delegate(...conditions(ours));
+        const shown = statusFrom(host, forwarded)?.conditions ?? [];
+        expect(shown).toEqual(forwarded.status?.conditions);
+        expect(gatePatch(proxy(...shown), forwarded)).toBeUndefined();
+      }),
+    );
+  });
+});
