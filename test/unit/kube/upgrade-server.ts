@@ -31,6 +31,9 @@ export class UpgradeServer implements AsyncDisposable {
       this.requests.push(request);
       socket.on("error", () => {});
       this.onUpgrade(request, socket, head);
+      // Node leaves it half open, and does not see the end of what nobody reads.
+      socket.resume();
+      socket.on("end", () => socket.end());
     });
   }
 

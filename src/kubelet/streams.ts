@@ -1,0 +1,162 @@
+import type { IncomingMessage } from "node:http";
+import { Socket } from "node:net";
+import type { Duplex } from "node:stream";
+import type { ObjectRef } from "../api/kubernetes.ts";
+import type { Member } from "../clusters/member.ts";
+import type { UpgradeAnswer } from "../kube/client.ts";
+import { isKubeError, type KubeError } from "../kube/errors.ts";
+import { pods } from "../kube/resources.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "./streams-answer.ts";
+import { closeInTime, type JoinedSockets, join } from "./streams-join.ts";
+import { streamRequest } from "./streams-request.ts";
+
+/** The delegate that a stream goes to. */
+export interface StreamTarget {
+  readonly member: Pick<Member, "name" | "client" | "probed">;
+  readonly ref: ObjectRef;
+  /** The container of exec and attach. */
+  readonly container?: string;
+}
+
+// A kubelet answers within a second; a person whose node is overloaded waits rather than tries again.
+const ANSWER_TIMEOUT_MS = 20_000;
+// Shorter than common load balancers wait before they forget an idle connection.
+const KEEP_ALIVE_MS = 30_000;
+
+/**
+ * The upgraded streams of the virtual nodes: exec, attach and port-forward. Each is one connection from the host's API
+ * server joined to one to the member's. What is said on it, SPDY or WebSocket, is between these two.
+ */
+export class Streams {
+  readonly #clock: Clock;
+  readonly #log: Logger;
+  readonly #open = new Set<JoinedSockets>();
+  readonly #opening = new Set<AbortController>();
+  #closed = false;
+
+  constructor(options: { readonly clock: Clock; readonly log: Logger }) {
+    this.#clock = options.clock;
+    this.#log = options.log;
+  }
+
+  /** How many are open. */
+  get size(): number {
+    return this.#open.size;
+  }
+
+  /**
+   * Serves a request for an upgrade that may go to `target`; never rejects. The socket is its own from here on. `head` is
+   * what came after the request already.
+   */
+  async handleUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer, target: StreamTarget): Promise<void> {
+    socket.on("error", () => {});
+    if (socket instanceof Socket) {
+      socket.setTimeout(0);
+      socket.setNoDelay(true);
+      // An idle stream may live for hours, and a peer that vanished must not keep it.
+      socket.setKeepAlive(true, KEEP_ALIVE_MS);
+    }
+    const log = this.#log.child({ member: target.member.name, ...target.ref, url: request.url });
+    try {
+      const answer = await this.#ask(request, socket, target);
+      if (answer.socket === undefined) {
+        log.debug({ status: answer.status }, "stream refused");
+        refuse(socket, answer);
+        closeInTime(socket, this.#clock);
+        return;
+      }
+      if (this.#closed || socket.destroyed) {
+        answer.socket.destroy();
+        socket.destroy();
+        return;
+      }
+      switchProtocols(socket, answer.headers);
+      if (head.length > 0) answer.socket.write(head);
+      await this.#join(socket, answer.socket);
+      log.debug("stream ended");
+    } catch (error) {
+      log.error({ err: error }, "stream failed");
+      socket.destroy();
+    }
+  }
+
+  /** Ends every stream, and opens no more; resolves when all connections are closed, within seconds. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const opening of this.#opening) opening.abort();
+    const all = [...this.#open];
+    for (const stream of all) stream.end();
+    await Promise.all(all.map(({ closed }) => closed));
+  }
+
+  async #join(client: Duplex, server: Duplex): Promise<void> {
+    const stream = join(client, server, this.#clock);
+    this.#open.add(stream);
+    try {
+      await stream.closed;
+    } finally {
+      this.#open.delete(stream);
+    }
+  }
+
+  async #ask(
+    request: IncomingMessage,
+    socket: Duplex,
+    { member, ref, container }: StreamTarget,
+  ): Promise<UpgradeAnswer> {
+    const asked = streamRequest(request, container);
+    if ("problem" in asked) return statusAnswer("BadRequest", asked.problem);
+    const { message } = member.probed;
+    if (message !== undefined) return unreachable(member.name, message);
+    if (this.#closed) return stopping();
+    const abort = new AbortController();
+    const gone = (): void => abort.abort();
+    this.#opening.add(abort);
+    socket.once("close", gone);
+    try {
+      const { subresource, ...options } = asked;
+      const answer = await member.client.upgrade(pods, ref, subresource, {
+        ...options,
+        signal: abort.signal,
+        timeoutMs: ANSWER_TIMEOUT_MS,
+      });
+      return answer.socket === undefined ? explained(answer, member.name) : answer;
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      return this.#closed ? stopping() : failed(error, member.name);
+    } finally {
+      this.#opening.delete(abort);
+      socket.removeListener("close", gone);
+    }
+  }
+}
+
+function unreachable(member: string, detail: string): PlainAnswer {
+  return statusAnswer("ServiceUnavailable", `cluster ${member} cannot be reached: ${detail}`);
+}
+
+function stopping(): PlainAnswer {
+  return statusAnswer("ServiceUnavailable", "the virtual node's controller is stopping: try again");
+}
+
+function failed(error: KubeError, member: string): PlainAnswer {
+  if (error.code === "NotSent") return unreachable(member, error.detail);
+  if (error.code === "AnswerLost") return statusAnswer("Timeout", `cluster ${member} did not answer: ${error.detail}`);
+  return statusAnswer("InternalError", `cluster ${member}: ${error.detail}`);
+}
+
+/**
+ * The member's answer as it is, but for what it has against Legation itself: the person would take that for their own
+ * missing rights on the host.
+ */
+function explained(answer: PlainAnswer, member: string): PlainAnswer {
+  const ofLegation =
+    answer.status === 401 || (answer.status === 403 && /cannot (get|create) resource \\?"pods\//.test(answer.text));
+  if (!ofLegation) return answer;
+  return statusAnswer(
+    "InternalError",
+    `cluster ${member} refuses Legation (${answer.status}): an administrator must run \`legation join ${member}\` again`,
+  );
+}

@@ -1,0 +1,142 @@
+import { createHash, randomBytes } from "node:crypto";
+import type { Socket } from "node:net";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { type JoinedSockets, join } from "../../../src/kubelet/streams-join.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { readAll, socketPair } from "./socket-pair.ts";
+
+// kubectl's side and the kubelet's, with Legation's two sockets between them.
+let person: Socket;
+let kubelet: Socket;
+let clock: FakeClock;
+let stream: JoinedSockets;
+let ends: boolean;
+beforeEach(async () => {
+  const client = await socketPair(onTestFinished);
+  const server = await socketPair(onTestFinished);
+  person = client.dialled;
+  kubelet = server.accepted;
+  clock = new FakeClock();
+  ends = false;
+  stream = join(client.accepted, server.dialled, clock);
+  void stream.closed.then(() => {
+    ends = true;
+  });
+});
+
+const LARGE = randomBytes(8 * 2 ** 20);
+const LARGE_HASH = sha256(LARGE);
+
+function sha256(bytes: Buffer): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+async function hashOf(reading: Promise<Buffer | "cut">): Promise<string> {
+  const bytes = await reading;
+  return bytes === "cut" ? bytes : sha256(bytes);
+}
+
+describe("joined sockets", () => {
+  test("carry bytes in both directions at once", async () => {
+    const [there, back] = [readAll(kubelet), readAll(person)];
+    person.write(LARGE);
+    kubelet.write(LARGE);
+    await expect.poll(() => kubelet.bytesRead).toBe(LARGE.length);
+    await expect.poll(() => person.bytesRead).toBe(LARGE.length);
+    kubelet.end();
+    expect(await hashOf(there)).toBe(LARGE_HASH);
+    expect(await hashOf(back)).toBe(LARGE_HASH);
+    await stream.closed;
+  });
+
+  test("bring everything that the server has sent before its end, and end then", async () => {
+    const back = readAll(person);
+    kubelet.end(LARGE);
+    expect(await hashOf(back)).toBe(LARGE_HASH);
+    await stream.closed;
+    expect(clock.pending).toBe(0);
+  });
+
+  test("bring everything to a slow reader too, long after the server's end", async () => {
+    kubelet.end(LARGE);
+    await clock.advance(3_600_000);
+    expect(ends).toBe(false);
+    expect(await hashOf(readAll(person))).toBe(LARGE_HASH);
+    await stream.closed;
+  });
+
+  test("hold no more of a reader that does not read than its buffers", async () => {
+    const pump = (): void => {
+      while (kubelet.write(LARGE.subarray(0, 65_536)));
+    };
+    kubelet.on("drain", pump);
+    pump();
+    let before = -1;
+    await expect
+      .poll(() => {
+        const grown = kubelet.bytesWritten - before;
+        before = kubelet.bytesWritten;
+        return grown;
+      })
+      .toBe(0);
+    // What Node holds is kilobytes; the kernel holds some megabytes for each of the connections.
+    expect(before).toBeLessThan(32 * 2 ** 20);
+    expect(kubelet.writableLength).toBeGreaterThan(0);
+    const held = before;
+    person.resume();
+    await expect.poll(() => kubelet.bytesWritten).toBeGreaterThan(held + LARGE.length);
+  });
+
+  test.each([
+    ["ends", (socket: Socket) => socket.end()],
+    ["is cut", (socket: Socket) => socket.resetAndDestroy()],
+  ])("end at the kubelet when the person %s", async (_how, leave) => {
+    const arrived = readAll(kubelet);
+    person.write("last words");
+    await expect.poll(() => kubelet.bytesRead).toBe(10);
+    leave(person);
+    expect(String(await arrived)).toBe("last words");
+    kubelet.end();
+    await stream.closed;
+  });
+
+  test("end at the person's when the kubelet is cut", async () => {
+    const arrived = readAll(person);
+    kubelet.write("last words");
+    await expect.poll(() => person.bytesRead).toBe(10);
+    kubelet.resetAndDestroy();
+    expect(String(await arrived)).toBe("last words");
+    await stream.closed;
+  });
+
+  test("do not wait for a kubelet that reads nothing more, once the person has gone", async () => {
+    const pump = (): void => {
+      while (person.write(LARGE.subarray(0, 65_536)));
+    };
+    pump();
+    await expect.poll(() => person.writableLength).toBeGreaterThan(0);
+    person.destroy();
+    await expect.poll(() => clock.pending).toBeGreaterThan(0);
+    await clock.advance(5_000);
+    await stream.closed;
+  });
+
+  test("do not wait for a kubelet that does not end its side", async () => {
+    kubelet.resume();
+    person.end();
+    await expect.poll(() => clock.pending).toBeGreaterThan(0);
+    await clock.advance(5_000);
+    await stream.closed;
+  });
+
+  test("end on both sides when told to, whatever is on its way", async () => {
+    const arrived = readAll(person);
+    kubelet.write("before");
+    await expect.poll(() => person.bytesRead).toBe(6);
+    stream.end();
+    expect(String(await arrived)).toBe("before");
+    kubelet.write("too late");
+    kubelet.end();
+    await stream.closed;
+  });
+});
