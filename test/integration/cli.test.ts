@@ -162,12 +162,27 @@ describe("a member's life", () => {
 
   test("a member joins once, under one name", async () => {
     const before = [await traces(host), await traces(west)];
-    expect(await join(west)).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    const labelled = await join(west, "--labels", "region=us");
+    expect(labelled).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    const elsewhere = await legationOn(host, "join", "west", "--member-kubeconfig", east.kubeconfig);
+    expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("is not the cluster of") });
     const other = await legationOn(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);
     expect(other).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("this member has joined already, as west"),
     });
+    expect([await traces(host), await traces(west)]).toEqual(before);
+  });
+
+  test("a member that joins again gets the rights of this version", async () => {
+    const before = [await traces(host), await traces(west)];
+    const role = before[1]?.find((line) => line.startsWith("ClusterRole "))?.split("/")[1] ?? "";
+    const rules = (): Promise<string> => kubectl(west, ["get", "clusterrole", role, "-o", "jsonpath={.rules}"]);
+    const wanted = await rules();
+    await kubectl(west, ["patch", "clusterrole", role, "--type=json", '-p=[{"op":"remove","path":"/rules/0"}]']);
+    const again = await join(west);
+    expect(again.code, again.stderr).toBe(0);
+    expect(await rules()).toBe(wanted);
     expect([await traces(host), await traces(west)]).toEqual(before);
   });
 

@@ -37,7 +37,10 @@ export interface JoinContext {
   readonly report: (line: string) => void;
 }
 
-/** Joins a member, or leaves both clusters as they were. Resolves to the Cluster when it is Ready. */
+/**
+ * Joins a member, or leaves both clusters as they were. One that has joined before gets the rights that this version
+ * needs. Resolves to the Cluster when it is Ready.
+ */
 export async function join(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
   const undo = new UndoStack();
   try {
@@ -52,17 +55,22 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
 async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoStack): Promise<Stored<Cluster>> {
   const { host, member, signal, report } = context;
   const { name } = options;
-  const hostId = await validateJoin({
+  const { hostId, joined } = await validateJoin({
     host,
     hostDiscovery: new Discovery(host, signal),
     member: member.client,
     name,
     signal,
   });
+  if (joined !== undefined) refuseOtherSettings(options);
 
   const discovery = new Discovery(member.client, signal);
   const account = { hostId, hostName: options.hostName, cluster: name };
   await grantAccess(context.role, account, { member: member.client, discovery, undo, signal, report });
+  if (joined !== undefined) {
+    report(`Cluster ${name} has joined before; its rights in the member are those of this version now`);
+    return await waitReady(host, options, signal, report);
+  }
   const { token, expires } = await requestToken(member.client, hostId, signal);
 
   const kubeconfig = memberKubeconfig({
@@ -88,6 +96,19 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
   report(`${host.cluster}: Cluster ${name} created; waiting until it is Ready`);
   return await waitReady(host, options, signal, report);
+}
+
+/** What is said of a Cluster when it joins is not silently ignored when it joins again. */
+function refuseOtherSettings({ name, labels, memberServer }: JoinOptions): void {
+  const object = `Cluster ${name}`;
+  if (Object.keys(labels).length > 0) {
+    const remedy = `leave out --labels, and write \`kubectl label cluster ${name} KEY=VALUE\``;
+    throw new Failure("refused", { object, problem: "has joined already, so it has its labels", remedy });
+  }
+  if (memberServer !== undefined) {
+    const remedy = `leave out --member-server, or run \`legation unjoin ${name}\` first`;
+    throw new Failure("refused", { object, problem: "has joined already, with an address", remedy });
+  }
 }
 
 /** Uses the new account once, so that wrong rights or a wrong address show here and not in the controller's log. */

@@ -1,4 +1,6 @@
+import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, clusters, nodes } from "../../kube/resources.ts";
 import { notInstalled } from "../clusters.ts";
@@ -16,8 +18,15 @@ export interface Validation {
   readonly signal: AbortSignal;
 }
 
-/** Everything that can be wrong before anything is made. Resolves to the host's id. */
-export async function validateJoin({ host, hostDiscovery, member, name, signal }: Validation): Promise<string> {
+/** What a valid join begins with. */
+export interface Joining {
+  readonly hostId: string;
+  /** The Cluster, when this very member has joined under the name before. */
+  readonly joined?: Stored<Cluster>;
+}
+
+/** Everything that can be wrong before anything is made. */
+export async function validateJoin({ host, hostDiscovery, member, name, signal }: Validation): Promise<Joining> {
   const hostId = await clusterId(host, signal);
   if ((await hostDiscovery.find(apiVersionOf(clusters), clusters.kind)) === undefined) {
     throw notInstalled(host);
@@ -31,16 +40,18 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
       remedy: "give another cluster with --member-kubeconfig and --member-context",
     });
   }
-  if ((await host.find(clusters, { name }, { signal })) !== undefined) {
+  const joined = await host.find(clusters, { name }, { signal });
+  if (joined !== undefined) {
+    if ((await joinedAs(member, hostId, signal)) === name) return { hostId, joined };
     throw new Failure("refused", {
       object: `Cluster ${name}`,
-      problem: "has joined already",
+      problem: "has joined already, and is not the cluster of --member-kubeconfig",
       remedy: `choose another name, or run \`legation unjoin ${name}\` first`,
     });
   }
   await refuseTakenNode(host, name, signal);
   await refuseSecondJoin({ host, member, hostId, name, signal });
-  return hostId;
+  return { hostId };
 }
 
 async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
