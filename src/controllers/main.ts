@@ -7,6 +7,8 @@ import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
+import { PodEventController } from "./pod-events/controller.ts";
+import type { EventOutcome } from "./pod-events/writer.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import type { KubeletEndpoint } from "./virtual-node/model.ts";
 
@@ -14,6 +16,14 @@ export interface ControllersOptions {
   readonly host: ClusterClient;
   /** Makes the client of a member from its kubeconfig. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
+  /** How delegates' events are told on their proxies; absent: they are not. */
+  readonly podEvents?: {
+    /** The host again, as a client of its own: events must take no request's place. */
+    readonly host: ClusterClient;
+    /** Only events of type Warning. */
+    readonly warningsOnly: boolean;
+    readonly onOutcome?: (outcome: EventOutcome) => void;
+  };
   /** Where the API server reaches the kubelet API of the virtual nodes; without it they have none. */
   readonly endpoint?: KubeletEndpoint;
   readonly clock: Clock;
@@ -42,6 +52,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         tokens.enqueue(name);
         virtualNodes.enqueue(name);
         delegation.onCapacity();
+        events?.refresh(name);
       },
       onDelegate: (_member, key) => delegation.onDelegate(key),
       onRoom: () => delegation.onRoom(),
@@ -53,9 +64,14 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         tokens.enqueue(member.name);
         virtualNodes.enqueue(member.name);
         delegation.onConnection(member);
+        events?.refresh(member.name);
       },
     },
   });
+  const events: PodEventController | undefined =
+    options.podEvents === undefined
+      ? undefined
+      : new PodEventController({ ...options.podEvents, registry, clock, log });
   const tokens: MemberTokenController = new MemberTokenController({ host, registry, clock, log });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
@@ -83,6 +99,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   return {
     registry,
     stop: async () => {
+      await events?.stop();
       await delegation.stop();
       await virtualNodes.stop();
       await tokens.stop();

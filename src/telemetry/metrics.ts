@@ -1,4 +1,4 @@
-import { collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
+import { Counter, collectDefaultMetrics, Gauge, Histogram, Registry } from "prom-client";
 
 // From one cache read to the deadline of a request.
 const REQUEST_BUCKETS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
@@ -8,6 +8,7 @@ export class Metrics {
   readonly registry: Registry = new Registry();
   readonly #requests: Histogram;
   readonly #reconciles: Histogram;
+  readonly #podEvents: Counter;
   readonly #leading: Gauge;
 
   constructor() {
@@ -27,6 +28,12 @@ export class Metrics {
       buckets: REQUEST_BUCKETS,
       registers,
     });
+    this.#podEvents = new Counter({
+      name: "legation_pod_events_total",
+      help: "Events of delegates by what became of them on their proxies",
+      labelNames: ["outcome"],
+      registers,
+    });
     this.#leading = new Gauge({ name: "legation_leader", help: "1 while this process leads", registers });
   }
 
@@ -36,6 +43,10 @@ export class Metrics {
 
   observeReconcile(controller: string, outcome: string, seconds: number): void {
     this.#reconciles.observe({ controller, outcome }, seconds);
+  }
+
+  countPodEvent(outcome: string): void {
+    this.#podEvents.inc({ outcome });
   }
 
   setLeading(leading: boolean): void {

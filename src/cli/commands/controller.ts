@@ -20,8 +20,12 @@ interface ControllerInput extends GlobalInput {
   readonly healthListen?: Address | undefined;
   readonly identity?: string | undefined;
   readonly leaseDuration: number;
+  readonly podEvents: "all" | "warnings" | "none";
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
+
+// An ordinary pod has five events in its life; a hundred pods a second start and end with this.
+const EVENT_LIMITS = { concurrency: 8, perSecond: 600, burst: 600 };
 
 /** `legation controller` */
 export const controllerCommand: Subcommand<ControllerInput> = {
@@ -40,6 +44,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
         "leads again at once (default: host name and a random suffix)",
     ),
     flag("--lease-duration <duration>", "how long others wait for a leader that has gone silent (default: 15s)"),
+    flag("--pod-events <which>", "events of delegates to tell on their proxies: all, warnings or none (default: all)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
   examples: [
@@ -54,6 +59,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     leaseDuration: duration
       .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
       .default(15_000),
+    podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
   }),
   run: async (options, { env, signal }) => {
@@ -94,6 +100,21 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 renew: (kubeconfig) => renew(read(kubeconfig)),
               };
             },
+            ...(options.podEvents === "none"
+              ? {}
+              : {
+                  podEvents: {
+                    host: createClusterClient({
+                      cluster: "host",
+                      credentials,
+                      metrics,
+                      deadline,
+                      limits: EVENT_LIMITS,
+                    }),
+                    warningsOnly: options.podEvents === "warnings",
+                    onOutcome: (outcome) => metrics.countPodEvent(outcome),
+                  },
+                }),
             onReconcile: (...told) => metrics.observeReconcile(...told),
           }),
         },

@@ -1,0 +1,109 @@
+import { type KubeEvent, objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { type Owner, ownerOf } from "../../pods/delegate.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { EventFollower } from "./follower.ts";
+import { concernsHost, mirror } from "./mirror.ts";
+import { type EventOutcome, EventWriter } from "./writer.ts";
+
+// An event may come before its pod: they are two watches. Most that wait are about pods of others.
+const SECOND_LOOK_MS = 2_000;
+const MOST_WAITING = 1_000;
+
+/** What to follow and where to write it. */
+export interface PodEventOptions {
+  /** A client of its own: events must take no request's place. */
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  /** Only events of type Warning. */
+  readonly warningsOnly: boolean;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onOutcome?: (outcome: EventOutcome) => void;
+}
+
+interface Followed {
+  readonly member: Member;
+  readonly follower: EventFollower;
+}
+
+interface Waiting {
+  readonly member: Member;
+  readonly event: Stored<KubeEvent>;
+  readonly isNew: boolean;
+}
+
+/** Tells on each proxy what happens to its delegate: the member's events, renamed. Best effort, as all events are. */
+export class PodEventController {
+  readonly #options: PodEventOptions;
+  readonly #log: Logger;
+  readonly #writer: EventWriter;
+  readonly #followed = new Map<string, Followed>();
+  #waiting: Waiting[] = [];
+  #timer: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: PodEventOptions) {
+    this.#options = options;
+    const { host, clock, onOutcome } = options;
+    this.#log = options.log.child({ controller: "pod-events" });
+    this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
+  }
+
+  /** The member came, went, or has been read: follows it when its delegates are known. */
+  refresh(name: string): void {
+    const member = this.#options.registry.member(name);
+    const followed = this.#followed.get(name);
+    if (followed !== undefined && followed.member !== member) {
+      this.#followed.delete(name);
+      void followed.follower.stop();
+    }
+    if (this.#stopped || member === undefined || !member.read || this.#followed.has(name)) return;
+    const { clock, warningsOnly } = this.#options;
+    const follower = new EventFollower({
+      client: member.client,
+      fieldSelector: `involvedObject.kind=Pod${warningsOnly ? ",type=Warning" : ""}`,
+      clock,
+      log: this.#log.child({ member: name }),
+      onEvent: (event, isNew) => this.#onEvent({ member, event, isNew }),
+    });
+    this.#followed.set(name, { member, follower });
+    follower.start();
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#timer?.cancel();
+    await Promise.all([...this.#followed.values()].map(({ follower }) => follower.stop()));
+    await this.#writer.stop();
+  }
+
+  #onEvent(waiting: Waiting): void {
+    if (!concernsHost(waiting.event) || this.#tell(waiting) || this.#waiting.length >= MOST_WAITING) return;
+    this.#waiting.push(waiting);
+    this.#timer ??= this.#options.clock.after(SECOND_LOOK_MS, () => {
+      this.#timer = undefined;
+      for (const each of this.#waiting.splice(0)) this.#tell(each);
+    });
+  }
+
+  /** True when the event was about a delegate that is known. */
+  #tell({ member, event, isNew }: Waiting): boolean {
+    const proxy = proxyOf(member, event);
+    if (proxy === undefined) return false;
+    this.#writer.write(mirror(event, proxy, member.name), isNew);
+    return true;
+  }
+}
+
+/** The proxy of the delegate that the event is about, alive or just gone; undefined when it is about another pod. */
+function proxyOf(member: Member, { involvedObject }: KubeEvent): Owner | undefined {
+  const key = objectKey(involvedObject);
+  for (const delegate of [member.delegate(key), member.departed(key)]) {
+    if (delegate !== undefined && delegate.metadata.uid === involvedObject.uid) return ownerOf(delegate);
+  }
+  return undefined;
+}

@@ -1,0 +1,149 @@
+import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { events } from "../../kube/resources.ts";
+import { ConnectionBackoff } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { observedAt } from "./mirror.ts";
+
+const PAGE_SIZE = 500;
+const LIST_TIMEOUT_MS = 30_000;
+// API servers send no bookmarks for events (they keep no watch cache of them), so a quiet watch says nothing for long.
+const WATCH_SECONDS = { least: 240, spread: 120 };
+const BACKOFF = { initialMs: 500, maxMs: 60_000, healthyMs: 10_000 };
+// A list holds an hour of the past. What is told again of it: what may have happened while nobody watched, with clocks
+// that differ, and while one leader followed another.
+const OVERLAP_MS = 60_000;
+
+/** What to follow, and who is told. */
+export interface FollowerOptions {
+  readonly client: ClusterClient;
+  readonly fieldSelector: string;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** `isNew`: it may not have been told before; otherwise it has happened again. */
+  readonly onEvent: (event: Stored<KubeEvent>, isNew: boolean) => void;
+}
+
+/**
+ * Follows a cluster's events and keeps none of them: they are many, and only what happens next matters. Where a watch
+ * cannot go on, a list is read page by page for what happened in between.
+ */
+export class EventFollower {
+  readonly #options: FollowerOptions;
+  readonly #backoff: ConnectionBackoff;
+  readonly #abort = new AbortController();
+  #running: Promise<void> | undefined;
+  #version: string | undefined;
+  /** What happened before has been told; epoch ms. */
+  #toldUntil: number;
+  #lastProblem: string | undefined;
+
+  constructor(options: FollowerOptions) {
+    this.#options = options;
+    this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
+    this.#toldUntil = options.clock.now();
+  }
+
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** Resolves when no event will come any more. */
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("no longer followed"));
+    await this.#running;
+  }
+
+  async #run(): Promise<void> {
+    const { signal } = this.#abort;
+    while (!signal.aborted) {
+      let delayMs: number;
+      try {
+        this.#version ??= await this.#list(signal);
+        await this.#watch(this.#version, signal);
+        this.#toldUntil = this.#options.clock.now();
+        delayMs = this.#backoff.ended();
+      } catch (error) {
+        if (signal.aborted) return;
+        delayMs = this.#failed(error);
+      }
+      // Rejects when it is stopped, which the loop sees.
+      if (delayMs > 0) await this.#options.clock.sleep(delayMs, signal).catch(() => {});
+    }
+  }
+
+  async #list(signal: AbortSignal): Promise<string> {
+    const { client, fieldSelector, clock } = this.#options;
+    const since = this.#toldUntil - OVERLAP_MS;
+    const begunAt = clock.now();
+    let token: string | undefined;
+    for (;;) {
+      const page = await client.list(events, {
+        fieldSelector,
+        limit: PAGE_SIZE,
+        timeoutMs: LIST_TIMEOUT_MS,
+        dropManagedFields: true,
+        signal,
+        ...(token === undefined ? {} : { continue: token }),
+      });
+      for (const event of page.items) if (observedAt(event) >= since) this.#tell(event, true);
+      token = page.continue;
+      if (token !== undefined) continue;
+      this.#toldUntil = begunAt;
+      return page.resourceVersion;
+    }
+  }
+
+  async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
+    const { client, fieldSelector, clock } = this.#options;
+    const watch = client.watch(events, {
+      resourceVersion,
+      fieldSelector,
+      dropManagedFields: true,
+      timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
+      onOpen: () => {
+        this.#backoff.working();
+        this.#lastProblem = undefined;
+      },
+      signal,
+    });
+    for await (const event of watch) {
+      if (event.type === "BOOKMARK") {
+        this.#version = event.resourceVersion;
+        continue;
+      }
+      this.#version = event.object.metadata.resourceVersion;
+      this.#toldUntil = clock.now();
+      // Events end by themselves, an hour after they last happened.
+      if (event.type !== "DELETED") this.#tell(event.object, event.type === "ADDED");
+    }
+  }
+
+  #tell(event: Stored<KubeEvent>, isNew: boolean): void {
+    try {
+      this.#options.onEvent(event, isNew);
+    } catch (err) {
+      const { namespace, name } = event.metadata;
+      this.#options.log.error({ err, namespace, name }, "event handler failed");
+    }
+  }
+
+  #failed(error: unknown): number {
+    const { log } = this.#options;
+    // After a lost connection the watch goes on where it was; for all else the list is the way out.
+    if (!isKubeError(error, "NotSent", "AnswerLost", "TooManyRequests")) this.#version = undefined;
+    const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
+    const message = error instanceof Error ? error.message : String(error);
+    // Said once, and not with every attempt of a member that is away.
+    if (message !== this.#lastProblem && !isKubeError(error, "Gone")) {
+      log.warn(
+        { delayMs: Math.round(delayMs), ...(isKubeError(error) ? { code: error.code } : { err: error }) },
+        message,
+      );
+    }
+    this.#lastProblem = message;
+    return delayMs;
+  }
+}

@@ -1,0 +1,155 @@
+import { type KubeEvent, type ObjectKey, objectKey, objectRef } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events } from "../../kube/resources.ts";
+import { Backoff } from "../../runtime/backoff.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { recurrence, recurs } from "./mirror.ts";
+import { SpamFilter } from "./spam-filter.ts";
+
+/** What became of an event. */
+export type EventOutcome = "created" | "updated" | "known" | "limited" | "overflowed" | "refused" | "failed";
+
+// Few, so that events never have many places before a busy API server; one that answers in 10 ms takes 800 a second.
+const CONCURRENCY = 8;
+// Some 20 seconds of a hundred new pods a second: about 10 MB. What does not fit is lost, as a kubelet's events are.
+const LONGEST_QUEUE = 10_000;
+const ATTEMPTS = 5;
+const BACKOFF = { initialMs: 200, maxMs: 10_000 };
+
+interface Pending {
+  readonly event: KubeEvent;
+  /** The host may not have it yet. */
+  readonly isNew: boolean;
+  readonly attempts: number;
+}
+
+/** Writes events to the host: each once, its newest state, in their order, and no more than the host takes easily. */
+export class EventWriter {
+  readonly #options: WriterOptions;
+  readonly #filter = new SpamFilter();
+  readonly #queue = new Map<ObjectKey, Pending>();
+  readonly #underWay = new Map<ObjectKey, Promise<void>>();
+  readonly #backoff = new Backoff(BACKOFF);
+  readonly #abort = new AbortController();
+  #paused = false;
+
+  constructor(options: WriterOptions) {
+    this.#options = options;
+  }
+
+  /** Asks for the event to be written; one that still waits is replaced, which costs nothing. */
+  write(event: KubeEvent, isNew: boolean): void {
+    const key = objectKey(event.metadata);
+    const waiting = this.#queue.get(key);
+    if (waiting === undefined && !this.#admit(event)) return;
+    this.#queue.set(key, { event, isNew: isNew || waiting?.isNew === true, attempts: 0 });
+    this.#pump();
+  }
+
+  /** Resolves when no write is on its way. */
+  async stop(): Promise<void> {
+    this.#abort.abort(new Error("stopped"));
+    this.#queue.clear();
+    await Promise.all(this.#underWay.values());
+  }
+
+  #admit(event: KubeEvent): boolean {
+    if (this.#queue.size >= LONGEST_QUEUE) {
+      this.#options.onOutcome?.("overflowed");
+      return false;
+    }
+    if (this.#filter.accepts(event, this.#options.clock.now())) return true;
+    this.#options.onOutcome?.("limited");
+    return false;
+  }
+
+  #pump(): void {
+    if (this.#paused || this.#abort.signal.aborted) return;
+    for (const [key, pending] of this.#queue) {
+      if (this.#underWay.size >= CONCURRENCY) return;
+      // Two writes of one event could overtake each other.
+      if (this.#underWay.has(key)) continue;
+      this.#queue.delete(key);
+      this.#underWay.set(key, this.#write(key, pending));
+    }
+  }
+
+  async #write(key: ObjectKey, pending: Pending): Promise<void> {
+    let outcome: EventOutcome | undefined;
+    try {
+      outcome = await this.#send(key, pending);
+      this.#backoff.reset();
+    } catch (error) {
+      outcome = this.#failed(key, pending, error);
+    }
+    this.#underWay.delete(key);
+    if (outcome !== undefined) this.#options.onOutcome?.(outcome);
+    this.#pump();
+  }
+
+  async #send(key: ObjectKey, { event, isNew }: Pending): Promise<EventOutcome> {
+    if (isNew) {
+      try {
+        await this.#create(event);
+        return "created";
+      } catch (error) {
+        if (!isKubeError(error, "AlreadyExists")) throw error;
+        if (!recurs(event)) return "known";
+      }
+    }
+    const { host } = this.#options;
+    const options = { signal: this.#abort.signal, dropManagedFields: true };
+    try {
+      await host.patch(events, objectRef(key), { type: "merge", body: recurrence(event) }, options);
+      return "updated";
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    // The host has forgotten it, or never had it.
+    await this.#create(event);
+    return "created";
+  }
+
+  async #create(event: KubeEvent): Promise<void> {
+    await this.#options.host.create(events, event, { signal: this.#abort.signal, dropManagedFields: true });
+  }
+
+  /** Puts back what may work later, and lets the host rest before that. */
+  #failed(key: ObjectKey, { event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
+    if (this.#abort.signal.aborted) return undefined;
+    const { log, clock } = this.#options;
+    const message = error instanceof Error ? error.message : String(error);
+    // A namespace that is going takes no events, and that of a proxy that has gone may be gone, too.
+    if (isKubeError(error) && error.retryClass === "never") {
+      log.debug({ code: error.code }, message);
+      return "refused";
+    }
+    if (!this.#paused) {
+      this.#paused = true;
+      const delayMs = this.#backoff.next();
+      log.warn({ delayMs: Math.round(delayMs), waiting: this.#queue.size }, message);
+      clock.after(delayMs, () => {
+        this.#paused = false;
+        this.#pump();
+      });
+    }
+    if (attempts + 1 >= ATTEMPTS) return "failed";
+    const newer = this.#queue.get(key);
+    this.#queue.set(key, {
+      event: newer?.event ?? event,
+      isNew: isNew || newer?.isNew === true,
+      attempts: attempts + 1,
+    });
+    return undefined;
+  }
+}
+
+/** Where events are written, and who is told what became of them. */
+export interface WriterOptions {
+  readonly host: ClusterClient;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onOutcome?: (outcome: EventOutcome) => void;
+}
