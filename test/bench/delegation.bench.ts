@@ -10,6 +10,7 @@ import type { Legation } from "../support/legation/start.ts";
 import { type Figure, quantile } from "./figures.ts";
 import { PodWatch } from "./pod-watch.ts";
 import { cpuMs, rssMb } from "./process-usage.ts";
+import { SameWrites } from "./same-writes.ts";
 
 export interface DelegationBenchOptions {
   readonly host: Cluster;
@@ -26,6 +27,8 @@ const STEADY_RATE = 50;
 const STEADY_PODS = 1_000;
 const IDLE_MS = 30_000;
 
+type Way = "direct" | "delegated" | "same writes";
+
 /** Delegated pods beside the same pods created in one member, in one run. */
 export async function benchDelegation(options: DelegationBenchOptions): Promise<Figure[]> {
   const { host, members, legation, onProgress } = options;
@@ -40,14 +43,14 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
   const figures: Figure[] = [];
   try {
     for (const count of options.pods) {
-      const best = { direct: 0, delegated: 0 };
+      const best = { direct: 0, delegated: 0, sameWrites: 0 };
       // In turns, the better of two: other work on the machine only ever slows a round down.
       for (let round = 1; round <= 2; round++) {
         onProgress(`${count} pods, round ${round}: created in ${direct.name}`);
-        best.direct = Math.max(best.direct, await burst(directClient, count, false));
+        best.direct = Math.max(best.direct, await burst(directClient, count, "direct"));
         onProgress(`${count} pods, round ${round}: delegated`);
         const cpuBefore = cpuMs(controllerPid);
-        const measured = await burst(hostClient, count, true, () => {
+        const measured = await burst(hostClient, count, "delegated", () => {
           figures.push({
             name: `controller: memory with ${count} proxies, round ${round}`,
             value: rssMb(controllerPid),
@@ -61,11 +64,18 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
           });
         });
         best.delegated = Math.max(best.delegated, measured);
+        onProgress(`${count} pods, round ${round}: the same writes without Legation`);
+        best.sameWrites = Math.max(best.sameWrites, await sameWrites(hostClient, memberClients, count));
       }
       figures.push({ name: `${count} pods: created directly`, value: best.direct, unit: "pods/s" });
       figures.push({ name: `${count} pods: delegated`, value: best.delegated, unit: "pods/s" });
+      figures.push({ name: `${count} pods: the same writes without Legation`, value: best.sameWrites, unit: "pods/s" });
       const ratio = best.delegated / best.direct;
       figures.push({ name: `${count} pods: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.5 } });
+      const bound = best.sameWrites / best.direct;
+      figures.push({ name: `${count} pods: the same writes / direct`, value: bound, unit: "" });
+      const efficiency = best.delegated / best.sameWrites;
+      figures.push({ name: `${count} pods: delegated / the same writes`, value: efficiency, unit: "" });
     }
     onProgress(`latency at ${STEADY_RATE} pods/s`);
     figures.push(...(await latencies(hostClient, memberClients)));
@@ -82,21 +92,40 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
 }
 
 /** Pods a second from the first creation until all run. */
-async function burst(
+async function burst(client: ClusterClient, count: number, way: Way, onRunning?: () => void): Promise<number> {
+  const namespace = await makeNamespace(client, way === "delegated");
+  const rate = await timed(client, namespace, count, way, onRunning);
+  await client.delete(namespaces, { name: namespace });
+  return rate;
+}
+
+/** As `burst`, by a loop in this process that makes the writes which delegation cannot do without. */
+async function sameWrites(host: ClusterClient, members: readonly ClusterClient[], count: number): Promise<number> {
+  const namespace = await makeNamespace(host, false);
+  await Promise.all(members.map((member) => makeNamespace(member, false, namespace)));
+  const writes = new SameWrites(host, members, namespace);
+  await writes.start();
+  const rate = await timed(host, namespace, count, "same writes");
+  await writes.stop();
+  for (const client of [host, ...members]) await client.delete(namespaces, { name: namespace });
+  return rate;
+}
+
+async function timed(
   client: ClusterClient,
+  namespace: string,
   count: number,
-  delegated: boolean,
+  way: Way,
   onRunning?: () => void,
 ): Promise<number> {
-  const namespace = await makeNamespace(client, delegated);
   const watch = new PodWatch(client, namespace);
   await watch.start();
   const startedAt = performance.now();
-  await createPods(client, namespace, count, delegated);
+  await createPods(client, namespace, count, way);
   await watch.untilRunning(count);
   const rate = (count / (performance.now() - startedAt)) * 1000;
   onRunning?.();
-  await clear(client, namespace, watch);
+  await clear(client, namespace, watch, way === "same writes");
   return rate;
 }
 
@@ -105,7 +134,7 @@ async function latencies(host: ClusterClient, members: readonly ClusterClient[])
   const proxies = new PodWatch(host, namespace);
   const delegates = members.map((member) => new PodWatch(member, namespace));
   await Promise.all([proxies, ...delegates].map((watch) => watch.start()));
-  await createPods(host, namespace, STEADY_PODS, true, STEADY_RATE);
+  await createPods(host, namespace, STEADY_PODS, "delegated", STEADY_RATE);
   await proxies.untilRunning(STEADY_PODS);
   const toDelegate: number[] = [];
   const toProxy: number[] = [];
@@ -115,6 +144,7 @@ async function latencies(host: ClusterClient, members: readonly ClusterClient[])
     toProxy.push((proxies.running.get(name) ?? Number.NaN) - (delegate?.running.get(name) ?? Number.NaN));
   }
   await clear(host, namespace, proxies);
+  await host.delete(namespaces, { name: namespace });
   await Promise.all(delegates.map((watch) => watch.stop()));
   const figure = (name: string, value: number, target?: Figure["target"]): Figure => ({
     name: `at ${STEADY_RATE} pods/s: ${name}`,
@@ -134,7 +164,7 @@ async function createPods(
   client: ClusterClient,
   namespace: string,
   count: number,
-  delegated: boolean,
+  way: Way,
   perSecond?: number,
 ): Promise<void> {
   const startedAt = performance.now();
@@ -143,13 +173,13 @@ async function createPods(
     while (next < count) {
       const index = next++;
       if (perSecond !== undefined) await sleep(Math.max(0, startedAt + (index * 1000) / perSecond - performance.now()));
-      await client.create(pods, podOf(namespace, index, delegated), { timeoutMs: 60_000 });
+      await client.create(pods, podOf(namespace, index, way), { timeoutMs: 60_000 });
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, writer));
 }
 
-function podOf(namespace: string, index: number, delegated: boolean): Pod {
+function podOf(namespace: string, index: number, way: Way): Pod {
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -157,17 +187,23 @@ function podOf(namespace: string, index: number, delegated: boolean): Pod {
       namespace,
       name: `pod-${index}`,
       labels: { app: "bench" },
-      ...(delegated ? { annotations: { "legation.dev/delegate": "true" } } : {}),
+      ...(way === "delegated" ? { annotations: { "legation.dev/delegate": "true" } } : {}),
     },
     spec: {
       terminationGracePeriodSeconds: 1,
+      // A token of the host's API is one more write, and measured by itself.
+      automountServiceAccountToken: false,
+      ...(way === "same writes" ? { schedulerName: "bench" } : {}),
       containers: [{ name: "main", image: "bench:1", resources: { requests: { cpu: "10m", memory: "16Mi" } } }],
     },
   };
 }
 
-async function makeNamespace(client: ClusterClient, delegated: boolean): Promise<string> {
-  const name = `bench-${randomBytes(4).toString("hex")}`;
+async function makeNamespace(
+  client: ClusterClient,
+  delegated: boolean,
+  name: string = `bench-${randomBytes(4).toString("hex")}`,
+): Promise<string> {
   const labels = delegated ? { "legation.dev/delegation": "annotated" } : {};
   await client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata: { name, labels } });
   const account = `/api/v1/namespaces/${name}/serviceaccounts/default`;
@@ -182,11 +218,12 @@ async function makeNamespace(client: ClusterClient, delegated: boolean): Promise
   }
 }
 
-async function clear(client: ClusterClient, namespace: string, watch: PodWatch): Promise<void> {
-  await client.raw({ method: "DELETE", path: `/api/v1/namespaces/${namespace}/pods`, timeoutMs: 300_000 });
+/** Deletes the namespace's pods; at once where no node would confirm that they have ended. */
+async function clear(client: ClusterClient, namespace: string, watch: PodWatch, atOnce = false): Promise<void> {
+  const path = `/api/v1/namespaces/${namespace}/pods${atOnce ? "?gracePeriodSeconds=0" : ""}`;
+  await client.raw({ method: "DELETE", path, timeoutMs: 300_000 });
   await watch.untilEmpty();
   await watch.stop();
-  await client.delete(namespaces, { name: namespace });
 }
 
 function clientOf(cluster: Cluster): ClusterClient {
