@@ -16,6 +16,8 @@ function writeOf({ verb, objectRef, responseStatus }: AuditEvent): string {
 export interface NamespaceWrites {
   /** By the pod's name, in their order; subresources included. */
   readonly pods: ReadonlyMap<string, readonly string[]>;
+  /** On events: what happens to a delegate is told on its proxy, as a kubelet would tell it. */
+  readonly events: readonly string[];
   /** On the namespace itself and everything else in it. */
   readonly others: readonly string[];
 }
@@ -29,11 +31,13 @@ export async function legationWrites(cluster: Cluster, namespace: string): Promi
     (event) => event.user.username.startsWith(LEGATION) && isWrite(event) && concerns(event),
   );
   const pods = new Map<string, string[]>();
+  const told: string[] = [];
   const others: string[] = [];
   for (const event of events) {
     const { resource, name = "" } = event.objectRef ?? {};
     if (resource === "pods") pods.set(name, [...(pods.get(name) ?? []), writeOf(event)]);
+    else if (resource === "events") told.push(writeOf(event));
     else others.push(writeOf(event));
   }
-  return { pods, others };
+  return { pods, events: told, others };
 }

@@ -1,0 +1,74 @@
+import { describe, expect, test } from "vitest";
+import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../../src/controllers/pod-events/mirror.ts";
+import type { EventParts } from "../../../support/builders/event.ts";
+import { kubeletEvent } from "../../../support/builders/event.ts";
+
+const proxy = { cluster: "cern", namespace: "team", name: "web-0", uid: "proxy-uid" };
+
+describe("a delegate's event on its proxy", () => {
+  test("is what the member was told, but for whom it is about and its name", () => {
+    const event = { ...kubeletEvent({ related: { kind: "Node", name: "node-1" } }), fieldOfTheFuture: [1] };
+    const { metadata: _, involvedObject: __, related: ___, ...told } = event;
+    expect(mirror(event, proxy, "west")).toEqual({
+      ...told,
+      metadata: { name: "web-0.0f8fad5bd9cb469f", namespace: "team", annotations: { "legation.dev/cluster": "west" } },
+      involvedObject: {
+        apiVersion: "v1",
+        kind: "Pod",
+        namespace: "team",
+        name: "web-0",
+        uid: "proxy-uid",
+        fieldPath: "spec.containers{main}",
+      },
+    });
+  });
+
+  test("has a name that an API server takes, however long the pod's is", () => {
+    const name = `${"a".repeat(235)}-${"b".repeat(17)}`;
+    const mirrored = mirror(kubeletEvent(), { ...proxy, name }, "west");
+    expect(mirrored.metadata.name).toBe(`${"a".repeat(235)}.0f8fad5bd9cb469f`);
+    expect(mirrored.involvedObject.name).toBe(name);
+  });
+
+  test.each([
+    ["FailedScheduling", false],
+    ["NotTriggerScaleUp", false],
+    ["TriggeredScaleUp", true],
+    ["Scheduled", true],
+    ["BackOff", true],
+    ["Preempted", true],
+  ])("with reason %s is told: %s", (reason, told) => {
+    expect(concernsHost(kubeletEvent({ reason }))).toBe(told);
+  });
+});
+
+describe("an event that happens again", () => {
+  test.each<[string, EventParts, boolean]>([
+    ["the first time", {}, false],
+    ["with a count", { count: 2 }, true],
+    ["in a series", { series: { count: 2, lastObservedTime: "2024-01-01T00:00:00.000000Z" } }, true],
+  ])("%s", (_, parts, expected) => {
+    expect(recurs(kubeletEvent(parts))).toBe(expected);
+  });
+
+  test("changes what counts it, and nothing else", () => {
+    const event = kubeletEvent({ count: 3, lastTimestamp: "2024-01-01T00:00:09Z", message: "again" });
+    expect(JSON.parse(JSON.stringify(recurrence(event)))).toEqual({
+      count: 3,
+      lastTimestamp: "2024-01-01T00:00:09Z",
+      message: "again",
+    });
+  });
+});
+
+test.each<[string, EventParts, string]>([
+  ["when it happened last", { lastTimestamp: "2024-01-01T01:00:00Z" }, "2024-01-01T01:00:00Z"],
+  [
+    "when its series was last observed",
+    { series: { count: 2, lastObservedTime: "2024-01-01T02:00:00.000001Z" } },
+    "2024-01-01T02:00:00Z",
+  ],
+  ["when it was made, by the API server's clock", { lastTimestamp: "2023-12-31T00:00:00Z" }, "2024-01-01T00:00:00Z"],
+])("an event is as old as %s", (_, parts, expected) => {
+  expect(observedAt(kubeletEvent(parts))).toBe(Date.parse(expected));
+});

@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { KubeEvent } from "../../../../src/api/kubernetes.ts";
+import { mirror } from "../../../../src/controllers/pod-events/mirror.ts";
+import { EventWriter } from "../../../../src/controllers/pod-events/writer.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { connect } from "../../../support/fault-server/connect.ts";
+import { answerJson, answerStatus, type Fault, FaultServer } from "../../../support/fault-server/fault-server.ts";
+import { refuse } from "../../../support/fault-server/faults.ts";
+
+let server: FaultServer;
+let client: ClusterClient;
+let clock: FakeClock;
+let outcomes: string[];
+let writer: EventWriter;
+/** Names of the events that the host has. */
+let present: Set<string>;
+
+const proxy = { cluster: "cern", namespace: "team", name: "web-0", uid: "proxy-uid" };
+
+/** The host's answers to what is written of events. */
+const host: Fault = ({ method, path, body }, response) => {
+  const object: KubeEvent = JSON.parse(body);
+  const name = method === "POST" ? (object.metadata.name ?? "") : (path.split("/").at(-1) ?? "");
+  if (method === "POST" && present.has(name)) answerStatus(response, 409, "AlreadyExists", "already exists");
+  else if (method === "PATCH" && !present.has(name)) answerStatus(response, 404, "NotFound", "not found");
+  else {
+    present.add(name);
+    answerJson(response, 200, { ...kubeletEvent(), ...object, metadata: kubeletEvent().metadata });
+  }
+  return true;
+};
+
+beforeEach(async () => {
+  server = await FaultServer.start();
+  server.always = (request, response) => (server.faults.shift() ?? host)(request, response);
+  client = connect(server);
+  clock = new FakeClock();
+  outcomes = [];
+  present = new Set();
+  writer = new EventWriter({
+    host: client,
+    clock,
+    log: createLogger({ level: "silent" }),
+    onOutcome: (outcome) => outcomes.push(outcome),
+  });
+});
+afterEach(async () => {
+  await writer.stop();
+  await client.close();
+  await server.stop();
+});
+
+/** A delegate's event on its proxy; `number` makes it one of its own. */
+function event(number: number, parts: EventParts = {}): KubeEvent {
+  return mirror(kubeletEvent({ uid: `${String(number).padStart(16, "0")}-rest`, ...parts }), proxy, "west");
+}
+
+const writes = (): string[] =>
+  server.requests.map(({ method, body }) => `${method} ${(JSON.parse(body) as KubeEvent).count}`);
+
+describe("an event is written once", () => {
+  test("as it was told", async () => {
+    writer.write(event(1), true);
+    await expect.poll(() => outcomes).toEqual(["created"]);
+    expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual(event(1));
+    expect(server.requests[0]?.path).toBe("/api/v1/namespaces/team/events");
+  });
+
+  test("also by a controller that starts anew, and then only counted on", async () => {
+    writer.write(event(1), true);
+    await expect.poll(() => outcomes).toEqual(["created"]);
+    writer.write(event(1), true);
+    await expect.poll(() => outcomes).toEqual(["created", "known"]);
+    writer.write(event(1, { count: 4 }), true);
+    await expect.poll(() => outcomes).toEqual(["created", "known", "updated"]);
+    expect(present.size).toBe(1);
+  });
+
+  test("when it happens again it is counted on, in one request", async () => {
+    writer.write(event(1), true);
+    await expect.poll(() => outcomes).toEqual(["created"]);
+    writer.write(event(1, { count: 2 }), false);
+    await expect.poll(() => outcomes).toEqual(["created", "updated"]);
+    expect(writes()).toEqual(["POST 1", "PATCH 2"]);
+  });
+
+  test("when the host has forgotten it, it is made again", async () => {
+    writer.write(event(1, { count: 2 }), false);
+    await expect.poll(() => outcomes).toEqual(["created"]);
+    expect(writes()).toEqual(["PATCH 2", "POST 2"]);
+  });
+});
+
+describe("the host is not pressed", () => {
+  /** Answers nothing until it is let go. */
+  function held(): { fault: Fault; release: () => void } {
+    const waiting: (() => void)[] = [];
+    let open = false;
+    const fault: Fault = (request, response) => {
+      if (open) return host(request, response);
+      waiting.push(() => host(request, response));
+      return true;
+    };
+    const release = (): void => {
+      open = true;
+      for (const answer of waiting) answer();
+    };
+    return { fault, release };
+  }
+
+  test("never more than eight requests at once", async () => {
+    const { fault, release } = held();
+    server.always = fault;
+    for (let number = 0; number < 20; number += 1) writer.write(event(number), true);
+    await expect.poll(() => server.requests.length).toBe(8);
+    release();
+    await expect.poll(() => outcomes).toHaveLength(20);
+  });
+
+  test("what changes while it waits is written once, in its last state", async () => {
+    const { fault, release } = held();
+    server.always = fault;
+    writer.write(event(1), true);
+    await expect.poll(() => server.requests.length).toBe(1);
+    for (let count = 2; count <= 9; count += 1) writer.write(event(1, { count }), false);
+    release();
+    await expect.poll(() => outcomes).toEqual(["created", "updated"]);
+    expect(writes()).toEqual(["POST 1", "PATCH 9"]);
+  });
+
+  test("one source's events of one pod are limited", async () => {
+    for (let number = 0; number < 30; number += 1) writer.write(event(number), true);
+    await expect.poll(() => outcomes).toHaveLength(30);
+    expect(outcomes.filter((outcome) => outcome === "limited")).toHaveLength(5);
+  });
+
+  test("more than ten thousand do not wait", async () => {
+    const { fault } = held();
+    server.always = fault;
+    for (let number = 0; number < 10_100; number += 1) {
+      const other = event(number);
+      writer.write({ ...other, involvedObject: { ...other.involvedObject, uid: String(number) } }, true);
+    }
+    expect(outcomes).toEqual(Array.from({ length: 92 }, () => "overflowed"));
+  });
+
+  test("after a refusal that may pass, everything waits, and then it is tried again", async () => {
+    server.faults.push(refuse(503, "ServiceUnavailable"));
+    writer.write(event(1), true);
+    await expect.poll(() => clock.pending).toBe(1);
+    writer.write(event(2), true);
+    await clock.fireNext();
+    await expect.poll(() => outcomes).toEqual(["created", "created"]);
+    expect(present.size).toBe(2);
+  });
+
+  test("what fails again and again is given up", async () => {
+    server.always = refuse(500, "InternalError");
+    writer.write(event(1), true);
+    for (let attempt = 0; attempt < 5; attempt += 1) {
+      await expect.poll(() => clock.pending).toBe(1);
+      await clock.fireNext();
+    }
+    await expect.poll(() => outcomes).toEqual(["failed"]);
+  });
+
+  test("a namespace that is going takes no events, and nothing is tried again", async () => {
+    server.faults.push(refuse(403, "Forbidden"));
+    writer.write(event(1), true);
+    await expect.poll(() => outcomes).toEqual(["refused"]);
+    expect(clock.pending).toBe(0);
+  });
+});
