@@ -127,6 +127,8 @@ export class Transport {
   openUpgrade(request: WireRequest, identity: Identity, upgrade: Upgrade, exchange: Exchange): void {
     const { headers, ...options } = this.#dispatchOptions(request, identity);
     const { protocol } = upgrade;
+    // What follows is no JSON, and API servers refuse to answer with what was not asked for.
+    headers.accept = "*/*";
     try {
       if (this.#closed) throw new Error("the client was closed");
       this.#connections

@@ -106,6 +106,7 @@ describe("an upgrade", () => {
       connection: "upgrade",
       upgrade: "SPDY/3.1",
       authorization: "Bearer jane",
+      accept: "*/*",
       "content-length": "0",
     });
     expect(headerLines(request, "x-stream-protocol-version")).toEqual(["v4.channel.k8s.io", "v3.channel.k8s.io"]);
