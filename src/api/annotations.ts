@@ -1,6 +1,7 @@
 import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
 import {
+  API_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
@@ -9,7 +10,11 @@ import {
 } from "./keys.ts";
 import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label-selector.ts";
 
-/** Where an author wants a pod to run. */
+const API_MODES = ["host", "member", "none"] as const;
+/** Whose API server a pod's in-cluster configuration leads to. */
+export type ApiMode = (typeof API_MODES)[number];
+
+/** Where an author wants a pod to run, and how. */
 export interface Placement {
   /** `legation.dev/delegate`; absent when it was not written. */
   readonly delegate?: boolean;
@@ -19,6 +24,8 @@ export interface Placement {
   readonly selector?: LabelSelector;
   /** The selector as written, for messages. */
   readonly selectorText?: string;
+  /** `legation.dev/api`; absent: the host's, when there is a way to it. */
+  readonly api?: ApiMode;
 }
 
 /** Something wrong with one annotation. */
@@ -36,12 +43,15 @@ export type Annotations = Readonly<Record<string, string>>;
 
 // Of every key of Legation.
 const KEY_PREFIX = `${GROUP}/`;
-const AUTHOR_KEYS: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
+const AUTHOR_KEYS: readonly string[] = [
+  DELEGATE_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  CLUSTER_SELECTOR_ANNOTATION,
+  API_ANNOTATION,
+];
 // Keys of features to come: refused, so that nobody takes them to work already.
 const LATER_KEYS: ReadonlySet<string> = new Set(
-  ["scheduling-preferences", "overrides", "group", "group-by", "api", "mode", "failover"].map(
-    (name) => KEY_PREFIX + name,
-  ),
+  ["scheduling-preferences", "overrides", "group", "group-by", "mode", "failover"].map((name) => KEY_PREFIX + name),
 );
 
 /** The annotations of Legation that authors write, known or not, taken out of all others. */
@@ -98,6 +108,10 @@ function readAnnotation(key: string, text: string): Placement | string {
       const parsed = parseLabelSelector(text);
       if (parsed.ok) return { selector: parsed.selector, selectorText: text };
       return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
+    }
+    case API_ANNOTATION: {
+      const api = API_MODES.find((mode) => mode === text);
+      return api === undefined ? `${quote(text)} is no API server; write "host", "member" or "none"` : { api };
     }
     default:
       return unknownKey(key);

@@ -16,6 +16,14 @@ export interface ProbeSpec {
   readonly failureThreshold?: number;
 }
 
+/** How pods in a member reach the host's API server. */
+export interface HomeApiSpec {
+  /** `https://HOST` or `https://HOST:PORT`, without a path: in-cluster configuration has no room for one. */
+  readonly server: string;
+  /** Base64 of a PEM bundle; default: the host's own, as in every namespace's `kube-root-ca.crt`. */
+  readonly certificateAuthorityData?: string;
+}
+
 /** What an operator says about a member. */
 export interface ClusterSpec {
   readonly credentialsSecret: CredentialsSecret;
@@ -24,6 +32,8 @@ export interface ClusterSpec {
   /** How long the member's scheduler may look for a node before the next member is tried; default 30. */
   readonly scheduleTimeoutSeconds?: number;
   readonly probe?: ProbeSpec;
+  /** How its pods reach the host's API server; absent: as the controller was told for all members. */
+  readonly homeAPI?: HomeApiSpec;
 }
 
 /** A condition as in all of Kubernetes. */
@@ -81,6 +91,13 @@ export function clusterNameProblem(name: string): string | undefined {
 
 const { probe: PROBE_DEFAULTS } = CLUSTER_DEFAULTS;
 
+const serverRules = [
+  {
+    rule: "self.matches('^https://([a-zA-Z0-9.-]+|\\\\[[0-9a-fA-F:.]+\\\\])(:[0-9]{1,5})?/?$')",
+    message: "must be https://HOST or https://HOST:PORT, without a path, e.g. https://10.0.0.1:6443",
+  },
+];
+
 const specSchema = z
   .object({
     credentialsSecret: z
@@ -117,6 +134,22 @@ const specSchema = z
       })
       .prefault({})
       .describe("How the controller finds out whether the member's API server answers."),
+    homeAPI: z
+      .object({
+        server: z
+          .string()
+          .max(512)
+          .describe("https://HOST or https://HOST:PORT, without a path.")
+          .meta({ "x-kubernetes-validations": serverRules }),
+        certificateAuthorityData: z
+          .string()
+          .max(65_536)
+          .meta({ format: "byte" })
+          .describe("PEM bundle that vouches for that address; default: the host's own authority.")
+          .exactOptional(),
+      })
+      .describe("How pods in the member reach the host's API server; default: as the controller's flag says.")
+      .exactOptional(),
   })
   .describe("What an operator says about the member.");
 

@@ -10,6 +10,8 @@ export const DELEGATION_LABEL = "legation.dev/delegation";
 export const DELEGATE_ANNOTATION = "legation.dev/delegate";
 export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
 export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
+/** Which API server the pod's service account talks to: `host`, `member` or `none`. */
+export const API_ANNOTATION = "legation.dev/api";
 
 // What Legation keeps on a proxy pod.
 /** Label that marks a proxy: the controller's watch selects on it. */
@@ -35,6 +37,12 @@ export const HOST_LABEL = "legation.dev/host";
 export const OWNER_ANNOTATION = "legation.dev/owner";
 /** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
+
+/** Label on a Secret that holds a delegate's tokens for the host's API server, and on nothing else. */
+export const HOME_API_LABEL = "legation.dev/home-api";
+export const HOME_API_LABEL_VALUE = "true";
+/** Annotation on such a Secret: when its tokens are to be replaced (RFC 3339). */
+export const RENEW_AT_ANNOTATION = "legation.dev/renew-at";
 
 // Virtual nodes.
 /** Label on a virtual node: the name of the Cluster it stands for. */

@@ -1,5 +1,6 @@
 import { type Command, Option } from "commander";
 import { z } from "zod";
+import { homeAddress } from "../api/home-address.ts";
 import { Failure } from "./failure.ts";
 
 /** Variables of the environment, as the process got them. */
@@ -105,3 +106,9 @@ export const listenAddress: z.ZodType<{ readonly host: string; readonly port: nu
     });
     return z.NEVER;
   });
+
+/** An API server's address that fits into a pod's in-cluster configuration. */
+export const homeApiServer: z.ZodType<string> = z.string().refine((text) => homeAddress(text) !== undefined, {
+  error: ({ input }) =>
+    `${JSON.stringify(input)} is not https://HOST or https://HOST:PORT without a path; write e.g. https://10.0.0.1:6443`,
+});

@@ -6,6 +6,8 @@ import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegationController } from "./delegation/controller.ts";
+import { publishedServer } from "./home-api/address.ts";
+import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
@@ -26,6 +28,8 @@ export interface ControllersOptions {
   };
   /** Where the API server reaches the kubelet API of the virtual nodes; without it they have none. */
   readonly endpoint?: KubeletEndpoint;
+  /** Address of the host's API server for pods of members whose Cluster names none. */
+  readonly homeApiServer?: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
@@ -41,6 +45,7 @@ export interface RunningControllers {
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, connect, clock, log, endpoint, onReconcile } = options;
   const identity = await readIdentity(host, signal);
+  const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
   const registry: Registry = new Registry({
     host,
     hostId: identity.id,
@@ -51,10 +56,14 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       onCluster: (name) => {
         tokens.enqueue(name);
         virtualNodes.enqueue(name);
+        homeApi.onMembers();
         delegation.onCapacity();
         events?.refresh(name);
       },
-      onDelegate: (_member, key) => delegation.onDelegate(key),
+      onDelegate: (_member, key) => {
+        delegation.onDelegate(key);
+        homeApi.enqueue(key);
+      },
       onRoom: () => delegation.onRoom(),
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
@@ -63,6 +72,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       onConnection: (member) => {
         tokens.enqueue(member.name);
         virtualNodes.enqueue(member.name);
+        homeApi.onConnection(member);
         delegation.onConnection(member);
         events?.refresh(member.name);
       },
@@ -73,6 +83,18 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       ? undefined
       : new PodEventController({ ...options.podEvents, registry, clock, log });
   const tokens: MemberTokenController = new MemberTokenController({ host, registry, clock, log });
+  const homeApi: HomeApiController = new HomeApiController({
+    host,
+    identity,
+    registry,
+    server: homeApiServer,
+    proxies: () => delegation.proxies,
+    modeOf: (proxy) => delegation.apiMode(proxy),
+    onChange: () => delegation.onCapacity(),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("home-api", ...told) }),
+  });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -87,6 +109,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     identity,
     registry,
     virtualNodes: virtualNodes.nodes,
+    homeApi: (name) => homeApi.of(name),
     onBound: (name) => virtualNodes.enqueue(name),
     clock,
     log,
@@ -94,13 +117,16 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   });
   await registry.start(signal);
   await virtualNodes.start(signal);
+  await homeApi.start(signal);
   await delegation.start(signal);
+  homeApi.onProxies();
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {
     registry,
     stop: async () => {
       await events?.stop();
       await delegation.stop();
+      await homeApi.stop();
       await virtualNodes.stop();
       await tokens.stop();
       await registry.stop();

@@ -6,8 +6,9 @@ import {
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
-import type { Container, KubeObject, Pod, PodSpec, Stored, Volume } from "../api/kubernetes.ts";
+import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
 import { type Fingerprints, fingerprints, isDefaultToleration, writeRecord } from "./forwarded.ts";
+import { type ApiAccess, withApiAccess } from "./home-api.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -60,7 +61,7 @@ export function forwardedAnnotations(proxy: Pod): Record<string, string> {
  * The pod to create in a member for a proxy: the author's own pod again, without what the host added to it.
  * Derived from the proxy alone, so no copy of the manifest is kept anywhere.
  */
-export function toDelegate(proxy: Stored<Pod>, host: HostIdentity): Pod {
+export function toDelegate(proxy: Stored<Pod>, host: HostIdentity, access: ApiAccess = { mode: "member" }): Pod {
   const { name, namespace = "", uid, generateName } = proxy.metadata;
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
@@ -79,7 +80,7 @@ export function toDelegate(proxy: Stored<Pod>, host: HostIdentity): Pod {
         [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
       },
     },
-    ...(proxy.spec === undefined ? {} : { spec: delegateSpec(proxy.spec, proxy) }),
+    ...(proxy.spec === undefined ? {} : { spec: delegateSpec(proxy.spec, proxy, access) }),
   };
 }
 
@@ -131,40 +132,16 @@ export function madeByHost(object: KubeObject, hostId: string): boolean {
   return object.metadata?.labels?.[HOST_LABEL] === hostId && ownerOf(object) !== undefined;
 }
 
-function delegateSpec(spec: PodSpec, proxy: Pod): PodSpec {
+function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): PodSpec {
   const copy: PodSpec = { ...spec };
   for (const field of HOST_SPEC_FIELDS) delete copy[field];
-  const schedulerName = proxy.metadata?.annotations?.[SCHEDULER_NAME_ANNOTATION];
+  const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION];
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
-  const tokenVolumes = new Set((spec.volumes ?? []).filter(isApiAccessVolume).map(({ name }) => name));
-  if (tokenVolumes.size > 0) {
-    copy.volumes = (spec.volumes ?? []).filter(({ name }) => !tokenVolumes.has(name));
-    copy.containers = spec.containers.map((container) => withoutMounts(container, tokenVolumes));
-    if (spec.initContainers !== undefined) {
-      copy.initContainers = spec.initContainers.map((container) => withoutMounts(container, tokenVolumes));
-    }
-  }
   if (spec.tolerations !== undefined) {
     copy.tolerations = spec.tolerations.filter((toleration) => !isDefaultToleration(toleration));
   }
-  return copy;
-}
-
-/** The volume that the ServiceAccount admission plugin adds; the member's own plugin adds its own. */
-function isApiAccessVolume(volume: Volume): boolean {
-  const sources = volume.projected?.sources;
-  return (
-    volume.name.startsWith("kube-api-access-") &&
-    (sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined) ?? false)
-  );
-}
-
-function withoutMounts(container: Container, volumes: ReadonlySet<string>): Container {
-  if (container.volumeMounts === undefined) return container;
-  const volumeMounts = container.volumeMounts.filter(({ name }) => !volumes.has(name));
-  const { volumeMounts: _, ...rest } = container;
-  return volumeMounts.length === 0 ? rest : { ...rest, volumeMounts };
+  return withApiAccess(copy, proxy.metadata.uid, access);
 }
 
 function withoutKeys(map: Record<string, string> | undefined, keys: ReadonlySet<string>): Record<string, string> {

@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
 import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
@@ -8,7 +9,7 @@ import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "../failure.ts";
-import { duration, flag, listenAddress } from "../flags.ts";
+import { duration, flag, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
 
@@ -19,6 +20,7 @@ interface ControllerInput extends GlobalInput {
   readonly nodeAddress?: string | undefined;
   readonly healthListen?: Address | undefined;
   readonly identity?: string | undefined;
+  readonly homeApiServer?: string | undefined;
   readonly leaseDuration: number;
   readonly podEvents: "all" | "warnings" | "none";
   readonly logLevel: "debug" | "info" | "warn" | "error";
@@ -37,6 +39,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
   flags: [
     flag("--kubelet-listen <address>", "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250"),
     flag("--node-address <address>", "IP or DNS name at which the host's API server reaches it"),
+    flag(
+      "--home-api-server <url>",
+      "where pods in members find the host's API server, e.g. https://10.0.0.1:6443\n" +
+        "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
+    ),
     flag("--health-listen <address>", "where /healthz, /readyz and /metrics listen (default: nowhere)"),
     flag(
       "--identity <name>",
@@ -56,6 +63,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     nodeAddress: z.string().min(1).optional(),
     healthListen: listenAddress.optional(),
     identity: z.string().min(1).optional(),
+    homeApiServer: homeApiServer.optional(),
     leaseDuration: duration
       .refine((ms) => ms >= 4_000, { error: "is too short for a Lease to be renewed in time; write 4s or more" })
       .default(15_000),
@@ -74,6 +82,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       ...(kubeconfig === undefined ? {} : { kubeconfig }),
       ...(context === undefined ? {} : { context }),
     });
+    const homeServer = options.homeApiServer ?? serverForMembers(credentials);
     const electionClient = createClusterClient({ cluster: "host", credentials, metrics });
     const { healthListen } = options;
     const health =
@@ -115,6 +124,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                     onOutcome: (outcome) => metrics.countPodEvent(outcome),
                   },
                 }),
+            ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
             onReconcile: (...told) => metrics.observeReconcile(...told),
           }),
         },

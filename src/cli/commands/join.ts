@@ -1,7 +1,7 @@
 import { join as joinPath } from "node:path";
 import { Argument } from "commander";
 import { z } from "zod";
-import { duration, flag } from "../flags.ts";
+import { duration, flag, homeApiServer } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { installedName } from "../install/host-name.ts";
 import { labelList, memberName } from "../join/input.ts";
@@ -16,6 +16,7 @@ interface JoinInput extends GlobalInput {
   readonly memberKubeconfig: string;
   readonly memberContext?: string | undefined;
   readonly memberServer?: string | undefined;
+  readonly homeApiServer?: string | undefined;
   readonly labels: Readonly<Record<string, string>>;
   readonly timeout: number;
 }
@@ -37,6 +38,10 @@ export const joinCommand: Subcommand<JoinInput> = {
     flag("--member-kubeconfig <file>", "kubeconfig of the member, with cluster-admin rights (required)"),
     flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
     flag("--member-server <url>", "address at which the controller reaches the member (default: the kubeconfig's)"),
+    flag(
+      "--home-api-server <url>",
+      "where pods in the member find the host's API server (default: as the\ncontroller was told for all members)",
+    ),
     flag("--labels <list>", "labels for selectors, e.g. region=eu,tier=gold"),
     flag("--timeout <duration>", "how long to wait until it is Ready (default: 60s)"),
   ],
@@ -53,19 +58,21 @@ export const joinCommand: Subcommand<JoinInput> = {
     memberKubeconfig: z.string({ error: "is missing; write --member-kubeconfig FILE" }),
     memberContext: z.string().optional(),
     memberServer: serverUrl.optional(),
+    homeApiServer: homeApiServer.optional(),
     labels: labelList.default({}),
     timeout: duration.default(60_000),
   }),
   run: async (options, session) => {
     const { terminal, signal } = session;
-    const { name, labels, memberServer, timeout: timeoutMs } = options;
+    const { name, labels, memberServer, homeApiServer: homeServer, timeout: timeoutMs } = options;
     const host = await session.connect(options, "host");
     const member = await session.connect(
       { kubeconfig: options.memberKubeconfig, context: options.memberContext },
       name === "host" ? "member host" : name,
     );
+    const hostName = (await installedName(host.client, signal)) ?? "host";
     const cluster = await join(
-      { name, labels, memberServer, timeoutMs, hostName: (await installedName(host.client, signal)) ?? "host" },
+      { name, labels, memberServer, homeApiServer: homeServer, timeoutMs, hostName },
       {
         host: host.client,
         member,

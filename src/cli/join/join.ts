@@ -21,6 +21,8 @@ export interface JoinOptions {
   readonly labels: Readonly<Record<string, string>>;
   /** Address that the controller shall use, when it is not the kubeconfig's. */
   readonly memberServer?: string | undefined;
+  /** Where the member's pods find the host's API server, when it is not the same for all members. */
+  readonly homeApiServer?: string | undefined;
   readonly timeoutMs: number;
   /** What the member shall call the host. */
   readonly hostName: string;
@@ -86,11 +88,12 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   const secretName = await storeCredentials({ cluster: name, kubeconfig, expires }, { host, undo, signal });
   report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
 
+  const { homeApiServer: server } = options;
   const cluster: Cluster = {
     apiVersion: "legation.dev/v1alpha1",
     kind: "Cluster",
     metadata: { name, labels: { ...options.labels } },
-    spec: { credentialsSecret: { name: secretName } },
+    spec: { credentialsSecret: { name: secretName }, ...(server === undefined ? {} : { homeAPI: { server } }) },
   };
   undo.push(`${host.cluster}: Cluster ${name}`, (undoSignal) => takeBackCluster(host, name, undoSignal));
   await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
@@ -99,11 +102,16 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
 }
 
 /** What is said of a Cluster when it joins is not silently ignored when it joins again. */
-function refuseOtherSettings({ name, labels, memberServer }: JoinOptions): void {
+function refuseOtherSettings({ name, labels, memberServer, homeApiServer }: JoinOptions): void {
   const object = `Cluster ${name}`;
   if (Object.keys(labels).length > 0) {
     const remedy = `leave out --labels, and write \`kubectl label cluster ${name} KEY=VALUE\``;
     throw new Failure("refused", { object, problem: "has joined already, so it has its labels", remedy });
+  }
+  if (homeApiServer !== undefined) {
+    const patch = JSON.stringify({ spec: { homeAPI: { server: homeApiServer } } });
+    const remedy = `leave out --home-api-server, and write \`kubectl patch cluster ${name} --type=merge -p '${patch}'\``;
+    throw new Failure("refused", { object, problem: "has joined already, so it has its settings", remedy });
   }
   if (memberServer !== undefined) {
     const remedy = `leave out --member-server, or run \`legation unjoin ${name}\` first`;

@@ -1,4 +1,4 @@
-import { parsePlacement, placementExcludes } from "../../api/annotations.ts";
+import { type ApiMode, type ParsedPlacement, parsePlacement, placementExcludes } from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
   PROXY_LABEL,
@@ -10,10 +10,12 @@ import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type St
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { Memories } from "./memory.ts";
@@ -95,6 +97,17 @@ export class DelegationController {
     return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
   }
 
+  /** The host's proxies. */
+  get proxies(): ReadStore<Pod> {
+    return this.#proxies.store;
+  }
+
+  /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
+  apiMode(proxy: Stored<Pod>): ApiMode | undefined {
+    const parsed = this.#parse(proxy);
+    return parsed.ok ? parsed.placement.api : undefined;
+  }
+
   onDelegate(key: ObjectKey): void {
     this.#loop.enqueue(key);
   }
@@ -171,21 +184,36 @@ export class DelegationController {
       members,
       memory: this.#memories.of(uid),
       ...this.#placement(proxy),
+      apiAccess: (member) => this.#apiAccess(proxy, member),
       outOfService: (member) => this.#outOfService(member),
     };
   }
 
   #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "invalid" | "named"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
-    const namespace = this.#namespaces.store.get(objectKey({ name: proxy.metadata.namespace ?? "" }));
-    const parsed = parsePlacement(proxy.metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
+    const parsed = this.#parse(proxy);
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    const { clusters } = parsed.placement;
+    const { placement } = parsed;
+    const { clusters, api } = placement;
+    const { homeApi } = this.#options;
     return {
-      allows: (candidate) => placementExcludes(parsed.placement, candidate),
+      allows: (candidate) =>
+        placementExcludes(placement, candidate) ?? apiChoice(proxy, api, homeApi(candidate.name)).refusal,
       ...(clusters === undefined ? {} : { named: clusters }),
     };
+  }
+
+  #parse({ metadata }: Stored<Pod>): ParsedPlacement {
+    const namespace = this.#namespaces.store.get(objectKey({ name: metadata.namespace ?? "" }));
+    return parsePlacement(metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
+  }
+
+  #apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
+    // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.
+    const none: ApiAccess = { mode: "none" };
+    if (proxy === undefined) return none;
+    return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 
   #outOfService(member: string): boolean {

@@ -94,7 +94,15 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     ...(requeueAt === undefined ? {} : { requeueAt }),
   });
   const create = (member: string, parked = false): DelegationDecision => ({
-    actions: [{ type: "create", member, proxyUid, delegate: toDelegate(proxy, host), ...(parked ? { parked } : {}) }],
+    actions: [
+      {
+        type: "create",
+        member,
+        proxyUid,
+        delegate: toDelegate(proxy, host, observed.apiAccess(member)),
+        ...(parked ? { parked } : {}),
+      },
+    ],
     outcome: "Placing",
   });
 

@@ -83,7 +83,7 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
 function vanished(
   proxy: Stored<Pod>,
   member: MemberView,
-  { host, memory }: Observed,
+  { host, memory, apiAccess }: Observed,
   now: number,
   surplus: readonly Action[],
 ): DelegationDecision {
@@ -94,7 +94,8 @@ function vanished(
   const refusal = memory.attempts.get(member.name)?.refusal;
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     const { uid: proxyUid } = proxy.metadata;
-    const create: Action = { type: "create", member: member.name, proxyUid, delegate: toDelegate(proxy, host) };
+    const delegate = toDelegate(proxy, host, apiAccess(member.name));
+    const create: Action = { type: "create", member: member.name, proxyUid, delegate };
     return { actions: [...surplus, create], outcome: "Placing" };
   }
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.

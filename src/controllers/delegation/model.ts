@@ -4,6 +4,7 @@ import type { Candidate, Refusal } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward.ts";
+import type { ApiAccess } from "../../pods/home-api.ts";
 
 /** One member, as far as one proxy is concerned. */
 export interface MemberView {
@@ -69,6 +70,8 @@ export interface Observed {
   readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */
   readonly invalid?: string;
+  /** What the pod's in-cluster configuration leads to in a member that may have it. */
+  readonly apiAccess: (member: string) => ApiAccess;
   /** The virtual node was declared out of service: nothing is waited for there. */
   readonly outOfService: (member: string) => boolean;
 }

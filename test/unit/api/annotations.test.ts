@@ -12,6 +12,7 @@ describe("what an author writes is read", () => {
       "legation.dev/delegate": "true",
       "legation.dev/clusters": "west, east,west",
       "legation.dev/cluster-selector": "region in (eu), !spot",
+      "legation.dev/api": "member",
       "example.com/other": "not Legation's",
     });
     expect(parsed).toEqual({
@@ -24,6 +25,7 @@ describe("what an author writes is read", () => {
           { key: "spot", operator: "DoesNotExist" },
         ],
         selectorText: "region in (eu), !spot",
+        api: "member",
       },
     });
   });
@@ -48,6 +50,7 @@ describe("what an author writes is read", () => {
     [{ "legation.dev/clusters": "west" }, true],
     [{ "legation.dev/cluster-selector": "" }, true],
     [{ "legation.dev/delegate": "false", "legation.dev/clusters": "west" }, false],
+    [{ "legation.dev/api": "host" }, false],
   ])("%j asks for delegation: %j", (annotations, expected) => {
     const parsed = parsePlacement(annotations);
     expect(parsed.ok && asksForDelegation(parsed.placement)).toBe(expected);
@@ -83,16 +86,17 @@ describe("a malformed value is a problem that names the key, the fault and the r
       "annotation legation.dev/clustres: is not an annotation that Legation knows; did you mean legation.dev/clusters?",
     ],
     [
-      "quux",
+      "something",
       "west",
-      "annotation legation.dev/quux: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector",
+      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/api",
     ],
+    ["api", "Host", 'annotation legation.dev/api: "Host" is no API server; write "host", "member" or "none"'],
     ["overrides", "[]", "annotation legation.dev/overrides: is not supported by this version of Legation; remove it"],
   ])("legation.dev/%s: %j", (name, value, message) => {
     expect(problemsOf({ [`legation.dev/${name}`]: value })).toEqual([message]);
   });
 
-  test.each(["scheduling-preferences", "group", "group-by", "api", "mode", "failover"])(
+  test.each(["scheduling-preferences", "group", "group-by", "mode", "failover"])(
     "the key of a feature to come, %s, is not ignored",
     (name) => {
       expect(problemsOf({ [`legation.dev/${name}`]: "x" })[0]).toContain("not supported by this version");

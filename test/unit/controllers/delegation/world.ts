@@ -31,6 +31,7 @@ export function world(proxy: Stored<Pod> | undefined, members: MemberView[], par
     members,
     memory: memory(),
     allows: () => undefined,
+    apiAccess: () => ({ mode: "member" }),
     outOfService: () => false,
     ...parts,
   };

@@ -1,0 +1,250 @@
+import type { ApiMode } from "../../api/annotations.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, secrets } from "../../kube/resources.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { type ActionContext, Controller, type Shown } from "../../runtime/controller.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { placementEvent } from "../delegation/events.ts";
+import { HomeAddresses } from "./address.ts";
+import { decide, lacksTokens, renewalTime } from "./decide.ts";
+import { apiSecret, issueTokens } from "./issue.ts";
+import type { Action, DelegateView, IssueAction, Observed, TellAction } from "./model.ts";
+import { MemberSecrets } from "./secrets.ts";
+
+export interface HomeApiOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  /** The host's address for members whose Cluster names none. */
+  readonly server: string | undefined;
+  /** The host's proxies. */
+  readonly proxies: () => ReadStore<Pod>;
+  /** What the author wrote, on the pod or its namespace. */
+  readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
+  /** The way to the host from some member is known now. */
+  readonly onChange: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+
+// As long as an API server keeps events: what is said once is there to be read.
+const TOLD_FOR_MS = 60 * 60_000;
+
+/** Keeps tokens for the host's API server in the members, for the delegates that mount them. One key is one pod name. */
+export class HomeApiController {
+  readonly #options: HomeApiOptions;
+  readonly #addresses: HomeAddresses;
+  readonly #secrets: MemberSecrets;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  /** When the pods of a namespace in a member were last told that they have no token, by `member/namespace`. */
+  readonly #told = new Map<string, number>();
+  /** The last thing that kept a pod from its tokens. */
+  readonly #refused = new Map<ObjectKey, string>();
+
+  constructor(options: HomeApiOptions) {
+    this.#options = options;
+    const { host, identity, server, clock, log } = options;
+    const onChange = (): void => {
+      options.onChange();
+      this.#enqueueAll(options.registry.members());
+    };
+    this.#addresses = new HomeAddresses({ host, server, onChange, clock, log });
+    this.#secrets = new MemberSecrets({
+      hostId: identity.id,
+      onSecret: (key) => this.enqueue(key),
+      onRead: onChange,
+      clock,
+      log,
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "home-api",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#execute(action, context),
+        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  /** Reads what the members' pods need to know of the host. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.#addresses.start(signal);
+  }
+
+  async stop(): Promise<void> {
+    await this.#addresses.stop();
+    await this.#secrets.stop();
+    await this.#loop.stop();
+  }
+
+  /** The delegate under this key came, changed or went. */
+  enqueue(key: ObjectKey): void {
+    this.#loop.enqueue(key);
+  }
+
+  /** The host's proxies have been read. */
+  onProxies(): void {
+    this.#enqueueAll(this.#options.registry.members());
+  }
+
+  /** Members were connected, or left. */
+  onMembers(): void {
+    this.#secrets.follow(this.#options.registry.members());
+  }
+
+  /** A member was lost or found again. */
+  onConnection(member: Member): void {
+    if (member.reachable) this.#enqueueAll([member]);
+  }
+
+  /** How pods in a member reach the host's API server. */
+  of(name: string): HomeApi {
+    const cluster = this.#options.registry.cluster(name);
+    const member = this.#options.registry.member(name);
+    if (cluster === undefined || member === undefined) return { state: "pending", message: "it is not connected" };
+    const way = this.#addresses.of(cluster);
+    if (way.state !== "known" || this.#secrets.read(member)) return way;
+    const message =
+      "its Secrets, which hold tokens of pods, cannot be read yet; if this lasts, let it join again, since the access that " +
+      "an earlier version of Legation was given does not include them";
+    return { state: "pending", message };
+  }
+
+  #enqueueAll(members: readonly Member[]): void {
+    for (const { metadata } of members.flatMap((member) => member.delegates())) {
+      this.enqueue(objectKey(metadata));
+    }
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const proxy = this.#options.proxies().get(key);
+    const ref = objectRef(key);
+    const { namespace = "" } = ref;
+    const delegates = this.#options.registry.members().flatMap((member) => {
+      const delegate = member.delegate(key);
+      if (delegate === undefined || proxy === undefined) return [];
+      const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
+      const readable = member.reachable && this.#secrets.read(member);
+      return [{ member: member.name, readable, delegate, ...(secret === undefined ? {} : { secret }) }];
+    });
+    if (proxy === undefined || delegates.length === 0) {
+      this.#refused.delete(key);
+      return undefined;
+    }
+    const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
+    return { ref, proxy, delegates, ...(untold === undefined ? {} : { untold }) };
+  }
+
+  /** Why the delegate has no token, when nobody chose that and nobody has said it in this namespace lately. */
+  #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
+    const { uid, namespace = "" } = proxy.metadata;
+    if (!lacksTokens(delegate, uid) || wantedTokens(proxy).length === 0) return undefined;
+    if (this.#toldLately(namespace, member) || this.#options.modeOf(proxy) !== undefined) return undefined;
+    const way = this.of(member);
+    if (way.state !== "unknown") return undefined;
+    return { member, message: `pods of this namespace have no service account token in ${member}: ${way.message}` };
+  }
+
+  #toldLately(namespace: string, member: string): boolean {
+    const at = this.#told.get(`${member}/${namespace}`) ?? Number.NEGATIVE_INFINITY;
+    return this.#options.clock.now() - at < TOLD_FOR_MS;
+  }
+
+  async #execute(action: Action, context: Context): Result {
+    if (action.type === "tell") return this.#tellNamespace(action, context);
+    try {
+      const shown = await this.#issue(action, context);
+      this.#refused.delete(context.key);
+      return shown;
+    } catch (error) {
+      if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound")) {
+        await this.#tellOnce(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
+      }
+      throw error;
+    }
+  }
+
+  async #issue({ member: name, proxy, delegateUid, replaces }: IssueAction, { signal }: Context): Result {
+    const { host, identity, registry, clock } = this.#options;
+    const member = registry.member(name);
+    const cluster = registry.cluster(name);
+    const authority = cluster && this.#addresses.authority(cluster);
+    // What is missing is an event when it comes.
+    if (member === undefined || authority === undefined) return undefined;
+    const { data, expiresAt } = await issueTokens(host, proxy, authority, signal);
+    const renewAt = renewalTime(clock.now(), expiresAt, Math.random());
+    const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt });
+    await this.#write(member, secret, replaces?.uid, signal);
+    const before = replaces?.resourceVersion;
+    return ({ delegates }) => {
+      const view = delegates.find((other) => other.member === name);
+      return view?.delegate.metadata.uid !== delegateUid || view.secret?.metadata.resourceVersion !== before;
+    };
+  }
+
+  async #write(
+    member: Member,
+    secret: ReturnType<typeof apiSecret>,
+    uid: string | undefined,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const options = { signal, dropManagedFields: true };
+    try {
+      if (uid === undefined) {
+        await member.client.create(secrets, secret, options);
+        return;
+      }
+      const { namespace = "", name = "", annotations, ownerReferences } = secret.metadata ?? {};
+      const body = { metadata: { uid, annotations, ownerReferences }, data: secret.data };
+      await member.client.patch(secrets, { namespace, name }, { type: "merge", body }, options);
+    } catch (error) {
+      member.noteFailure(error);
+      // It was made, replaced or deleted meanwhile: the watch tells which.
+      if (isKubeError(error, "AlreadyExists", "Conflict") || (uid !== undefined && isKubeError(error, "NotFound")))
+        return;
+      throw error;
+    }
+  }
+
+  /** Pods of a burst find out together: the first of them speaks for all. */
+  async #tellNamespace({ proxyUid, member, message }: TellAction, context: Context): Result {
+    const { namespace = "" } = objectRef(context.key);
+    if (this.#toldLately(namespace, member)) return undefined;
+    const scope = `${member}/${namespace}`;
+    this.#told.set(scope, this.#options.clock.now());
+    try {
+      await this.#tell({ proxyUid, reason: "NoHomeAPI", message }, context);
+    } catch (error) {
+      this.#told.delete(scope);
+      throw error;
+    }
+    return undefined;
+  }
+
+  async #tellOnce(proxyUid: string, message: string, context: Context): Promise<void> {
+    if (this.#refused.get(context.key) === message) return;
+    this.#refused.set(context.key, message);
+    await this.#tell({ proxyUid, reason: "NoToken", message }, context);
+  }
+
+  async #tell(
+    { proxyUid, reason, message }: { readonly proxyUid: string; readonly reason: string; readonly message: string },
+    { key, signal }: Context,
+  ): Promise<void> {
+    const event = placementEvent(objectRef(key), proxyUid, reason, message, this.#options.clock.now());
+    await this.#options.host.create(events, event, { signal });
+  }
+}

@@ -1,0 +1,72 @@
+import { RENEW_AT_ANNOTATION, virtualNodeName } from "../../api/keys.ts";
+import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { mountsApiSecret } from "../../pods/home-api.ts";
+import { isDeleting, isTerminal } from "../../pods/phase.ts";
+import type { Action, DelegateView, Observed } from "./model.ts";
+
+// As kubelet: at 80 % of a token's life, and after a day at the latest.
+const RENEWED_AFTER = 0.8;
+const OLDEST_MS = 24 * 60 * 60_000;
+// Earlier by up to a tenth, so that pods which came together do not renew together.
+const SPREAD = 0.1;
+// Node's timers reach no further than 24 days.
+const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
+
+/** When tokens that were issued at `now` are to be replaced; `random` is from 0 to 1. */
+export function renewalTime(now: number, expiresAt: number, random: number): number {
+  const age = Math.min((expiresAt - now) * RENEWED_AFTER, OLDEST_MS);
+  return now + age * (1 - SPREAD * random);
+}
+
+/** Gives each delegate that mounts tokens of its proxy such tokens, and new ones in time while it lives. */
+export function decide(
+  { proxy, delegates, untold }: Observed,
+  now: number,
+): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
+  const { uid: proxyUid } = proxy.metadata;
+  const actions: Action[] = [];
+  let requeueAt: number | undefined;
+  for (const view of delegates) {
+    // What becomes readable or changes is an event of its own.
+    if (!view.readable || !isEntitled(view, proxy)) continue;
+    const { member, delegate, secret } = view;
+    const due = dueAt(secret, delegate);
+    if (due <= now) {
+      const { uid, resourceVersion } = secret?.metadata ?? {};
+      const replaces = uid === undefined || resourceVersion === undefined ? {} : { replaces: { uid, resourceVersion } };
+      actions.push({ type: "issue", member, proxy, delegateUid: delegate.metadata.uid, ...replaces });
+    } else {
+      requeueAt = Math.min(requeueAt ?? now + LONGEST_WAIT_MS, due);
+    }
+  }
+  if (untold !== undefined) actions.push({ type: "tell", proxyUid, ...untold });
+  const outcome = actions.length > 0 ? "Issuing" : requeueAt === undefined ? "Idle" : "Valid";
+  return { actions, outcome, ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** A token goes to a living delegate of this very proxy, in the one member that the proxy was given to. */
+function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boolean {
+  const { uid } = proxy.metadata;
+  if (ownerOf(delegate)?.uid !== uid || !mountsApiSecret(delegate, uid)) return false;
+  if ([proxy, delegate].some(isTerminal) || isDeleting(delegate)) return false;
+  const { nodeName = "" } = proxy.spec ?? {};
+  return nodeName === "" || nodeName === virtualNodeName(member);
+}
+
+function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): number {
+  if (secret === undefined) return Number.NEGATIVE_INFINITY;
+  // One that an earlier delegate of the same proxy left goes with that delegate.
+  if (!isOwnedBy(secret, delegate)) return Number.NEGATIVE_INFINITY;
+  const at = Date.parse(secret.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
+  return Number.isNaN(at) ? Number.NEGATIVE_INFINITY : at;
+}
+
+function isOwnedBy({ metadata }: Stored<Secret>, { metadata: { uid } }: Stored<Pod>): boolean {
+  return metadata.ownerReferences?.some((owner) => owner.uid === uid) ?? false;
+}
+
+/** True when the delegate was given no token, as far as its spec tells. */
+export function lacksTokens(delegate: Pod, proxyUid: string): boolean {
+  return ownerOf(delegate)?.uid === proxyUid && !mountsApiSecret(delegate, proxyUid);
+}

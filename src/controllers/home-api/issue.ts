@@ -1,0 +1,98 @@
+import { z } from "zod";
+import {
+  HOME_API_LABEL,
+  HOME_API_LABEL_VALUE,
+  HOST_LABEL,
+  OWNER_ANNOTATION,
+  RENEW_AT_ANNOTATION,
+} from "../../api/keys.ts";
+import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { serviceAccounts } from "../../kube/resources.ts";
+import type { HostIdentity, Owner } from "../../pods/delegate.ts";
+import { apiSecretName, CA_KEY, type WantedToken, wantedTokens } from "../../pods/home-api.ts";
+
+const answer = z.object({ status: z.object({ token: z.string(), expirationTimestamp: z.iso.datetime() }) });
+
+/** Everything that a delegate's Secret holds. */
+export interface Issued {
+  /** Base64 by key. */
+  readonly data: Record<string, string>;
+  /** When the first of the tokens ends; epoch ms. */
+  readonly expiresAt: number;
+}
+
+/**
+ * Asks the host for the tokens that the proxy mounts. They are bound to it: the API server gives none of another service
+ * account than the pod's own, and takes none when the pod is gone.
+ */
+export async function issueTokens(
+  host: ClusterClient,
+  proxy: Stored<Pod>,
+  authority: string,
+  signal: AbortSignal,
+): Promise<Issued> {
+  const issued = await Promise.all(
+    wantedTokens(proxy).map(async (wanted) => ({
+      key: wanted.key,
+      ...(await requestToken(host, proxy, wanted, signal)),
+    })),
+  );
+  return {
+    data: {
+      [CA_KEY]: base64(authority),
+      ...Object.fromEntries(issued.map(({ key, token }) => [key, base64(token)])),
+    },
+    expiresAt: Math.min(...issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp))),
+  };
+}
+
+async function requestToken(
+  host: ClusterClient,
+  { metadata: { namespace = "", name, uid }, spec }: Stored<Pod>,
+  { audience, expirationSeconds }: WantedToken,
+  signal: AbortSignal,
+): Promise<z.output<typeof answer>["status"]> {
+  const body = {
+    apiVersion: "authentication.k8s.io/v1",
+    kind: "TokenRequest",
+    spec: {
+      audiences: audience === undefined ? [] : [audience],
+      expirationSeconds,
+      boundObjectRef: { apiVersion: "v1", kind: "Pod", name, uid },
+    },
+  };
+  const ref = { namespace, name: spec?.serviceAccountName ?? "default" };
+  return answer.parse(await host.createSubresource(serviceAccounts, ref, "token", body, { signal })).status;
+}
+
+/** The Secret of a delegate, as it is created. */
+export function apiSecret(
+  proxy: Stored<Pod>,
+  host: HostIdentity,
+  { delegateUid, data, renewAt }: { readonly delegateUid: string; readonly renewAt: number } & Pick<Issued, "data">,
+): Secret {
+  const { namespace = "", name, uid } = proxy.metadata;
+  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  return {
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: {
+      name: apiSecretName(uid),
+      namespace,
+      labels: { [HOST_LABEL]: host.id, [HOME_API_LABEL]: HOME_API_LABEL_VALUE },
+      annotations: {
+        [OWNER_ANNOTATION]: JSON.stringify(owner),
+        [RENEW_AT_ANNOTATION]: new Date(renewAt).toISOString(),
+      },
+      // The member's garbage collector deletes it with the delegate.
+      ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid: delegateUid }],
+    },
+    type: "Opaque",
+    data,
+  };
+}
+
+function base64(text: string): string {
+  return Buffer.from(text).toString("base64");
+}

@@ -1,0 +1,41 @@
+import type { ObjectRef, Pod, Secret, Stored } from "../../api/kubernetes.ts";
+
+/** A proxy's delegate in one member, and the Secret with its tokens. */
+export interface DelegateView {
+  readonly member: string;
+  /** Its API server answers, and its Secrets have been read. */
+  readonly readable: boolean;
+  readonly delegate: Stored<Pod>;
+  /** Without its data. */
+  readonly secret?: Stored<Secret>;
+}
+
+/** Everything that one decision depends on. */
+export interface Observed {
+  readonly ref: ObjectRef;
+  readonly proxy: Stored<Pod>;
+  readonly delegates: readonly DelegateView[];
+  /** Why the delegate has no token though its author has not declined one; absent when that was told lately. */
+  readonly untold?: { readonly member: string; readonly message: string };
+}
+
+/** Tokens for one delegate, in a new Secret or in the one that is there. */
+export interface IssueAction {
+  readonly type: "issue";
+  readonly member: string;
+  readonly proxy: Stored<Pod>;
+  readonly delegateUid: string;
+  /** uid and version of the Secret whose tokens are replaced. */
+  readonly replaces?: { readonly uid: string; readonly resourceVersion: string };
+}
+
+/** An event that says why pods of the namespace have no token in a member. */
+export interface TellAction {
+  readonly type: "tell";
+  readonly member: string;
+  readonly proxyUid: string;
+  readonly message: string;
+}
+
+/** One write. */
+export type Action = IssueAction | TellAction;

@@ -1,0 +1,76 @@
+import { HOME_API_LABEL, HOME_API_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, type Secret, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { secrets } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { apiSecretName } from "../../pods/home-api.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+
+export interface MemberSecretsOptions {
+  readonly hostId: string;
+  /** The Secret of the delegate under this key came, changed or went. */
+  readonly onSecret: (key: ObjectKey) => void;
+  /** A member's Secrets have been read. */
+  readonly onRead: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The Secrets with delegates' tokens in all members, without the tokens. */
+export class MemberSecrets {
+  readonly #options: MemberSecretsOptions;
+  readonly #reflectors = new Map<Member, Reflector<Secret>>();
+
+  constructor(options: MemberSecretsOptions) {
+    this.#options = options;
+  }
+
+  /** Watches these members and no others. */
+  follow(members: readonly Member[]): void {
+    const { clock, hostId, onSecret, onRead } = this.#options;
+    for (const [member, reflector] of this.#reflectors) {
+      if (members.includes(member)) continue;
+      this.#reflectors.delete(member);
+      void reflector.stop();
+    }
+    for (const member of members) {
+      if (this.#reflectors.has(member)) continue;
+      const reflector = new Reflector({
+        client: member.client,
+        resource: secrets,
+        labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
+        transform: withoutData,
+        clock,
+        log: this.#options.log.child({ member: member.name }),
+        onEvent: ({ object }) => {
+          const owner = ownerOf(object);
+          if (owner !== undefined) onSecret(objectKey(owner));
+        },
+      });
+      this.#reflectors.set(member, reflector);
+      reflector.start();
+      void reflector.whenSynced().then(onRead);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.stop()));
+  }
+
+  /** The member's Secrets have been listed since it was connected. */
+  read(member: Member): boolean {
+    return this.#reflectors.get(member)?.store.synced ?? false;
+  }
+
+  /** The Secret for the delegate of a proxy. */
+  of(member: Member, namespace: string, proxyUid: string): Stored<Secret> | undefined {
+    return this.#reflectors.get(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
+  }
+}
+
+/** Nobody here reads a token again. */
+function withoutData({ data: _, ...secret }: Stored<Secret>): Stored<Secret> {
+  return secret;
+}

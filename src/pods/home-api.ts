@@ -1,0 +1,190 @@
+import type { ApiMode } from "../api/annotations.ts";
+import type { HomeAddress } from "../api/home-address.ts";
+import type { Container, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
+
+/** What is known of the way from one member to the host's API server. */
+export type HomeApi =
+  | { readonly state: "known"; readonly address: HomeAddress }
+  /** Nobody has said; the message says what to set. */
+  | { readonly state: "unknown"; readonly message: string }
+  /** It is still being found out. */
+  | { readonly state: "pending"; readonly message: string };
+
+/** What a delegate's in-cluster configuration leads to. */
+export type ApiAccess =
+  | { readonly mode: "host"; readonly address: HomeAddress }
+  | { readonly mode: "member" }
+  | { readonly mode: "none" };
+
+/** What a delegate gets in a member, or why that member cannot have the pod. */
+export type ApiChoice =
+  | { readonly access: ApiAccess; readonly refusal?: never }
+  | { readonly access?: never; readonly refusal: string };
+
+/** One token that a pod mounts. */
+export interface WantedToken {
+  /** Its key in the delegate's Secret. */
+  readonly key: string;
+  /** The API server's own when absent. */
+  readonly audience?: string;
+  readonly expirationSeconds: number;
+}
+
+/** Key of the host's authority in a delegate's Secret. */
+export const CA_KEY = "ca.crt";
+// In every namespace of every cluster, each with that cluster's authority (kube-controller-manager's root-ca-cert-publisher).
+const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
+// The default of the API server (SetDefaults_ServiceAccountTokenProjection).
+const DEFAULT_EXPIRATION_SECONDS = 3600;
+
+/** Name of the Secret with a delegate's tokens: known before the delegate has a uid, so that its spec can name it. */
+export function apiSecretName(proxyUid: string): string {
+  return `legation-api-${proxyUid}`;
+}
+
+/** The tokens that a pod mounts, in the order of its volumes: by its cluster's admission, or by its author. */
+export function wantedTokens({ spec }: Pod): WantedToken[] {
+  const tokens = (spec?.volumes ?? []).flatMap(({ projected }) =>
+    (projected?.sources ?? []).flatMap(({ serviceAccountToken }) => serviceAccountToken ?? []),
+  );
+  return tokens.map(({ audience = "", expirationSeconds = DEFAULT_EXPIRATION_SECONDS }, index) => ({
+    key: tokenKey(index),
+    ...(audience === "" ? {} : { audience }),
+    expirationSeconds,
+  }));
+}
+
+/** What the proxy's delegate gets where the way to the host is `home`. */
+export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
+  if (mode === "member" || mode === "none") return { access: { mode } };
+  if (wantedTokens(proxy).length === 0) return { access: { mode: "none" } };
+  if (home.state === "known") return { access: { mode: "host", address: home.address } };
+  if (home.state === "pending" || mode === "host") return { refusal: home.message };
+  return { access: { mode: "none" } };
+}
+
+/** True when the pod mounts the Secret with the tokens of this proxy. */
+export function mountsApiSecret({ spec }: Pod, proxyUid: string): boolean {
+  const wanted = apiSecretName(proxyUid);
+  return (
+    spec?.volumes?.some(
+      ({ projected, secret }) =>
+        secret?.secretName === wanted || projected?.sources?.some((source) => source.secret?.name === wanted),
+    ) ?? false
+  );
+}
+
+/** The spec with that access; the rest is the same. */
+export function withApiAccess(spec: PodSpec, proxyUid: string, access: ApiAccess): PodSpec {
+  switch (access.mode) {
+    case "member":
+      return withVolumes(spec, (volume) => (isApiAccessVolume(volume) ? undefined : volume));
+    case "none":
+      return { ...withVolumes(spec, withoutTokens), automountServiceAccountToken: false };
+    case "host":
+      return withHomeApi(spec, proxyUid, access.address);
+  }
+}
+
+function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): PodSpec {
+  const name = apiSecretName(proxyUid);
+  let tokens = 0;
+  const nextKey = (): string => tokenKey(tokens++);
+  const { containers, initContainers, ...rest } = withVolumes(spec, (volume) => atHome(volume, name, nextKey));
+  const env = (container: Container): Container => withEnvironment(container, address);
+  return {
+    ...rest,
+    containers: containers.map(env),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(env) }),
+    // The member's admission would mount a token of its own.
+    automountServiceAccountToken: false,
+  };
+}
+
+/** The volume with the host's tokens and authority under the same paths and modes. */
+function atHome(volume: Volume, name: string, nextKey: () => string): Volume {
+  const { projected, configMap, ...rest } = volume;
+  if (configMap?.name === ROOT_CA_CONFIG_MAP) {
+    const { items, defaultMode, optional } = configMap;
+    return {
+      ...rest,
+      secret: {
+        secretName: name,
+        // All of the ConfigMap; the Secret has more.
+        items: items ?? [{ key: CA_KEY, path: CA_KEY }],
+        ...(defaultMode === undefined ? {} : { defaultMode }),
+        ...(optional === undefined ? {} : { optional }),
+      },
+    };
+  }
+  if (projected?.sources === undefined) return volume;
+  const sources = projected.sources.map((source) => {
+    const { serviceAccountToken, configMap: map } = source;
+    if (serviceAccountToken !== undefined) {
+      return { secret: { name, items: [{ key: nextKey(), path: serviceAccountToken.path }] } };
+    }
+    if (map?.name !== ROOT_CA_CONFIG_MAP) return source;
+    return { secret: { ...map, name, items: map.items ?? [{ key: CA_KEY, path: CA_KEY }] } };
+  });
+  return { ...rest, projected: { ...projected, sources } };
+}
+
+/** What kubelet would set to its own API server's address, unless the author has set it already. */
+function withEnvironment(container: Container, { host, port }: HomeAddress): Container {
+  const written = new Set(container.env?.map(({ name }) => name));
+  const variables = [
+    { name: "KUBERNETES_SERVICE_HOST", value: host },
+    { name: "KUBERNETES_SERVICE_PORT", value: port },
+    { name: "KUBERNETES_SERVICE_PORT_HTTPS", value: port },
+  ].filter(({ name }) => !written.has(name));
+  // First, since a variable can refer to those before it.
+  return { ...container, env: [...variables, ...(container.env ?? [])] };
+}
+
+/** The volume without tokens; undefined when it was there for nothing else. */
+function withoutTokens(volume: Volume): Volume | undefined {
+  const { projected } = volume;
+  if (isApiAccessVolume(volume)) return undefined;
+  if (!projected?.sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined)) return volume;
+  const sources = projected.sources.filter(({ serviceAccountToken }) => serviceAccountToken === undefined);
+  return sources.length === 0 ? undefined : { ...volume, projected: { ...projected, sources } };
+}
+
+/** The spec with each volume as `change` makes it; the mounts of those that go, go with them. */
+function withVolumes(spec: PodSpec, change: (volume: Volume) => Volume | undefined): PodSpec {
+  if (spec.volumes === undefined) return spec;
+  const gone = new Set<string>();
+  const volumes = spec.volumes.flatMap((volume) => {
+    const changed = change(volume);
+    if (changed === undefined) gone.add(volume.name);
+    return changed ?? [];
+  });
+  if (gone.size === 0) return { ...spec, volumes };
+  const { initContainers } = spec;
+  const withoutGone = (container: Container): Container => withoutMounts(container, gone);
+  return {
+    ...spec,
+    volumes,
+    containers: spec.containers.map(withoutGone),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(withoutGone) }),
+  };
+}
+
+/** The volume that the ServiceAccount admission plugin adds; a member's own plugin adds its own. */
+function isApiAccessVolume({ name, projected }: Volume): boolean {
+  return (
+    name.startsWith("kube-api-access-") &&
+    (projected?.sources?.some(({ serviceAccountToken }) => serviceAccountToken !== undefined) ?? false)
+  );
+}
+
+function withoutMounts(container: Container, volumes: ReadonlySet<string>): Container {
+  if (container.volumeMounts === undefined) return container;
+  const volumeMounts = container.volumeMounts.filter(({ name }) => !volumes.has(name));
+  const { volumeMounts: _, ...rest } = container;
+  return volumeMounts.length === 0 ? rest : { ...rest, volumeMounts };
+}
+
+function tokenKey(index: number): string {
+  return `token-${index}`;
+}

@@ -1,0 +1,118 @@
+import { describe, expect, test } from "vitest";
+import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { Pod, Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide, renewalTime } from "../../../../src/controllers/home-api/decide.ts";
+import type { DelegateView } from "../../../../src/controllers/home-api/model.ts";
+import { toDelegate } from "../../../../src/pods/delegate.ts";
+import type { ApiAccess } from "../../../../src/pods/home-api.ts";
+import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+
+const NOW = Date.parse("2026-01-01T00:00:00Z");
+const MINUTE = 60_000;
+const host = { id: "host-id", name: "cern" };
+const home: ApiAccess = { mode: "host", address: { host: "10.0.0.1", port: "443" } };
+const volumes = [{ name: "kube-api-access-x", projected: { sources: [{ serviceAccountToken: { path: "token" } }] } }];
+
+function proxy(parts: PodParts = {}): Stored<Pod> {
+  return proxyPod({ ...parts, spec: { volumes, ...parts.spec } });
+}
+
+function view(of: Stored<Pod>, parts: Partial<DelegateView> = {}, access: ApiAccess = home): DelegateView {
+  const { metadata, spec } = toDelegate(of, host, access);
+  const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, uid: "delegate-uid" }, ...(spec && { spec }) });
+  return { member: "west", readable: true, delegate, ...parts };
+}
+
+function secret(renewAt: number | undefined, owner = "delegate-uid"): Stored<Secret> {
+  const annotations = renewAt === undefined ? {} : { [RENEW_AT_ANNOTATION]: new Date(renewAt).toISOString() };
+  const ownerReferences = [{ apiVersion: "v1", kind: "Pod", name: "web-0", uid: owner }];
+  return { metadata: { name: "s", uid: "secret-uid", resourceVersion: "7", annotations, ownerReferences } };
+}
+
+function decided(of: Stored<Pod>, ...delegates: DelegateView[]): ReturnType<typeof decide> {
+  return decide({ ref: { namespace: "team", name: "web-0" }, proxy: of, delegates }, NOW);
+}
+
+const bound = { spec: { nodeName: "legation-west" } };
+const issue = { type: "issue", member: "west", delegateUid: "delegate-uid" };
+const replaces = { uid: "secret-uid", resourceVersion: "7" };
+
+describe("a delegate that mounts tokens of its proxy", () => {
+  test.each([
+    ["before its proxy is bound", proxy()],
+    ["when its proxy is bound to its member", proxy(bound)],
+  ])("gets them %s", (_, of) => {
+    expect(decided(of, view(of))).toEqual({ actions: [{ ...issue, proxy: of }], outcome: "Issuing" });
+  });
+
+  test("keeps them until they are to be renewed, and is looked at again then", () => {
+    const of = proxy(bound);
+    const found = decided(of, view(of, { secret: secret(NOW + MINUTE) }));
+    expect(found).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
+  });
+
+  test.each([
+    ["their time has come", secret(NOW)],
+    ["their time has passed", secret(NOW - MINUTE)],
+    ["nobody knows their time", secret(undefined)],
+    ["they belong to an earlier delegate", secret(NOW + MINUTE, "earlier")],
+  ])("gets new ones in the same Secret when %s", (_, found) => {
+    const of = proxy(bound);
+    const { actions } = decided(of, view(of, { secret: found }));
+    expect(actions).toEqual([{ ...issue, proxy: of, replaces }]);
+  });
+
+  test.each<[string, Stored<Pod>, (of: Stored<Pod>) => DelegateView]>([
+    ["whose member does not answer", proxy(), (of) => view(of, { readable: false })],
+    ["that has ended", proxy(), (of) => ended(view(of))],
+    ["of a proxy that has ended", proxy({ status: endedStatus(0) }), view],
+    ["that is being deleted", proxy(), (of) => deleting(view(of))],
+    ["that mounts none", proxy(), (of) => view(of, {}, { mode: "none" })],
+    ["that talks to its member's API server", proxy(), (of) => view(of, {}, { mode: "member" })],
+    ["of another proxy", proxy({ uid: "uid-2" }), () => view(proxy())],
+    ["in another member than its proxy was given to", proxy({ spec: { nodeName: "legation-east" } }), view],
+    ["of a proxy that a node of the host has", proxy({ spec: { nodeName: "west" } }), view],
+  ])("gets none, nor new ones: %s", (_, of, make) => {
+    const without = make(of);
+    expect(decided(of, without)).toEqual({ actions: [], outcome: "Idle" });
+    expect(decided(of, { ...without, secret: secret(NOW - MINUTE) })).toEqual({ actions: [], outcome: "Idle" });
+  });
+
+  test("gets new ones while its proxy is being deleted: its containers have time to end", () => {
+    const of = proxy({ ...bound, status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
+    expect(decided(of, view(of, { secret: secret(NOW) })).actions).toHaveLength(1);
+  });
+
+  test("in a member that hangs does not keep another from its own", () => {
+    const of = proxy();
+    const { actions } = decided(of, view(of, { readable: false }), view(of, { member: "east" }));
+    expect(actions).toEqual([{ ...issue, member: "east", proxy: of }]);
+  });
+});
+
+test("who has no token, and did not choose that, hears of it", () => {
+  const of = proxy();
+  const untold = { member: "west", message: "no way" };
+  const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of, {}, { mode: "none" })], untold };
+  expect(decide(observed, NOW).actions).toEqual([{ type: "tell", proxyUid: "uid-1", ...untold }]);
+});
+
+describe("tokens are renewed", () => {
+  test.each([
+    ["at 80 % of an hour", 60 * MINUTE, 0, 48 * MINUTE],
+    ["up to a tenth of that earlier", 60 * MINUTE, 1, 43.2 * MINUTE],
+    ["at 80 % of the shortest life there is", 10 * MINUTE, 0, 8 * MINUTE],
+    ["after a day at the latest", 365 * 24 * 60 * MINUTE, 0, 24 * 60 * MINUTE],
+  ])("%s", (_, life, random, age) => {
+    expect(renewalTime(NOW, NOW + life, random)).toBe(NOW + age);
+  });
+});
+
+function ended(of: DelegateView): DelegateView {
+  return { ...of, delegate: { ...of.delegate, status: endedStatus(1) } };
+}
+
+function deleting({ delegate, ...of }: DelegateView): DelegateView {
+  const metadata = { ...delegate.metadata, deletionTimestamp: "2026-01-01T00:10:00Z" };
+  return { ...of, delegate: { ...delegate, metadata } };
+}

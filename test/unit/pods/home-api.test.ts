@@ -1,0 +1,165 @@
+import { describe, expect, test } from "vitest";
+import type { Container, Pod, Volume } from "../../../src/api/kubernetes.ts";
+import { toDelegate } from "../../../src/pods/delegate.ts";
+import { type ApiAccess, apiChoice, type HomeApi, mountsApiSecret, wantedTokens } from "../../../src/pods/home-api.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+
+const host = { id: "host-id", name: "cern" };
+const address = { host: "10.0.0.1", port: "6443" };
+const home: ApiAccess = { mode: "host", address };
+const SECRET = "legation-api-uid-1";
+
+const namespaceSource = {
+  downwardAPI: { items: [{ path: "namespace", fieldRef: { apiVersion: "v1", fieldPath: "metadata.namespace" } }] },
+};
+// As the ServiceAccount admission plugin makes it.
+const automounted: Volume = {
+  name: "kube-api-access-x2x4z",
+  projected: {
+    defaultMode: 420,
+    sources: [
+      { serviceAccountToken: { expirationSeconds: 3607, path: "token" } },
+      { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+      namespaceSource,
+    ],
+  },
+};
+const authored: Volume = {
+  name: "vault",
+  projected: {
+    sources: [
+      { serviceAccountToken: { audience: "vault", expirationSeconds: 600, path: "vault-token" } },
+      { secret: { name: "own" } },
+    ],
+  },
+};
+const data: Volume = { name: "data", emptyDir: {} };
+const mounts = (...names: string[]): Pick<Container, "volumeMounts"> => ({
+  volumeMounts: names.map((name) => ({ name, mountPath: `/${name}`, readOnly: true })),
+});
+const variables = [
+  { name: "KUBERNETES_SERVICE_HOST", value: "10.0.0.1" },
+  { name: "KUBERNETES_SERVICE_PORT", value: "6443" },
+  { name: "KUBERNETES_SERVICE_PORT_HTTPS", value: "6443" },
+];
+
+function delegate(access: ApiAccess, volumes: Volume[], container: Partial<Container> = {}): Pod {
+  const names = volumes.map(({ name }) => name);
+  const main: Container = { name: "main", ...mounts(...names), ...container };
+  const init: Container = { name: "init", ...mounts(...names) };
+  return toDelegate(proxyPod({ spec: { volumes, containers: [main], initContainers: [init] } }), host, access);
+}
+
+describe("a delegate that talks to the host's API server", () => {
+  test("has token and authority from its Secret, at the paths and with the modes of the proxy's volume", () => {
+    const { spec } = delegate(home, [data, automounted]);
+    expect(spec?.volumes).toEqual([
+      data,
+      {
+        name: automounted.name,
+        projected: {
+          defaultMode: 420,
+          sources: [
+            { secret: { name: SECRET, items: [{ key: "token-0", path: "token" }] } },
+            { secret: { name: SECRET, items: [{ key: "ca.crt", path: "ca.crt" }] } },
+            namespaceSource,
+          ],
+        },
+      },
+    ]);
+    expect(spec?.containers).toEqual([{ name: "main", ...mounts("data", automounted.name), env: variables }]);
+    expect(spec?.initContainers).toEqual([{ name: "init", ...mounts("data", automounted.name), env: variables }]);
+    expect(spec?.automountServiceAccountToken).toBe(false);
+  });
+
+  test("has the tokens of the author's own volumes, too, each under a key of its own", () => {
+    const { spec } = delegate(home, [automounted, authored]);
+    expect(spec?.volumes?.[1]).toEqual({
+      name: "vault",
+      projected: {
+        sources: [
+          { secret: { name: SECRET, items: [{ key: "token-1", path: "vault-token" }] } },
+          { secret: { name: "own" } },
+        ],
+      },
+    });
+    expect(wantedTokens({ spec: { containers: [], volumes: [automounted, authored] } })).toEqual([
+      { key: "token-0", expirationSeconds: 3607 },
+      { key: "token-1", audience: "vault", expirationSeconds: 600 },
+    ]);
+  });
+
+  test("has the host's authority wherever the author mounted it", () => {
+    const { spec } = delegate(home, [
+      automounted,
+      { name: "ca", configMap: { name: "kube-root-ca.crt", defaultMode: 256 } },
+      { name: "all", projected: { sources: [{ configMap: { name: "kube-root-ca.crt" } }] } },
+      { name: "other", configMap: { name: "other" } },
+    ]);
+    const items = [{ key: "ca.crt", path: "ca.crt" }];
+    expect(spec?.volumes?.slice(1)).toEqual([
+      { name: "ca", secret: { secretName: SECRET, items, defaultMode: 256 } },
+      { name: "all", projected: { sources: [{ secret: { name: SECRET, items } }] } },
+      { name: "other", configMap: { name: "other" } },
+    ]);
+  });
+
+  test("keeps an address that the author has set, and reads the others before the author's own variables", () => {
+    const env = [{ name: "KUBERNETES_SERVICE_HOST", value: "gateway" }];
+    const { spec } = delegate(home, [automounted], { env });
+    expect(spec?.containers[0]?.env).toEqual([variables[1], variables[2], ...env]);
+  });
+
+  test("is known by the Secret that it mounts", () => {
+    expect(mountsApiSecret(delegate(home, [automounted]), "uid-1")).toBe(true);
+    expect(mountsApiSecret(delegate(home, [authored]), "uid-1")).toBe(true);
+    expect(mountsApiSecret(delegate(home, [automounted]), "uid-2")).toBe(false);
+    expect(mountsApiSecret(delegate({ mode: "member" }, [automounted]), "uid-1")).toBe(false);
+  });
+});
+
+describe("a delegate that talks to its member's API server", () => {
+  test("leaves the mounting to the member's admission, and the author's volumes to its kubelet", () => {
+    const { spec } = delegate({ mode: "member" }, [automounted, authored, data]);
+    expect(spec?.volumes).toEqual([authored, data]);
+    expect(spec?.containers).toEqual([{ name: "main", ...mounts("vault", "data") }]);
+    expect(spec).not.toHaveProperty("automountServiceAccountToken");
+  });
+});
+
+describe("a delegate that talks to no API server", () => {
+  test("has no token, and volumes and mounts only for what is left", () => {
+    const only: Volume = { name: "only", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } };
+    const { spec } = delegate({ mode: "none" }, [automounted, authored, only, data]);
+    expect(spec?.volumes).toEqual([{ name: "vault", projected: { sources: [{ secret: { name: "own" } }] } }, data]);
+    expect(spec?.containers).toEqual([{ name: "main", ...mounts("vault", "data") }]);
+    expect(spec?.automountServiceAccountToken).toBe(false);
+  });
+
+  test("is all the same when its proxy has no volumes", () => {
+    const { spec } = toDelegate(proxyPod(), host, { mode: "none" });
+    expect(spec).toEqual({ containers: [{ name: "main", image: "busybox" }], automountServiceAccountToken: false });
+  });
+});
+
+describe("the API server of a pod", () => {
+  const known: HomeApi = { state: "known", address };
+  const unknown: HomeApi = { state: "unknown", message: "set it" };
+  const pending: HomeApi = { state: "pending", message: "wait" };
+  const withToken = proxyPod({ spec: { volumes: [automounted] } });
+  const without = proxyPod({ spec: { volumes: [data] } });
+  const none = { access: { mode: "none" } };
+  test.each([
+    ["is the host's", withToken, undefined, known, { access: home }],
+    ["is the host's, as its author says", withToken, "host", known, { access: home }],
+    ["is none where the way to the host is not known", withToken, undefined, unknown, none],
+    ["must be the host's: a member without a way to it is refused", withToken, "host", unknown, { refusal: "set it" }],
+    ["is waited for while it is being found out", withToken, undefined, pending, { refusal: "wait" }],
+    ["is the member's, as its author says", withToken, "member", pending, { access: { mode: "member" } }],
+    ["is none, as its author says", withToken, "none", known, none],
+    ["is none when it mounts no token", without, undefined, pending, none],
+    ["is none when it mounts no token, whatever its author says", without, "host", unknown, none],
+  ] as const)("%s", (_, pod, mode, way, choice) => {
+    expect(apiChoice(pod, mode, way)).toEqual(choice);
+  });
+});
