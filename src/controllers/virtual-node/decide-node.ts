@@ -75,8 +75,19 @@ export function desiredStatus(
             { type: "Hostname", address: virtualNodeName(name) },
           ],
           daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
+          declaredFeatures: servesWebSockets(facts.version) ? [WEB_SOCKETS] : [],
         }),
   };
+}
+
+// The host's API server then passes WebSockets on as they are. Otherwise it makes SPDY of them, by which a command that is
+// cut off looks like one that has ended well.
+const WEB_SOCKETS = "ExtendWebSocketsToKubelet";
+
+/** True when the member's API server takes exec, attach and port-forward by WebSocket in the newest protocols: 1.31. */
+function servesWebSockets(version = ""): boolean {
+  const [, major, minor] = /^v(\d+)\.(\d+)\./.exec(version) ?? [];
+  return Number(major) > 1 || Number(minor) >= 31;
 }
 
 /** The API requires every field of nodeInfo; what has no meaning for a whole cluster is empty. */

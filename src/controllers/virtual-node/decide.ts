@@ -104,7 +104,8 @@ function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
 }
 
 function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
-  const { conditions, capacity, allocatable, ...rest } = wanted;
+  // API servers before 1.36 keep no declared features; they change with the version, which is compared.
+  const { conditions, capacity, allocatable, declaredFeatures: _, ...rest } = wanted;
   const { status = {} } = node;
   if (conditionsDiffer(status.conditions, conditions)) return true;
   if (capacity !== undefined && amountsDiffer(status.capacity, capacity)) return true;

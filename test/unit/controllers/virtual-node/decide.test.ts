@@ -104,6 +104,26 @@ describe("a member's virtual node", () => {
     expect(action).not.toHaveProperty(["node", "metadata", "labels", "kubernetes.io/os"]);
   });
 
+  test.each([
+    ["v1.36.3", ["ExtendWebSocketsToKubelet"]],
+    ["v1.31.0-rc.1+build", ["ExtendWebSocketsToKubelet"]],
+    ["v1.30.9", []],
+    [undefined, []],
+  ])("of a member of version %s declares %j", (version, declaredFeatures) => {
+    const { version: _, ...known } = facts();
+    const told = { ...known, ...(version === undefined ? {} : { version }) };
+    expect(desiredNode(observed({ facts: told }), now).status).toMatchObject({ declaredFeatures });
+  });
+
+  test("is not written again for features that an older host does not keep", () => {
+    const { declaredFeatures: _, ...status } = stored().status ?? {};
+    const settled = observed({
+      node: { ...stored(), status },
+      cluster: cluster({ labels: { region: "eu" } }, ready),
+    });
+    expect(decide(settled, now).actions).toEqual([]);
+  });
+
   test("costs nothing while nothing changes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
     expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 10_000 });
