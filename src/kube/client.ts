@@ -15,7 +15,7 @@ export interface RequestOptions {
 }
 
 export interface ListOptions extends RequestOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
   readonly dropManagedFields?: boolean;
   /** All namespaces when absent. */
   readonly namespace?: string;
@@ -36,8 +36,10 @@ export interface ListPage<T extends KubeObject> {
 }
 
 export interface WriteOptions extends RequestOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
   readonly dropManagedFields?: boolean;
+  /** Answer with the object's metadata alone, for who reads no more of it: less to encode there and to parse here. */
+  readonly metadataOnly?: boolean;
   readonly fieldManager?: string;
   readonly dryRun?: boolean;
   /** e.g. `status`, `binding`, `token`. */
@@ -72,7 +74,7 @@ export type WatchEvent<T extends KubeObject> =
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };
 
 export interface WatchOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: half the work for who does not read them. */
+  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
   readonly dropManagedFields?: boolean;
   readonly namespace?: string;
   readonly labelSelector?: string;

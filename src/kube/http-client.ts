@@ -32,6 +32,8 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   apply: "application/apply-patch+yaml",
 };
 
+const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
+
 const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
   GET: "get",
   POST: "create",
@@ -114,6 +116,7 @@ export class HttpClient implements ClusterClient {
         name,
         path: withQuery(path, writeQuery(options)),
         body: JSON.stringify(object),
+        ...answerOf(options),
         ...limits(options),
       },
       options.dropManagedFields,
@@ -152,6 +155,7 @@ export class HttpClient implements ClusterClient {
         ...target,
         path: withQuery(target.path, writeQuery(options)),
         body: JSON.stringify(object),
+        ...answerOf(options),
         ...limits(options),
       },
       options.dropManagedFields,
@@ -175,6 +179,7 @@ export class HttpClient implements ClusterClient {
         path: withQuery(target.path, { ...writeQuery(options), force }),
         body: JSON.stringify(patch.body),
         contentType: PATCH_CONTENT_TYPES[patch.type],
+        ...answerOf(options),
         ...limits(options),
       },
       options.dropManagedFields,
@@ -284,6 +289,10 @@ function at(resource: Resource<KubeObject>, ref: ObjectRef, subresource?: string
     name: ref.name,
     path: objectPath(resource, ref, subresource),
   };
+}
+
+function answerOf({ metadataOnly }: WriteOptions): Pick<WireRequest, "accept"> {
+  return metadataOnly === true ? { accept: METADATA_ONLY } : {};
 }
 
 function limits(options: RequestOptions | undefined): Pick<WireRequest, "signal" | "timeoutMs" | "outOfTurn"> {

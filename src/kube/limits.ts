@@ -5,8 +5,10 @@ export interface ClientLimits {
   /** Requests a second on average, and how many may go at once after a pause. */
   readonly perSecond: number;
   readonly burst: number;
-  /** Deadline of a request that names none, waiting included. */
+  /** Deadline of a request that names none, from the moment it has a slot. */
   readonly timeoutMs: number;
+  /** Longest wait of such a request for a slot. */
+  readonly queueTimeoutMs: number;
   /** Longest wait for a TCP and TLS connection. */
   readonly connectTimeoutMs: number;
 }
@@ -17,6 +19,7 @@ export const DEFAULT_LIMITS: ClientLimits = {
   perSecond: 1_000,
   burst: 2_000,
   timeoutMs: 10_000,
+  queueTimeoutMs: 10_000,
   connectTimeoutMs: 5_000,
 };
 

@@ -1,4 +1,5 @@
 import type { Duplex } from "node:stream";
+import { AbortCallbacks } from "./abort-callbacks.ts";
 import { Connections } from "./connections.ts";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import { KubeError, type KubeErrorCode } from "./errors.ts";
@@ -20,6 +21,8 @@ export interface WireRequest {
   readonly path: string;
   readonly body?: string;
   readonly contentType?: string;
+  /** Media type of the answer; default JSON. */
+  readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
   readonly outOfTurn?: boolean | undefined;
@@ -61,6 +64,7 @@ export class Transport {
   readonly #origin: string;
   readonly #basePath: string;
   readonly #slots: Slots;
+  readonly #aborts = new AbortCallbacks();
   readonly #bucket: TokenBucket;
   /** Ends the waits of requests that are between two attempts. */
   readonly #waking = new Set<() => void>();
@@ -154,7 +158,7 @@ export class Transport {
   #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions & { readonly reset: boolean } {
     const headers: Record<string, string | string[]> = {
       ...identity.headers,
-      accept: "application/json",
+      accept: request.accept ?? "application/json",
       "user-agent": this.#options.userAgent,
     };
     if (identity.authorization !== undefined) headers.authorization = identity.authorization;
@@ -199,17 +203,18 @@ export class Transport {
   }
 
   async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
-    const timeoutMs = request.timeoutMs ?? this.#options.limits.timeoutMs;
+    let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
     const isRead = request.method === "GET";
     let reconnects = 0;
     let refreshed = false;
     for (;;) {
-      const leftMs = this.#timeLeft(request, startedAt + timeoutMs, isRead);
-      const outcome = await this.#attempt(request, leftMs, isRead);
+      const leftMs = this.#timeLeft(request, endsAt, isRead);
+      const { outcome, queuedMs } = await this.#attempt(request, leftMs, isRead);
+      endsAt += queuedMs;
       const { answer } = outcome;
       if (answer === undefined) {
         const delayMs = isRead && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
-        if (delayMs === undefined || delayMs >= this.#timeLeft(request, startedAt + timeoutMs, isRead)) {
+        if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt, isRead)) {
           throw this.#failure(outcome.failure, request, isRead);
         }
         reconnects += 1;
@@ -226,7 +231,7 @@ export class Transport {
       }
       if (answer.status === 429) {
         const delayMs = Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
-        if (delayMs < startedAt + timeoutMs - performance.now()) {
+        if (delayMs < endsAt - performance.now()) {
           await this.#pause(delayMs, request);
           continue;
         }
@@ -249,17 +254,58 @@ export class Transport {
     return Math.min(leftMs, leaseLeftMs);
   }
 
-  async #attempt(request: WireRequest, leftMs: number, isRead: boolean): Promise<Outcome> {
+  /** One try; `queuedMs` is how long it waited for a slot beyond the request's own time. */
+  async #attempt(
+    request: WireRequest,
+    leftMs: number,
+    isRead: boolean,
+  ): Promise<{ readonly outcome: Outcome; readonly queuedMs: number }> {
     const startedAt = performance.now();
     if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
     const identity = await this.identity(request);
-    const waitedMs = performance.now() - startedAt;
-    return this.#exchange(
-      request,
-      identity,
-      this.#timeLeft(request, performance.now() + leftMs - waitedMs, isRead),
-      isRead,
-    );
+    const endsAt = startedAt + leftMs;
+    const slot = await this.#slot(request, endsAt);
+    try {
+      const exchangeMs = this.#timeLeft(request, endsAt + slot.queuedMs, isRead);
+      return { outcome: await this.#exchange(request, identity, exchangeMs, isRead), queuedMs: slot.queuedMs };
+    } finally {
+      slot.release();
+    }
+  }
+
+  /**
+   * Waits for a slot. A queue says that this client is busy, not that the server is in trouble: the deadline of a request
+   * that names none begins when it has left the queue. If it did not, a backlog longer than the deadline would make every
+   * request fail that has waited for its turn, and the backlog would never get shorter.
+   */
+  async #slot(
+    request: WireRequest,
+    endsAt: number,
+  ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
+    if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
+    const release = (): void => this.#slots.release();
+    const { signal, timeoutMs } = request;
+    const queueMs = timeoutMs === undefined ? this.#options.limits.queueTimeoutMs : endsAt - performance.now();
+    const startedAt = performance.now();
+    await new Promise<void>((resolve, reject) => {
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        forget();
+        end();
+      };
+      const waiter: Waiter = { granted: () => settle(resolve) };
+      const giveUp = (error: KubeError): void => {
+        if (this.#slots.leave(waiter)) settle(() => reject(error));
+      };
+      const onAbort = (): void => giveUp(this.error("Aborted", "the caller gave up", request, signal?.reason));
+      const timer = setTimeout(
+        () => giveUp(this.error("NotSent", `no free slot within ${Math.round(queueMs)} ms`, request)),
+        queueMs,
+      );
+      const forget = this.#aborts.add(signal, onAbort);
+      if (this.#slots.take(waiter)) settle(resolve);
+    });
+    return { queuedMs: timeoutMs === undefined ? performance.now() - startedAt : 0, release };
   }
 
   #exchange(request: WireRequest, identity: Identity, leftMs: number, isRead: boolean): Promise<Outcome> {
@@ -271,29 +317,23 @@ export class Transport {
       return now <= endsAt && (isRead || deadline === undefined || now < (deadline() ?? Number.POSITIVE_INFINITY));
     };
     return new Promise((resolve) => {
-      const waits = request.outOfTurn !== true;
-      let holdsSlot = false;
       const exchange = new Exchange(mayStart, (outcome) => {
         clearTimeout(timer);
-        request.signal?.removeEventListener("abort", onAbort);
-        if (holdsSlot) this.#slots.release();
-        else if (waits) this.#slots.leave(waiter);
+        forget();
         resolve(outcome);
       });
       const onAbort = (): void =>
         exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-      const timer = setTimeout(() => exchange.end("late", late(leftMs, waits && !holdsSlot)), leftMs);
-      const start = (): void => {
-        holdsSlot = waits;
-        try {
-          this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
-        } catch (cause) {
-          exchange.refuse(cause);
-        }
-      };
-      const waiter: Waiter = { granted: start };
-      request.signal?.addEventListener("abort", onAbort, { once: true });
-      if (!waits || this.#slots.take(waiter)) start();
+      const timer = setTimeout(
+        () => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`)),
+        leftMs,
+      );
+      const forget = this.#aborts.add(request.signal, onAbort);
+      try {
+        this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
+      } catch (cause) {
+        exchange.refuse(cause);
+      }
     });
   }
 
@@ -311,18 +351,14 @@ export class Transport {
       const wake = (): void => {
         clearTimeout(timer);
         this.#waking.delete(wake);
-        signal?.removeEventListener("abort", wake);
+        forget();
         resolve();
       };
       const timer = setTimeout(wake, ms);
       this.#waking.add(wake);
-      signal?.addEventListener("abort", wake, { once: true });
+      const forget = this.#aborts.add(signal, wake);
     });
   }
-}
-
-function late(ms: number, waiting: boolean): Error {
-  return new Error(waiting ? `no free slot within ${Math.round(ms)} ms` : `no answer within ${Math.round(ms)} ms`);
 }
 
 interface DispatchOptions {

@@ -19,6 +19,7 @@ export type Shown<Observed> = (observed: Observed) => boolean;
 export interface ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
+  /** Names the object and the reconcile in every line. */
   readonly log: Logger;
 }
 
@@ -36,7 +37,7 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
 // A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
 const SHOWN_TIMEOUT_MS = 10_000;
 // Keys handled before other work of the process (answers, watch lines) gets its turn.
-const KEYS_PER_TURN = 100;
+const KEYS_PER_TURN = 20;
 
 interface KeyState<Observed> {
   running: boolean;
@@ -45,6 +46,27 @@ interface KeyState<Observed> {
   awaiting: { readonly shown: Shown<Observed>; readonly until: number } | undefined;
   timer: Timer | undefined;
   backoff: Backoff | undefined;
+}
+
+/** Makes the logger when a line is written: most reconciles write none, and a child logger costs more than they do. */
+class ReconcileContext<Key extends string> implements ActionContext<Key> {
+  readonly key: Key;
+  readonly signal: AbortSignal;
+  readonly #log: Logger;
+  readonly #reconcile: number;
+  #child: Logger | undefined;
+
+  constructor(key: Key, signal: AbortSignal, log: Logger, reconcile: number) {
+    this.key = key;
+    this.signal = signal;
+    this.#log = log;
+    this.#reconcile = reconcile;
+  }
+
+  get log(): Logger {
+    this.#child ??= this.#log.child({ object: this.key, reconcile: this.#reconcile });
+    return this.#child;
+  }
 }
 
 /**
@@ -161,12 +183,12 @@ export class Controller<Key extends string, Observed, Action> {
 
   async #execute(key: Key, state: KeyState<Observed>, decision: Decision<Action>, reconcile: number): Promise<void> {
     const started = this.#clock.now();
-    const log = this.#log.child({ object: key, reconcile });
+    const context = new ReconcileContext(key, this.#abort.signal, this.#log, reconcile);
     let delayMs: number | undefined;
     let failed = false;
     try {
       for (const action of decision.actions) {
-        const shown = await this.#spec.execute(action, { key, signal: this.#abort.signal, log });
+        const shown = await this.#spec.execute(action, context);
         if (shown === undefined) continue;
         const earlier = state.awaiting?.shown;
         const all: Shown<Observed> = earlier === undefined ? shown : (observed) => earlier(observed) && shown(observed);
@@ -180,15 +202,17 @@ export class Controller<Key extends string, Observed, Action> {
       delayMs = this.#backoffOf(state).next();
       if (isKubeError(error)) {
         delayMs = Math.max(delayMs, error.retryAfterMs ?? 0);
-        log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
+        context.log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
       } else {
-        log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
+        context.log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
       }
     } finally {
       state.running = false;
     }
     const seconds = (this.#clock.now() - started) / 1000;
-    log.debug({ outcome: decision.outcome, actions: decision.actions.length, seconds }, "reconciled");
+    if (this.#log.isLevelEnabled("debug")) {
+      context.log.debug({ outcome: decision.outcome, actions: decision.actions.length, seconds }, "reconciled");
+    }
     this.#spec.onReconcile?.(decision.outcome, seconds);
     if (delayMs !== undefined) this.#requeue(key, state, delayMs);
     const { dirty } = state;

@@ -29,6 +29,9 @@ interface ControllerInput extends GlobalInput {
 // An ordinary pod has five events in its life; a hundred pods a second start and end with this.
 const EVENT_LIMITS = { concurrency: 8, perSecond: 600, burst: 600 };
 
+// Without the host nothing goes on at all, so its queue may be long, and a slow connection is better than another one.
+const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
+
 /** `legation controller` */
 export const controllerCommand: Subcommand<ControllerInput> = {
   name: "controller",
@@ -99,7 +102,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           log,
           onLeading: (leading) => metrics.setLeading(leading),
           controllers: (deadline) => ({
-            host: createClusterClient({ cluster: "host", credentials, metrics, deadline }),
+            host: createClusterClient({ cluster: "host", credentials, metrics, deadline, limits: HOST_LIMITS }),
             connect: (name, text) => {
               const read = (kubeconfig: string) =>
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });

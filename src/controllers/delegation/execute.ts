@@ -120,11 +120,11 @@ export class Executor {
     const shared = `${member.name}/${namespace}`;
     const seen = this.#namespaces.made(shared);
     try {
-      return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
+      return await member.client.create(pods, delegate, { signal, dropManagedFields: true, metadataOnly: true });
     } catch (error) {
       if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
       await this.#namespaces.make(shared, seen, () => this.#createNamespace(member, namespace, signal));
-      return await member.client.create(pods, delegate, { signal, dropManagedFields: true });
+      return await member.client.create(pods, delegate, { signal, dropManagedFields: true, metadataOnly: true });
     }
   }
 
@@ -281,7 +281,7 @@ export class Executor {
     // The host's API server would keep what it has again: an older one than the member's drops fields it does not know.
     if (memories.of(uid).ineffective === text) return undefined;
     return this.#patchProxy(uid, async () => {
-      const options = { subresource: "status", signal, dropManagedFields: true };
+      const options = { subresource: "status", signal, dropManagedFields: true, metadataOnly: true };
       const written = await host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
       if (written.metadata.resourceVersion === resourceVersion) memories.ineffective(uid, text);
       return written;
@@ -299,7 +299,7 @@ export class Executor {
         pods,
         objectRef(key),
         { type: "strategic", body },
-        { subresource: "status", signal, dropManagedFields: true },
+        { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
     memories.reported(proxyUid, message);
@@ -325,7 +325,12 @@ export class Executor {
   async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
     const shown = await this.#patchProxy(proxyUid, () =>
-      this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, { signal, dropManagedFields: true }),
+      this.#options.host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { signal, dropManagedFields: true, metadataOnly: true },
+      ),
     );
     return shown === undefined ? undefined : shownReleased(proxyUid);
   }

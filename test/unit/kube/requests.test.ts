@@ -188,6 +188,41 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
+  test("a queue that is longer than the deadline is worked off", async () => {
+    const narrow = connect(server, { limits: { concurrency: 1, timeoutMs: 250, queueTimeoutMs: 10_000 } });
+    server.always = (_request, response) => {
+      setTimeout(() => answerStatus(response, 404, "NotFound", "slowly"), 100);
+      return true;
+    };
+    const errors = await Promise.all(Array.from({ length: 8 }, () => kubeErrorOf(narrow.get(pods, ref))));
+    expect(errors.map(({ code }) => code)).toEqual(Array(8).fill("NotFound"));
+    await narrow.close();
+  });
+
+  test("a queue has an end, too", async () => {
+    const narrow = connect(server, { limits: { concurrency: 1, timeoutMs: 400, queueTimeoutMs: 100 } });
+    server.always = silence;
+    const [first, second] = [kubeErrorOf(narrow.create(pods, web)), kubeErrorOf(narrow.create(pods, web))];
+    expect((await second).message).toContain("no free slot within 100 ms");
+    expect((await first).code).toBe("AnswerLost");
+    await narrow.close();
+  });
+
+  test("a caller who gives up leaves the queue, and the others keep their place", async () => {
+    const narrow = connect(server, { limits: { concurrency: 1 } });
+    server.faults.push(silence);
+    const stuck = kubeErrorOf(narrow.create(pods, web, { timeoutMs: 200 }));
+    const abort = new AbortController();
+    const abandoned = kubeErrorOf(narrow.create(pods, web, { signal: abort.signal }));
+    const patient = narrow.create(pods, web);
+    abort.abort();
+    expect((await abandoned).code).toBe("Aborted");
+    expect((await stuck).code).toBe("AnswerLost");
+    await expect(patient).resolves.toMatchObject({ kind: "Pod" });
+    expect(server.requests).toHaveLength(2);
+    await narrow.close();
+  });
+
   test("a request out of turn waits for nobody, and takes no slot from others", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, perSecond: 0.001, burst: 1 } });
     server.faults.push(silence);
@@ -204,7 +239,8 @@ describe("what was sent and what was not", () => {
   test("slots are free again after a silent while", async () => {
     const narrow = connect(server, { limits: { concurrency: 2 } });
     server.faults.push(silence, silence);
-    await Promise.all([1, 2, 3].map(() => kubeErrorOf(narrow.create(pods, web, { timeoutMs: 50 }))));
+    // The third must have given up before the first two make room for it.
+    await Promise.all([200, 200, 50].map((timeoutMs) => kubeErrorOf(narrow.create(pods, web, { timeoutMs }))));
     await expect(narrow.create(pods, web)).resolves.toMatchObject({ kind: "Pod" });
     await narrow.close();
   });
