@@ -31,6 +31,8 @@ export function decide(
     // What becomes readable or changes is an event of its own.
     if (!view.readable || !isEntitled(view, proxy)) continue;
     const { member, delegate, secret } = view;
+    // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
+    if (secret === undefined && isDeleting(proxy)) continue;
     const due = dueAt(secret, delegate);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};

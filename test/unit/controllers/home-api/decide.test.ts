@@ -78,9 +78,11 @@ describe("a delegate that mounts tokens of its proxy", () => {
     expect(decided(of, { ...without, secret: secret(NOW - MINUTE) })).toEqual({ actions: [], outcome: "Idle" });
   });
 
-  test("gets new ones while its proxy is being deleted: its containers have time to end", () => {
+  test("gets new ones, but no first ones, while its proxy is being deleted: its containers have time to end", () => {
     const of = proxy({ ...bound, status: runningStatus(), metadata: { deletionTimestamp: "2026-01-01T00:10:00Z" } });
     expect(decided(of, view(of, { secret: secret(NOW) })).actions).toHaveLength(1);
+    // Its Secret goes before its delegate is seen to have gone.
+    expect(decided(of, view(of)).actions).toEqual([]);
   });
 
   test("in a member that hangs does not keep another from its own", () => {

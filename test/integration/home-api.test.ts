@@ -1,0 +1,400 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { RENEW_AT_ANNOTATION } from "../../src/api/keys.ts";
+import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { clusters, events, pods, secrets } from "../../src/kube/resources.ts";
+import { apiSecretName } from "../../src/pods/home-api.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { apiRequest } from "../support/clusters/api-request.ts";
+import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+
+// No container runs here, so nobody dials it; home-api-real.test.ts does.
+const SERVER = "https://203.0.113.7:6443";
+const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
+const labels = { "legation.dev/delegation": "annotated" };
+const patient = { timeoutMs: 90_000 };
+type Members = "west" | "east";
+
+/** Says where pods of the member find the host, or takes it back. */
+async function setHome(member: Members, homeAPI: { readonly server: string } | null): Promise<void> {
+  await clients().host.patch(clusters, { name: member }, { type: "merge", body: { spec: { homeAPI } } });
+}
+
+let namespace: string;
+beforeAll(async () => {
+  await setHome("west", { server: SERVER });
+  await setHome("east", null);
+});
+afterAll(() => setHome("west", null));
+beforeEach(async () => {
+  const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(everywhere, { prefix: "home", labels });
+  // One that was killed in a test that failed.
+  await gated().legation.controller.start();
+});
+
+interface Author {
+  readonly member?: Members;
+  readonly api?: "host" | "member" | "none";
+  readonly spec?: Partial<PodSpec>;
+}
+
+function written(name: string, { member, api, spec = {} }: Author = {}): Pod {
+  const annotations = {
+    ...(member === undefined ? {} : { "legation.dev/clusters": member }),
+    ...(api === undefined ? {} : { "legation.dev/api": api }),
+  };
+  return delegatedPod(namespace, name, { annotations, spec });
+}
+
+/** Creates a pod and waits until it runs; resolves to its proxy. */
+async function run(name: string, author: Author = { member: "west" }): Promise<Stored<Pod>> {
+  await clients().host.create(pods, written(name, author));
+  return podThat(clients().host, namespace, name, inPhase("Running"), patient);
+}
+
+async function secretOf(client: ClusterClient, proxy: Stored<Pod>): Promise<Stored<Secret>> {
+  return eventually(() => client.find(secrets, { namespace, name: apiSecretName(proxy.metadata.uid) }), patient);
+}
+
+function textOf({ data }: Secret, key: string): string {
+  return Buffer.from(data?.[key] ?? "", "base64").toString("utf8");
+}
+
+interface Claims {
+  readonly sub: string;
+  readonly aud: readonly string[];
+  readonly iat: number;
+  readonly exp: number;
+}
+
+function claimsOf(token: string): Claims {
+  return JSON.parse(Buffer.from(token.split(".")[1] ?? "", "base64url").toString("utf8"));
+}
+
+interface WhoAmI {
+  readonly username: string;
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+/** Who the host's API server takes the bearer for; undefined when it takes it for nobody. */
+async function whoIs(token: string): Promise<WhoAmI | undefined> {
+  const body = { apiVersion: "authentication.k8s.io/v1", kind: "SelfSubjectReview" };
+  const path = "/apis/authentication.k8s.io/v1/selfsubjectreviews";
+  const answer = await apiRequest({ ...hostCluster(), token }, "POST", path, { body });
+  if (answer.status === 401) return undefined;
+  expect(answer.status).toBe(201);
+  return JSON.parse(answer.text).status.userInfo;
+}
+
+async function others(cluster: "host" | Members): Promise<readonly string[]> {
+  return (await legationWrites(cluster === "host" ? hostCluster() : memberCluster(cluster), namespace)).others;
+}
+
+function times(count: number, write: string): string[] {
+  return Array.from({ length: count }, () => write);
+}
+
+function volumeNames({ spec }: Pod): string[] {
+  return (spec?.volumes ?? []).map(({ name }) => name.replace(/-[a-z0-9]{5}$/, ""));
+}
+
+describe("a pod that mounts a token", () => {
+  test("costs one TokenRequest on the host and one Secret in its member, however it ends", async () => {
+    const names = numbered("one", 10);
+    await Promise.all(names.map((name) => run(name)));
+    const expected = async (): Promise<void> => {
+      expect(await others("host")).toEqual(times(10, "create serviceaccounts/token"));
+      expect(await others("west")).toEqual(times(10, "create secrets"));
+      expect(await others("east")).toEqual([]);
+    };
+    await eventuallyPasses(expected);
+    await Promise.all(names.map((name) => clients().host.delete(pods, { namespace, name })));
+    await eventuallyPasses(async () => expect(await podsOf(clients().host, namespace)).toEqual([]), patient);
+    await eventuallyPasses(async () => {
+      expect((await clients().west.list(secrets, { namespace })).items).toEqual([]);
+    }, patient);
+    await expected();
+  });
+
+  test("has in its Secret who it is on the host, until it is gone there", async () => {
+    const proxy = await run("who");
+    const secret = await secretOf(clients().west, proxy);
+    expect(Object.keys(secret.data ?? {}).sort()).toEqual(["ca.crt", "token-0"]);
+    expect(textOf(secret, "ca.crt").trim()).toBe(hostCluster().caData.trim());
+    const token = textOf(secret, "token-0");
+    expect(await whoIs(token)).toMatchObject({
+      username: `system:serviceaccount:${namespace}:default`,
+      extra: {
+        "authentication.kubernetes.io/pod-name": ["who"],
+        "authentication.kubernetes.io/pod-uid": [proxy.metadata.uid],
+      },
+    });
+    expect(gated().legation.controller.log()).not.toContain(token);
+    await clients().host.delete(pods, { namespace, name: "who" });
+    await podGone(clients().host, namespace, "who");
+    // API servers remember for ten seconds whom they took for whom.
+    await eventually(async () => (await whoIs(token)) === undefined, { ...patient, intervalMs: 1_000 });
+  });
+
+  test("has the tokens of its author's own volumes: their audience, their life, their paths", async () => {
+    const vault: Volume = {
+      name: "vault",
+      projected: {
+        sources: [{ serviceAccountToken: { audience: "vault", expirationSeconds: 900, path: "to/vault" } }],
+      },
+    };
+    const container = { name: "main", image: "work:1", volumeMounts: [{ name: "vault", mountPath: "/vault" }] };
+    const spec = { automountServiceAccountToken: false, volumes: [vault], containers: [container] };
+    const proxy = await run("vault", { member: "west", spec });
+    const claims = claimsOf(textOf(await secretOf(clients().west, proxy), "token-0"));
+    expect(claims).toMatchObject({ aud: ["vault"], sub: `system:serviceaccount:${namespace}:default` });
+    expect(claims.exp - claims.iat).toBe(900);
+    const delegate = await clients().west.get(pods, { namespace, name: "vault" });
+    const item = { key: "token-0", path: "to/vault" };
+    expect(delegate.spec?.volumes).toEqual([
+      {
+        name: "vault",
+        projected: {
+          defaultMode: 420,
+          sources: [{ secret: { name: apiSecretName(proxy.metadata.uid), items: [item] } }],
+        },
+      },
+    ]);
+  });
+
+  test("has a new token in the same Secret when the old one's time has come, and for one write", async () => {
+    const proxy = await run("renewed");
+    const before = await secretOf(clients().west, proxy);
+    const renewAt = Date.parse(before.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
+    // 3607 s is what a pod's own volume asks for: 80 % of it, and up to a tenth less.
+    const ageMs = renewAt - Date.parse(before.metadata.creationTimestamp ?? "");
+    expect(ageMs / 1000).toBeGreaterThan(3607 * 0.71);
+    expect(ageMs / 1000).toBeLessThan(3607 * 0.81);
+    // Time passes for this one Secret only.
+    const body = { metadata: { annotations: { [RENEW_AT_ANNOTATION]: new Date().toISOString() } } };
+    await clients().west.patch(secrets, { namespace, name: before.metadata.name }, { type: "merge", body });
+    const after = await eventually(async () => {
+      const now = await secretOf(clients().west, proxy);
+      return textOf(now, "token-0") !== textOf(before, "token-0") && now;
+    });
+    expect(after.metadata.uid).toBe(before.metadata.uid);
+    expect(Date.parse(after.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "")).toBeGreaterThan(
+      Date.now() + 40 * 60_000,
+    );
+    expect(await whoIs(textOf(after, "token-0"))).toMatchObject({
+      username: `system:serviceaccount:${namespace}:default`,
+    });
+    await eventuallyPasses(async () => {
+      expect(await others("host")).toEqual(times(2, "create serviceaccounts/token"));
+      expect(await others("west")).toEqual(["create secrets", "patch secrets"]);
+    });
+  });
+
+  test("gets its Secret again when somebody has deleted it", async () => {
+    const proxy = await run("again");
+    const { metadata } = await secretOf(clients().west, proxy);
+    await clients().west.delete(secrets, { namespace, name: metadata.name });
+    await eventually(async () => (await secretOf(clients().west, proxy)).metadata.uid !== metadata.uid);
+  });
+});
+
+describe("a pod that mounts no token, or is not to have the host's,", () => {
+  const cases = [
+    ["that has declined it", { spec: { automountServiceAccountToken: false } }, [], false],
+    ["with legation.dev/api: none", { api: "none" }, [], false],
+    ["with legation.dev/api: member", { api: "member" }, ["kube-api-access"], undefined],
+  ] as const;
+  test.each(cases)("%s, costs nothing more", async (_, author, volumes, automount) => {
+    await run("plain", { member: "west", ...author });
+    const delegate = await clients().west.get(pods, { namespace, name: "plain" });
+    expect(volumeNames(delegate)).toEqual(volumes);
+    expect(delegate.spec?.automountServiceAccountToken).toBe(automount);
+    expect(await Promise.all([others("host"), others("west")])).toEqual([[], []]);
+  });
+
+  test("may have that from its namespace, and from a workload through its template", async () => {
+    await kubectl(hostCluster(), ["annotate", "namespace", namespace, "legation.dev/api=none"]);
+    await eventuallyPasses(async () => {
+      const name = `default-${Date.now()}`;
+      await run(name);
+      expect(volumeNames(await clients().west.get(pods, { namespace, name }))).toEqual([]);
+    });
+    const metadata = {
+      name: "work",
+      namespace,
+      annotations: { "legation.dev/api": "member", "legation.dev/clusters": "west" },
+    };
+    const template = { spec: { restartPolicy: "Never", containers: [{ name: "main", image: "work:1" }] } };
+    const job = { apiVersion: "batch/v1", kind: "Job", metadata, spec: { template } };
+    await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(job) });
+    await eventuallyPasses(async () => {
+      const { items } = await clients().west.list(pods, { namespace, labelSelector: "job-name=work" });
+      expect(items.map(volumeNames)).toEqual([["kube-api-access"]]);
+    });
+  });
+
+  test("is refused with a value that means nothing", async () => {
+    const refused = clients().host.create(
+      pods,
+      delegatedPod(namespace, "bad", { annotations: { "legation.dev/api": "home" } }),
+    );
+    await expect(refused).rejects.toThrow('"home" is no API server; write "host", "member" or "none"');
+  });
+});
+
+describe("in a member from which no way to the host is known", () => {
+  test("pods run without a token, and one event says so for all of the namespace", async () => {
+    const names = numbered("some", 3);
+    await Promise.all(names.map((name) => run(name, { member: "east" })));
+    const delegates = await podsOf(clients().east, namespace);
+    expect(delegates.map(volumeNames)).toEqual([[], [], []]);
+    expect(delegates.map(({ spec }) => spec?.automountServiceAccountToken)).toEqual([false, false, false]);
+    const said = await eventually(async () => {
+      const { items } = await clients().host.list(events, { namespace });
+      const found = items.filter(({ reason }) => reason === "NoHomeAPI");
+      return found.length > 0 && found;
+    });
+    expect(said).toHaveLength(1);
+    expect(said[0]?.message).toContain("spec.homeAPI.server of Cluster east");
+    expect(await others("east")).toEqual([]);
+    expect(await others("host")).not.toContain("create serviceaccounts/token");
+  });
+
+  test("a pod that must have the host's is not placed, hears what to set, and is placed when it is set", async () => {
+    await clients().host.create(pods, written("must", { member: "east", api: "host" }));
+    const waiting = await podThat(
+      clients().host,
+      namespace,
+      "must",
+      (pod) => conditionOf(pod, "legation.dev/Placed") !== undefined,
+    );
+    expect(conditionOf(waiting, "legation.dev/Placed")?.message).toContain("spec.homeAPI.server of Cluster east");
+    onTestFinished(() => setHome("east", null));
+    await setHome("east", { server: SERVER });
+    const proxy = await podThat(clients().host, namespace, "must", inPhase("Running"), patient);
+    const secret = await secretOf(clients().east, proxy);
+    expect(await whoIs(textOf(secret, "token-0"))).toBeDefined();
+  });
+
+  test("a pod that must have the host's goes to another member", async () => {
+    const proxy = await run("elsewhere", { api: "host" });
+    expect(proxy.spec?.nodeName).toBe("legation-west");
+  });
+
+  test.each(["http://10.0.0.1", "https://10.0.0.1/path", "10.0.0.1:6443", "https://user@host"])(
+    "%s is no way to it",
+    async (server) => {
+      await expect(setHome("east", { server })).rejects.toThrow("must be https://HOST or https://HOST:PORT");
+    },
+  );
+});
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  const token = ({ method, path }: Write): boolean =>
+    method === "POST" && path === `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
+  const secret = ({ method, path }: Write): boolean =>
+    method === "POST" && path === `/api/v1/namespaces/${namespace}/secrets`;
+  test.each([
+    ["with which it asks for a token", "host", token],
+    ["of the Secret", "member", secret],
+  ] as const)("%s is followed by one that gives the pod its token", async (_, where, catches) => {
+    const { legation, trap } = gated();
+    let killed = false;
+    trap(where, {
+      when,
+      catches,
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    await clients().host.create(pods, written("one", { member: "west" }));
+    await eventually(() => killed, { ...patient, what: "the write" });
+    await legation.controller.start();
+    const proxy = await podThat(clients().host, namespace, "one", inPhase("Running"), patient);
+    const found = await secretOf(clients().west, proxy);
+    expect(await whoIs(textOf(found, "token-0"))).toBeDefined();
+    const { metadata } = await clients().west.get(pods, { namespace, name: "one" });
+    expect(found.metadata.ownerReferences).toEqual([{ apiVersion: "v1", kind: "Pod", name: "one", uid: metadata.uid }]);
+    expect((await clients().west.list(secrets, { namespace })).items).toHaveLength(1);
+  });
+});
+
+test("a member that hangs does not keep the pods of another from new tokens", async () => {
+  onTestFinished(() => setHome("east", null));
+  await setHome("east", { server: SERVER });
+  const due = async (member: Members): Promise<() => Promise<boolean>> => {
+    const proxy = await run(member, { member, api: "host" });
+    const { metadata } = await secretOf(clients()[member], proxy);
+    const body = { metadata: { annotations: { [RENEW_AT_ANNOTATION]: new Date(Date.now() + 5_000).toISOString() } } };
+    await clients()[member].patch(secrets, { namespace, name: metadata.name }, { type: "merge", body });
+    return async () => {
+      const now = await secretOf(clients()[member], proxy);
+      return Date.parse(now.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "") > Date.now() + 60_000;
+    };
+  };
+  const west = memberCluster("west");
+  onTestFinished(() => west.mend());
+  const renewedWest = await due("west");
+  const renewedEast = await due("east");
+  await west.apiServer.freeze();
+  await eventually(renewedEast, { timeoutMs: 20_000, what: "new token in east" });
+  await west.apiServer.thaw();
+  await eventually(renewedWest, { ...patient, what: "new token in west" });
+});
+
+describe("Legation's controller gets no token", () => {
+  const ask = (account: string, ...args: string[]): Promise<string> =>
+    kubectl(hostCluster(), ["create", "token", account, `--as=${CONTROLLER}`, ...args]);
+  const boundTo = (kind: string, name: string, uid: string): string[] => [
+    `--bound-object-kind=${kind}`,
+    `--bound-object-name=${name}`,
+    `--bound-object-uid=${uid}`,
+  ];
+
+  test("that is not bound to a pod", async () => {
+    await expect(ask("default", "-n", namespace)).rejects.toThrow("no token that is not bound to a pod");
+    const secret = boundTo("Secret", "any", "uid");
+    await expect(ask("default", "-n", namespace, ...secret)).rejects.toThrow("no token that is not bound to a pod");
+  });
+
+  test("of a service account in a namespace that is not opted in", async () => {
+    const pod = boundTo("Pod", "any", "uid");
+    await expect(ask("default", "-n", "kube-system", ...pod)).rejects.toThrow("namespace kube-system is not opted in");
+  });
+
+  test("of a service account that the pod does not name", async () => {
+    const { metadata } = await run("mine", { member: "west", api: "none" });
+    await kubectl(hostCluster(), ["create", "serviceaccount", "other", "-n", namespace]);
+    const pod = boundTo("Pod", "mine", metadata.uid);
+    await expect(ask("other", "-n", namespace, ...pod)).rejects.toThrow("different serviceaccount name");
+    await expect(ask("default", "-n", namespace, ...pod)).resolves.toMatch(/^ey/);
+  });
+
+  test("that the audit log, an event or its own log would show", async () => {
+    const proxy = await run("quiet");
+    const token = textOf(await secretOf(clients().west, proxy), "token-0");
+    const { items } = await clients().host.list(events, { namespace });
+    expect(JSON.stringify(items)).not.toContain(token);
+    expect(gated().legation.controller.log()).not.toContain(token);
+    const requests = await auditEvents(
+      hostCluster(),
+      (event) => isWrite(event) && event.objectRef?.namespace === namespace,
+    );
+    expect(JSON.stringify(requests)).not.toContain(token);
+  });
+});
