@@ -131,6 +131,26 @@ describe("requests", () => {
     expect(token).toMatchObject({ status: { token: expect.stringMatching(/^ey/) } });
   });
 
+  test("a write that nobody reads the answer of is answered with metadata alone", async () => {
+    const ref = { namespace, name: "metadata-only" };
+    const options = { metadataOnly: true, dropManagedFields: true } as const;
+    const pod = { apiVersion: "v1", kind: "Pod", metadata: ref, spec: { containers: [{ name: "main", image: "x" }] } };
+    const made = await client.create(pods, pod, options);
+    const changed = await client.patch(
+      pods,
+      ref,
+      { type: "merge", body: { metadata: { labels: { a: "b" } } } },
+      options,
+    );
+    for (const answer of [made, changed]) {
+      expect(answer).toMatchObject({ kind: "PartialObjectMetadata", metadata: { ...ref, uid: made.metadata.uid } });
+      expect(answer).not.toHaveProperty("spec");
+      expect(answer.metadata).not.toHaveProperty("managedFields");
+    }
+    expect(changed.metadata.resourceVersion).not.toBe(made.metadata.resourceVersion);
+    expect(await client.get(pods, ref)).toMatchObject({ metadata: { labels: { a: "b" } }, spec: pod.spec });
+  });
+
   test("a dry run answers with an object that is not stored", async () => {
     const answer = await client.create(configMaps, configMap("a"), { dryRun: true });
     expect(answer.metadata).toMatchObject({ name: "a", resourceVersion: "" });
