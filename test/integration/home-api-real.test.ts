@@ -1,0 +1,248 @@
+import { spawnSync } from "node:child_process";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import type { Container, Pod, PodSpec, Stored, Volume } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
+import { events, pods, secrets } from "../../src/kube/resources.ts";
+import { apiSecretName } from "../../src/pods/home-api.ts";
+import { realNodesPossible } from "../support/clusters/node/possible.ts";
+import { startClusters } from "../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../support/clusters/types.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+import { type Legation, startLegation } from "../support/legation/start.ts";
+
+const FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
+const patient = { timeoutMs: 120_000 };
+
+/** The machine's kubectl in a pod, with the libraries that it needs: it finds its API server as every in-cluster client. */
+function kubectlIn(container: Container): Pick<PodSpec, "volumes" | "containers"> {
+  const binary = inject("clusters").kubectl;
+  const libraries = spawnSync("ldd", [binary], { encoding: "utf8" }).stdout.match(/\/\S+(?= \()/g) ?? [];
+  const files = [{ from: binary, to: "/bin/kubectl" }, ...libraries.map((path) => ({ from: path, to: path }))];
+  const volumes: Volume[] = files.map(({ from }, index) => ({ name: `file-${index}`, hostPath: { path: from } }));
+  const volumeMounts = files.map(({ to }, index) => ({ name: `file-${index}`, mountPath: to, readOnly: true }));
+  return {
+    volumes: [...volumes],
+    containers: [{ ...container, volumeMounts: [...volumeMounts, ...(container.volumeMounts ?? [])] }],
+  };
+}
+
+function script(text: string): Container {
+  return { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", `trap 'exit 0' TERM\n${text}`] };
+}
+
+function pod(namespace: string, name: string, spec: Partial<PodSpec>, annotations: Record<string, string> = {}): Pod {
+  return delegatedPod(namespace, name, {
+    annotations,
+    spec: { terminationGracePeriodSeconds: 1, restartPolicy: "Never", ...spec },
+  });
+}
+
+function inPods(): void {
+  let clusters: Clusters;
+  let legation: Legation;
+  let host: Cluster;
+  let west: Cluster;
+  let client: ClusterClient;
+  let member: ClusterClient;
+  let namespace: string;
+
+  beforeAll(async () => {
+    clusters = await startClusters({
+      names: ["host", "west"],
+      clusters: { host: { nodes: [] }, west: { realNode: true } },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    host = clusters.get("host");
+    west = clusters.get("west");
+    const connect = (name: string, { kubeconfig }: Cluster): ClusterClient =>
+      createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
+    client = connect("host", host);
+    member = connect("west", west);
+    // Pods of the member reach the host at its service address.
+    const service = await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+    const controllerFlags = [`--home-api-server=https://${service.trim()}`];
+    legation = await startLegation({ host, members: { west }, controllerFlags });
+    namespace = await freshNamespace([host, west], {
+      prefix: "home",
+      labels: { "legation.dev/delegation": "annotated" },
+      onFinished: afterAll,
+    });
+    const rule = ["--verb=get,list,watch,create,delete", "--resource=pods,pods/log"];
+    await kubectl(host, ["create", "role", "reader", "-n", namespace, ...rule]);
+    const reader = ["create", "rolebinding", "reader", "-n", namespace, "--role=reader"];
+    await kubectl(host, [...reader, `--serviceaccount=${namespace}:default`]);
+  });
+  afterAll(async () => {
+    await legation?.stop();
+    await Promise.all([client?.close(), member?.close()]);
+    await clusters?.stop();
+  });
+
+  /** Waits for the end of the pod and returns what it has said, from the member. */
+  async function said(name: string): Promise<string> {
+    const ended = (found: Pod): boolean => inPhase("Succeeded")(found) || inPhase("Failed")(found);
+    await podThat(client, namespace, name, ended, patient);
+    return kubectl(west, ["logs", "-n", namespace, name]);
+  }
+
+  async function run(name: string, spec: Partial<PodSpec>, annotations?: Record<string, string>): Promise<Stored<Pod>> {
+    await client.create(pods, pod(namespace, name, spec, annotations));
+    return podThat(client, namespace, name, inPhase("Running"), patient);
+  }
+
+  test("an in-cluster client of a pod finds its own proxy on the host, as the proxy's service account", async () => {
+    const asks =
+      "kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo && kubectl auth whoami -o json";
+    const { metadata } = await client.create(pods, pod(namespace, "self", kubectlIn(script(asks))));
+    const [found = "", ...rest] = (await said("self")).split("\n");
+    expect(found).toBe(`${metadata.uid} legation-west`);
+    expect(JSON.parse(rest.join("\n")).status.userInfo).toMatchObject({
+      username: `system:serviceaccount:${namespace}:default`,
+      extra: { "authentication.kubernetes.io/pod-uid": [metadata.uid] },
+    });
+  });
+
+  test("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
+    const worker = JSON.stringify(pod(namespace, "worker", { containers: [script("sleep 600 & wait")] }));
+    const drives = `cat >/tmp/worker <<'END'
+${worker}
+END
+kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready --timeout=60s && kubectl delete pod/worker`;
+    await client.create(pods, pod(namespace, "driver", kubectlIn(script(drives))));
+    expect(await said("driver")).toMatch(/pod\/worker created\npod\/worker condition met\npod "worker" deleted/);
+    await podGone(member, namespace, "worker");
+  });
+
+  test("token, authority and namespace are files as on a node, and the variables lead to the host", async () => {
+    const shows = `cd ${FOLDER}; stat -Lc '%a %n' token ca.crt namespace; cat namespace; echo; cat ca.crt; echo $KUBERNETES_SERVICE_HOST`;
+    await client.create(pods, pod(namespace, "files", { containers: [script(shows)] }));
+    const lines = (await said("files")).trim().split("\n");
+    expect(lines.slice(0, 4)).toEqual(["644 token", "644 ca.crt", "644 namespace", namespace]);
+    expect(lines.slice(4, -1).join("\n").trim()).toBe(host.caData.trim());
+    expect(lines.at(-1)).toBe(
+      (await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"])).trim(),
+    );
+  });
+
+  test("a token that is renewed comes to the running container", async () => {
+    const proxy = await run("renewed", { containers: [script("sleep 600 & wait")] });
+    const read = (): Promise<string> =>
+      kubectl(west, ["exec", "-n", namespace, "renewed", "--", "cat", `${FOLDER}/token`]);
+    const before = await read();
+    const ref = { namespace, name: apiSecretName(proxy.metadata.uid) };
+    const annotations = { "legation.dev/renew-at": new Date().toISOString() };
+    await member.patch(secrets, ref, { type: "merge", body: { metadata: { annotations } } });
+    // Kubelet looks at a pod's volumes every minute to minute and a half.
+    await eventually(async () => (await read()) !== before, { timeoutMs: 150_000, intervalMs: 2_000 });
+  });
+
+  test("a token is void when the proxy is gone, whoever has kept it", async () => {
+    const proxy = await run("gone", { containers: [script("sleep 600 & wait")] });
+    const { data } = await member.get(secrets, { namespace, name: apiSecretName(proxy.metadata.uid) });
+    const token = Buffer.from(data?.["token-0"] ?? "", "base64").toString("utf8");
+    const whoami = (): Promise<string> =>
+      kubectl(
+        host,
+        ["auth", "whoami", `--token=${token}`, `--server=${host.server}`, `--certificate-authority=${host.caFile}`],
+        {
+          kubeconfig: "/dev/null",
+        },
+      );
+    expect(await whoami()).toContain(`system:serviceaccount:${namespace}:default`);
+    await client.delete(pods, { namespace, name: "gone" });
+    await podGone(client, namespace, "gone");
+    await eventually(
+      () =>
+        whoami().then(
+          () => false,
+          (error: Error) => error.message.includes("Unauthorized"),
+        ),
+      {
+        timeoutMs: 60_000,
+        intervalMs: 1_000,
+      },
+    );
+    await eventually(
+      async () => (await member.find(secrets, { namespace, name: apiSecretName(proxy.metadata.uid) })) === undefined,
+      patient,
+    );
+  });
+
+  test("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
+    const asks =
+      "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";
+    await client.create(pods, pod(namespace, "theirs", kubectlIn(script(asks)), { "legation.dev/api": "member" }));
+    const none = script(`ls ${FOLDER} 2>&1; true`);
+    await client.create(pods, pod(namespace, "nobody", { containers: [none] }, { "legation.dev/api": "none" }));
+    const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+    expect(await said("theirs")).toBe(`system:serviceaccount:${namespace}:default\n${service.trim()}\n`);
+    expect(await said("nobody")).toContain("No such file or directory");
+  });
+
+  test("the author's own audience and paths", async () => {
+    const volume: Volume = {
+      name: "vault",
+      projected: { defaultMode: 256, sources: [{ serviceAccountToken: { audience: "vault", path: "here/token" } }] },
+    };
+    const container = {
+      ...script("stat -Lc %a /vault/here/token; cut -d. -f2 /vault/here/token"),
+      volumeMounts: [{ name: "vault", mountPath: "/vault" }],
+    };
+    await client.create(pods, pod(namespace, "vault", { volumes: [volume], containers: [container] }));
+    const [mode, claims = ""] = (await said("vault")).trim().split("\n");
+    expect(mode).toBe("400");
+    expect(JSON.parse(Buffer.from(claims, "base64url").toString("utf8")).aud).toEqual(["vault"]);
+  });
+
+  test("a pod whose Secret comes late starts soon after it has come", async () => {
+    await legation.controller.stop("SIGKILL");
+    // The delegate as the controller would make it, which dies before it makes the Secret.
+    const name = "late";
+    const late: Volume = { name: "api", projected: { sources: [{ secret: { name: "late" } }] } };
+    await member.create(pods, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { namespace, name },
+      spec: {
+        restartPolicy: "Never",
+        terminationGracePeriodSeconds: 1,
+        automountServiceAccountToken: false,
+        volumes: [late],
+        containers: [{ ...script("sleep 600 & wait"), volumeMounts: [{ name: "api", mountPath: "/api" }] }],
+      },
+    });
+    await eventually(async () => {
+      const { items } = await member.list(events, { namespace });
+      return items.some(({ involvedObject, reason }) => involvedObject.name === name && reason === "FailedMount");
+    }, patient);
+    const madeAt = Date.now();
+    await member.create(secrets, {
+      apiVersion: "v1",
+      kind: "Secret",
+      metadata: { namespace, name },
+      data: { token: "eA==" },
+    });
+    await podThat(member, namespace, name, inPhase("Running"), { ...patient, intervalMs: 20 });
+    process.stderr.write(`late Secret: running after ${Date.now() - madeAt} ms\n`);
+    await legation.controller.start();
+  });
+}
+
+// Real nodes need root and cgroups; elsewhere the reason is what there is to test.
+const obstacle = realNodesPossible();
+describe("the home API from inside a pod", () => {
+  if (obstacle === undefined) {
+    inPods();
+    return;
+  }
+  test("cannot be tried here, for a reason that is given", async () => {
+    const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
+    await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
+  });
+});
