@@ -133,10 +133,13 @@ function conditionsFrom(proxy: Pod, delegate: Stored<Pod>, generationOf: HostGen
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
-    // The host's binding has said when the proxy was scheduled.
-    if (condition.type === "PodScheduled" || isHostsGate(proxy, condition)) continue;
-    const shown: PodCondition = { ...condition };
-    setGeneration(shown, generationOf(condition.observedGeneration) ?? result.get(condition.type)?.observedGeneration);
+    if (isHostsGate(proxy, condition)) continue;
+    const ours = result.get(condition.type);
+    // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
+    const said = condition.type === "PodScheduled" ? ours : condition;
+    if (said === undefined) continue;
+    const shown: PodCondition = { ...said };
+    setGeneration(shown, generationOf(condition.observedGeneration) ?? ours?.observedGeneration);
     result.set(condition.type, shown);
   }
   for (const type of KUBELET_TEMPORARY_CONDITIONS) {

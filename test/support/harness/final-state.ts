@@ -42,6 +42,7 @@ const RUN_FIELDS: ReadonlySet<string> = new Set([
   "lastSuccessfulTime",
   // Where a pod runs.
   "nodeName",
+  "containerID",
   "hostIP",
   "podIP",
   "ip",

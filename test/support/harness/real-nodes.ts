@@ -1,0 +1,91 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { createClusterClient } from "../../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
+import { realNodesPossible } from "../clusters/node/possible.ts";
+import { startClusters } from "../clusters/start.ts";
+import type { Cluster, Clusters } from "../clusters/types.ts";
+import { type Legation, startLegation } from "../legation/start.ts";
+import { freshNamespace } from "./namespace.ts";
+
+/** Where a manifest is tried: a namespace of one cluster, and a client of it. */
+export interface Place {
+  readonly cluster: Cluster;
+  readonly client: ClusterClient;
+  readonly namespace: string;
+}
+
+/** Clusters whose containers really run: a plain one, and a member of a host that runs nothing itself. */
+export interface RealNodes {
+  readonly legation: Legation;
+  /** A namespace of the plain cluster, and one of the host that delegates all its pods. */
+  places(): Promise<{ readonly plain: Place; readonly delegating: Place }>;
+  /** The same namespace in the member. */
+  inMember(place: Place): Place;
+}
+
+/**
+ * Tests on clusters with real nodes. These need root and cgroups; where there are none, the reason is what there is to test.
+ */
+export function onRealNodes(tests: (realNodes: () => RealNodes) => void): void {
+  const obstacle = realNodesPossible();
+  describe("on a real node", () => {
+    if (obstacle === undefined) {
+      tests(useRealNodes());
+      return;
+    }
+    test("nothing can be tried, for a reason that is given", async () => {
+      const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
+      await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
+    });
+  });
+}
+
+/** Starts three clusters and Legation for all tests of a file. */
+function useRealNodes(): () => RealNodes {
+  let clusters: Clusters | undefined;
+  let legation: Legation | undefined;
+  let real: RealNodes | undefined;
+  const clients: ClusterClient[] = [];
+  beforeAll(async () => {
+    const started = await startClusters({
+      names: ["host", "west", "plain"],
+      clusters: { host: { nodes: [] }, west: { realNode: true }, plain: { realNode: true } },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    clusters = started;
+    const connect = (name: string): ClusterClient => {
+      const { kubeconfig } = started.get(name);
+      const credentials = loadKubeConfig({ kubeconfig, env: {} });
+      const client = createClusterClient({ cluster: name, credentials, userAgent: "test" });
+      clients.push(client);
+      return client;
+    };
+    const [host, west, plain] = [connect("host"), connect("west"), connect("plain")];
+    legation = await startLegation({ host: started.get("host"), members: { west: started.get("west") } });
+    real = {
+      legation,
+      places: async () => {
+        const labels = { "legation.dev/delegation": "all" };
+        const [direct, delegated] = await Promise.all([
+          freshNamespace(started.get("plain"), { prefix: "plain" }),
+          freshNamespace(started.get("host"), { prefix: "real", labels }),
+        ]);
+        return {
+          plain: { cluster: started.get("plain"), client: plain, namespace: direct },
+          delegating: { cluster: started.get("host"), client: host, namespace: delegated },
+        };
+      },
+      inMember: ({ namespace }) => ({ cluster: started.get("west"), client: west, namespace }),
+    };
+  });
+  afterAll(async () => {
+    await legation?.stop();
+    await Promise.all(clients.map((client) => client.close()));
+    await clusters?.stop();
+  });
+  return () => {
+    if (real === undefined) throw new Error("The clusters run from the file's beforeAll on: ask in a test.");
+    return real;
+  };
+}
