@@ -1,0 +1,309 @@
+import { createHash, randomBytes } from "node:crypto";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { realNodesPossible } from "../support/clusters/node/possible.ts";
+import { freePort } from "../support/clusters/ports.ts";
+import { startClusters } from "../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../support/clusters/types.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { type Legation, startLegation } from "../support/legation/start.ts";
+import { Channels } from "../support/streams/channels.ts";
+import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../support/streams/kubectl.ts";
+import { podManifest, servingPod } from "../support/streams/pods.ts";
+
+const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
+const LARGE = 20 * 2 ** 20;
+
+function sha256(bytes: Buffer): string {
+  return createHash("sha256").update(bytes).digest("hex");
+}
+
+function streams(): void {
+  let clusters: Clusters;
+  let home: Cluster;
+  let away: Cluster;
+  let legation: Legation;
+  /** The same pod, delegated from the host and running in the member without Legation. */
+  let delegated: string;
+  let plain: string;
+
+  beforeAll(async () => {
+    clusters = await startClusters({
+      names: ["home", "away"],
+      clusters: { home: { nodes: [] }, away: { realNode: true } },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    [home, away] = [clusters.get("home"), clusters.get("away")];
+    legation = await startLegation({
+      host: home,
+      members: { away },
+      controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--node-address=127.0.0.1"],
+    });
+    const labels = { "legation.dev/delegation": "all" };
+    delegated = await freshNamespace(home, { prefix: "delegated", labels, onFinished: () => {} });
+    plain = await freshNamespace(away, { prefix: "plain", onFinished: () => {} });
+    const reader = ["create", "rolebinding", "reader", "--clusterrole=view", `--serviceaccount=${delegated}:default`];
+    await kubectl(home, ["-n", delegated, ...reader]);
+    await apply(servingPod("web"));
+  });
+  afterAll(async () => {
+    await legation?.stop();
+    await clusters?.stop();
+  });
+
+  /** Makes a pod on both sides and waits until its first container runs. */
+  async function apply(manifest: string): Promise<void> {
+    const { metadata } = JSON.parse(manifest) as { metadata: { name: string } };
+    await Promise.all(
+      [[home, delegated] as const, [away, plain] as const].map(async ([cluster, namespace]) => {
+        await kubectl(cluster, ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+        const started = "--for=jsonpath={.status.containerStatuses[0].started}=true";
+        const wait = ["-n", namespace, "wait", `pod/${metadata.name}`, started, "--timeout=100s"];
+        await kubectl(cluster, wait, { timeoutMs: 110_000 });
+      }),
+    );
+  }
+
+  const at = (namespace: string, args: readonly string[]): string[] => ["-n", namespace, ...args];
+  const open = (transport: Transport, ...args: string[]): StreamingKubectl => {
+    const running = new StreamingKubectl(at(delegated, args), { kubeconfig: home.kubeconfig, transport });
+    onTestFinished(() => running[Symbol.dispose]());
+    return running;
+  };
+  const run = (transport: Transport, args: readonly string[], input?: Buffer | string): Promise<Ran> =>
+    runStreaming(at(delegated, args), {
+      kubeconfig: home.kubeconfig,
+      transport,
+      ...(input === undefined ? {} : { input }),
+    });
+  /** What a command gives through Legation and on the plain cluster. */
+  const both = async (transport: Transport, args: readonly string[], input = ""): Promise<[unknown, unknown]> => {
+    const there = await runStreaming(at(plain, args), { kubeconfig: away.kubeconfig, transport, input });
+    const here = await run(transport, args, input);
+    const shown = ({ code, stdout, stderr }: Ran, namespace: string): object => ({
+      code,
+      stdout: stdout.toString(),
+      // The pod's namespace and the containers' ids are its own.
+      stderr: stderr.replaceAll(namespace, "NAMESPACE").replaceAll(/[0-9a-f]{64}/g, "ID"),
+    });
+    return [shown(here, delegated), shown(there, plain)];
+  };
+
+  describe.each(TRANSPORTS)("by %s", (transport) => {
+    test("exec brings both outputs, the input and the exit code", async () => {
+      const [here, there] = await both(
+        transport,
+        ["exec", "-i", "web", "-c", "main", "--", "sh", "-c", "cat; echo oops >&2; exit 7"],
+        "told\n",
+      );
+      expect(here).toEqual({ code: 7, stdout: "told\n", stderr: expect.stringContaining("oops\n") });
+      expect(here).toEqual(there);
+    });
+
+    test.each([
+      ["a container that the pod does not have", ["exec", "web", "-c", "nobody", "--", "true"]],
+      ["a container that has ended", ["exec", "web", "-c", "ended", "--", "true"]],
+      ["a command that is not there", ["exec", "web", "-c", "main", "--", "no-such-command"]],
+      ["a pod that is not there", ["exec", "nobody", "--", "true"]],
+      ["a container that has ended, attached", ["attach", "web", "-c", "ended"]],
+    ])("%s is said as on a plain cluster", async (_case, args) => {
+      const [here, there] = await both(transport, args);
+      expect(here).toEqual(there);
+      expect(here).not.toMatchObject({ code: 0 });
+    });
+
+    test("large output and input arrive whole", async () => {
+      const bytes = randomBytes(LARGE);
+      const store = ["exec", "-i", "web", "-c", "main", "--", "sh", "-c", "cat >/tmp/in; sha256sum </tmp/in"];
+      expect((await run(transport, store, bytes)).stdout.toString()).toContain(sha256(bytes));
+      const back = await run(transport, ["exec", "web", "-c", "main", "--", "cat", "/tmp/in"]);
+      expect(back.code).toBe(0);
+      expect(sha256(back.stdout)).toBe(sha256(bytes));
+    });
+
+    test("a terminal has the person's size, also after a change", async () => {
+      const watch = "trap 'stty size' WINCH; stty size; while true; do sleep 0.2; done";
+      const args = ["exec", "-it", "web", "-c", "main", "--", "sh", "-c", watch];
+      using running = new StreamingKubectl(at(delegated, args), {
+        kubeconfig: home.kubeconfig,
+        transport,
+        terminal: { rows: 33, columns: 77 },
+      });
+      await running.says(/33 77/);
+      await running.resize(44, 88);
+      await running.says(/44 88/);
+    });
+
+    test("attach carries input and output, for as long as it is wanted", async () => {
+      const running = open(transport, "attach", "-i", "web", "-c", "parrot");
+      // What is said before the stream is there is lost on any cluster.
+      await eventuallyPasses(() => {
+        running.write(`hello by ${transport}\n`);
+        expect(running.said).toContain(`polly: hello by ${transport}\n`);
+      });
+      running.write("and again\n");
+      await running.says(/polly: and again\n/);
+    });
+
+    test("port-forward serves many connections, and one to a port that nobody listens on", async () => {
+      const running = open(transport, "port-forward", "pod/web", ":8080", ":9");
+      const [, web] = await running.says(/127\.0\.0\.1:(\d+) -> 8080/);
+      const [, nobody] = await running.says(/127\.0\.0\.1:(\d+) -> 9/);
+      const pages = Array.from({ length: 10 }, async () => (await fetch(`http://127.0.0.1:${web}/`)).text());
+      expect(await Promise.all(pages)).toEqual(pages.map(() => "hello from the pod\n"));
+      await expect(fetch(`http://127.0.0.1:${nobody}/`)).rejects.toThrow();
+      await running.says(/an error occurred forwarding \d+ -> 9: .*connection refused/i);
+    });
+
+    test("cp copies in both directions", async () => {
+      const folder = mkdtempSync(join(tmpdir(), "legation-cp-"));
+      onTestFinished(() => rmSync(folder, { recursive: true }));
+      const bytes = randomBytes(2 ** 20);
+      writeFileSync(join(folder, "there"), bytes);
+      for (const files of [
+        [join(folder, "there"), `web:/tmp/copy-${transport}`],
+        [`web:/tmp/copy-${transport}`, join(folder, "back")],
+      ]) {
+        const copied = await run(transport, ["cp", "-c", "main", ...files]);
+        expect(copied.code, copied.stderr).toBe(0);
+      }
+      expect(sha256(readFileSync(join(folder, "back")))).toBe(sha256(bytes));
+    });
+
+    test("a person whom the host does not let exec is refused by the host", async () => {
+      const reader = `--as=system:serviceaccount:${delegated}:default`;
+      const refused = await run(transport, [reader, "exec", "web", "-c", "main", "--", "true"]);
+      expect(refused.code).toBe(1);
+      expect(refused.stderr).toMatch(/"system:serviceaccount:.*:default" cannot (get|create) resource "pods\/exec"/);
+    });
+
+    test("many streams at once keep to themselves", async () => {
+      const words = Array.from({ length: 12 }, (_, index) => `word-${index}`);
+      const said = words.map(async (word) => {
+        const { code, stdout } = await run(transport, ["exec", "-i", "web", "-c", "main", "--", "cat"], word);
+        return { code, stdout: stdout.toString() };
+      });
+      expect(await Promise.all(said)).toEqual(words.map((stdout) => ({ code: 0, stdout })));
+    });
+  });
+
+  describe("by WebSocket as the Python client opens it", () => {
+    const path = (subresource: string, query: string): string =>
+      `/api/v1/namespaces/${delegated}/pods/web/${subresource}?${query}`;
+
+    test("exec has its channels, a terminal's size and the exit code", async () => {
+      const command = ["sh", "-c", "read line; echo said $line; read line; stty size; exit 3"];
+      const query = command.map((part) => `command=${encodeURIComponent(part)}`).join("&");
+      await using channels = new Channels(
+        home,
+        path("exec", `container=main&${query}&stdin=true&stdout=true&stderr=true&tty=true`),
+      );
+      expect(await channels.opened()).toBe("v4.channel.k8s.io");
+      channels.send(0, "hello\n");
+      await channels.says(1, /said hello/);
+      channels.send(4, JSON.stringify({ Width: 99, Height: 22 }));
+      channels.send(0, "go on\n");
+      await channels.says(1, /22 99/);
+      await channels.says(3, /"reason":"NonZeroExitCode".*"message":"3"/);
+      await channels.closed;
+    });
+
+    test("port-forward has a channel for bytes and one for errors", async () => {
+      await using channels = new Channels(home, path("portforward", "ports=8080"));
+      await channels.opened();
+      channels.send(0, "GET / HTTP/1.0\r\n\r\n");
+      await channels.says(0, /hello from the pod/);
+      // Each channel begins with its port.
+      expect(channels.received(0).readUInt16LE()).toBe(8080);
+      expect([...channels.received(1)]).toEqual([...channels.received(0).subarray(0, 2)]);
+    });
+  });
+
+  test("a slow reader costs the controller no memory", async () => {
+    const residentMb = (): number => {
+      const status = readFileSync(`/proc/${legation.controller.pid}/status`, "utf8");
+      return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+    };
+    const running = open("SPDY", "exec", "web", "-c", "main", "--", "cat", "/dev/zero");
+    await eventually(() => running.child.stdout?.readableFlowing === true && running.received > LARGE);
+    running.child.stdout?.pause();
+    const before = residentMb();
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    expect(residentMb()).toBeLessThan(before + 100);
+  });
+
+  test("a pod that takes another's name has its streams to itself", async () => {
+    const manifest = (word: string): string =>
+      podManifest("again", [{ name: "main", script: `echo ${word} >/tmp/word; sleep 3600` }]);
+    const word = ["exec", "again", "--", "cat", "/tmp/word"];
+    for (const each of ["first", "second"]) {
+      await kubectl(home, ["-n", delegated, "delete", "pod", "again", "--ignore-not-found"]);
+      await kubectl(away, ["-n", plain, "delete", "pod", "again", "--ignore-not-found"]);
+      await apply(manifest(each));
+      await eventuallyPasses(async () => {
+        expect((await run("WebSocket", word)).stdout.toString()).toBe(`${each}\n`);
+      });
+    }
+  });
+
+  describe("a member that does not answer", () => {
+    test.each<[string, () => Promise<void>, RegExp]>([
+      ["is frozen", () => away.proxy.blackhole(), /cluster away (did not answer|cannot be reached)/],
+      ["is down", () => away.proxy.cut(), /cluster away (did not answer|cannot be reached)/],
+    ])("%s: exec and port-forward say so within a minute", async (_how, fault, message) => {
+      onTestFinished(() => away.mend());
+      await fault();
+      for (const transport of TRANSPORTS) {
+        const refused = await run(transport, ["exec", "web", "-c", "main", "--", "true"]);
+        expect(refused.code).not.toBe(0);
+        expect(refused.stderr).toMatch(message);
+        expect(refused.seconds).toBeLessThan(45);
+      }
+      await away.mend();
+      await eventuallyPasses(async () => {
+        expect((await run("SPDY", ["exec", "web", "-c", "main", "--", "true"])).code).toBe(0);
+      });
+    });
+  });
+
+  test("a command fails when the member's connections are cut in the middle of it", async () => {
+    const running = open("WebSocket", "exec", "web", "-c", "main", "--", "sh", "-c", "echo begun; sleep 600");
+    await running.says(/begun/);
+    await away.proxy.reset();
+    expect((await running.ended).code).not.toBe(0);
+  });
+
+  test("streams end when the controller stops, and can be opened again when it is back", async () => {
+    const running = TRANSPORTS.map((transport) =>
+      open(transport, "exec", "web", "-c", "main", "--", "sh", "-c", "echo begun; sleep 600"),
+    );
+    for (const each of running) await each.says(/begun/);
+    const startedAt = performance.now();
+    await legation.controller.stop();
+    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    const [, byWebSocket] = await Promise.all(running.map(({ ended }) => ended));
+    // A client takes the end of a SPDY connection for the end of the command; WebSocket tells them apart.
+    expect(byWebSocket?.code).not.toBe(0);
+    await legation.controller.start();
+    await eventuallyPasses(async () => {
+      expect((await run("SPDY", ["exec", "web", "-c", "main", "--", "true"])).code).toBe(0);
+    });
+  });
+}
+
+// Real nodes need root and cgroups; elsewhere the reason is what there is to test.
+const obstacle = realNodesPossible();
+describe("the streams of virtual nodes", () => {
+  if (obstacle === undefined) {
+    streams();
+    return;
+  }
+  test("need a real node, which is not possible here, and the reason is said", async () => {
+    const start = startClusters({ names: ["away"], clusters: { away: { realNode: true } } });
+    await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
+  });
+});
