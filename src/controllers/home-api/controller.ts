@@ -201,7 +201,8 @@ export class HomeApiController {
     uid: string | undefined,
     signal: AbortSignal,
   ): Promise<void> {
-    const options = { signal, dropManagedFields: true };
+    // The answer would be the tokens again.
+    const options = { signal, metadataOnly: true };
     try {
       if (uid === undefined) {
         await member.client.create(secrets, secret, options);
