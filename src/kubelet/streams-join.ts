@@ -18,7 +18,12 @@ export interface JoinedSockets {
  * that the server has sent has reached the client, however slowly it reads.
  */
 export function join(client: Duplex, server: Duplex, clock: Clock): JoinedSockets {
-  const expire = (socket: Duplex): void => closeInTime(socket, clock);
+  const expiring = new Set<Duplex>();
+  const expire = (socket: Duplex): void => {
+    if (expiring.has(socket)) return;
+    expiring.add(socket);
+    closeInTime(socket, clock);
+  };
   const directions = [
     [client, server],
     [server, client],

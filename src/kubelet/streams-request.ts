@@ -32,7 +32,7 @@ export function streamRequest(
   { method, url = "", rawHeaders, headers }: Asked,
   container: string | undefined,
 ): StreamRequest | { readonly problem: string } {
-  const { pathname, searchParams } = new URL(url, "http://kubelet");
+  const { pathname, searchParams } = URL.parse(url, "http://kubelet") ?? new URL("http://kubelet");
   const subresource = SUBRESOURCES.get(pathname.split("/")[1] ?? "");
   if (subresource === undefined) return { problem: `${pathname} is no stream: write /exec, /attach or /portForward` };
   if (method !== "GET" && method !== "POST") return { problem: `${method} opens no stream: send GET or POST` };

@@ -67,7 +67,7 @@ export class Streams {
         closeInTime(socket, this.#clock);
         return;
       }
-      if (this.#closed || socket.destroyed) {
+      if (this.#closed || socket.destroyed || answer.socket.destroyed) {
         answer.socket.destroy();
         socket.destroy();
         return;
