@@ -163,19 +163,6 @@ const rows: readonly Row[] = [
     ],
   },
   {
-    name: "a resize that the node has no room for",
-    pod: podWith({
-      containers: [{ name: "main", image: IMAGE, command: SLEEP, resources: { requests: { cpu: "50m" } } }],
-    }),
-    steps: [
-      { until: isReady },
-      {
-        act: patched({ spec: { containers: [{ name: "main", resources: { requests: { cpu: "999" } } }] } }, "resize"),
-        until: (pod) => conditionOf(pod, "PodResizePending")?.status === "True",
-      },
-    ],
-  },
-  {
     name: "a deadline that is set later",
     pod: podWith({ restartPolicy: "Never" }),
     steps: [{ until: isReady }, { act: patched({ spec: { activeDeadlineSeconds: 1 } }), until: inPhase("Failed") }],

@@ -1,0 +1,330 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import type { KubeObject, Pod, PodSpec, PodStatus, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { events, pods, type Resource } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+
+const limitRanges: Resource<KubeObject & { spec: object }> = {
+  group: "",
+  version: "v1",
+  plural: "limitranges",
+  kind: "LimitRange",
+  namespaced: true,
+};
+const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
+const policies: Resource<KubeObject & { spec: object }> = {
+  ...admission,
+  plural: "validatingadmissionpolicies",
+  kind: "ValidatingAdmissionPolicy",
+};
+const policyBindings: Resource<KubeObject & { spec: object }> = {
+  ...admission,
+  plural: "validatingadmissionpolicybindings",
+  kind: "ValidatingAdmissionPolicyBinding",
+};
+
+const amounts = (cpu: string) => ({ requests: { cpu, memory: "64Mi" }, limits: { cpu, memory: "64Mi" } });
+
+interface Delegated {
+  readonly namespace: string;
+  readonly ref: { readonly namespace: string; readonly name: string };
+  /** Changes the proxy by a strategic merge patch. */
+  change(body: object, subresource?: string): Promise<Stored<Pod>>;
+  /** Writes the delegate's status, as its kubelet would. */
+  asKubelet(status: Partial<PodStatus>): Promise<void>;
+}
+
+/** A namespace of the host whose pods are delegated, in west there already. */
+function optedIn(): Promise<string> {
+  const labels = { "legation.dev/delegation": "all" };
+  return freshNamespace([hostCluster(), memberCluster("west")], { prefix: "forward", labels });
+}
+
+/** A pod that runs in west. */
+async function delegated(spec: Partial<PodSpec> = {}, namespace?: string): Promise<Delegated> {
+  const ref = { namespace: namespace ?? (await optedIn()), name: "web" };
+  const { host, west } = clients();
+  await host.create(pods, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { ...ref, annotations: { "legation.dev/clusters": "west" } },
+    spec: { containers: [{ name: "main", image: "main:1" }], ...spec },
+  });
+  await podThat(host, ref.namespace, "web", inPhase("Running"));
+  const patch = (client: ClusterClient, body: object, subresource?: string): Promise<Stored<Pod>> =>
+    client.patch(pods, ref, { type: "strategic", body }, subresource === undefined ? {} : { subresource });
+  return {
+    namespace: ref.namespace,
+    ref,
+    change: (body, subresource) => patch(host, body, subresource),
+    asKubelet: async (status) => {
+      await patch(west, { status }, "status");
+    },
+  };
+}
+
+function delegateThat(namespace: string, holds: (pod: Stored<Pod>) => boolean): Promise<Stored<Pod>> {
+  return podThat(clients().west, namespace, "web", holds);
+}
+
+function proxyThat(namespace: string, holds: (pod: Stored<Pod>) => boolean): Promise<Stored<Pod>> {
+  return podThat(clients().host, namespace, "web", holds);
+}
+
+const image = (pod: Pod, name: string): string | undefined =>
+  [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].find((each) => each.name === name)?.image;
+
+describe("what changes on a running proxy changes on its delegate", () => {
+  test("images by the container's name, the deadline, tolerations and debug containers", async () => {
+    const sidecar = { name: "sidecar", image: "sidecar:1", restartPolicy: "Always" };
+    const { namespace, change } = await delegated({
+      containers: [
+        { name: "z", image: "z:1" },
+        { name: "a", image: "a:1" },
+      ],
+      initContainers: [{ name: "setup", image: "setup:1" }, sidecar],
+    });
+    const { spec } = await change({
+      spec: {
+        activeDeadlineSeconds: 600,
+        containers: [{ name: "a", image: "a:2" }],
+        initContainers: [{ name: "sidecar", image: "nop" }],
+      },
+    });
+    const tolerations = [...(spec?.tolerations ?? []), { key: "example.com/a", operator: "Exists" }];
+    await change({ spec: { tolerations } });
+    const debug = [
+      "debug",
+      "-n",
+      namespace,
+      "web",
+      "--image=tool:1",
+      "--container=debugger",
+      "--target=a",
+      "--",
+      "true",
+    ];
+    await kubectl(hostCluster(), debug);
+
+    const delegate = await delegateThat(namespace, ({ spec }) => (spec?.ephemeralContainers?.length ?? 0) === 1);
+    await eventuallyPasses(async () => {
+      const { spec: theirs = { containers: [] } } = (await podOf(clients().west, namespace, "web")) ?? {};
+      const now: Pod = { spec: theirs };
+      expect(["z", "a", "setup", "sidecar"].map((name) => image(now, name))).toEqual(["z:1", "a:2", "setup:1", "nop"]);
+      expect(theirs.activeDeadlineSeconds).toBe(600);
+      expect(theirs.tolerations).toContainEqual({ key: "example.com/a", operator: "Exists" });
+      expect(theirs.ephemeralContainers?.[0]).toMatchObject({
+        name: "debugger",
+        image: "tool:1",
+        command: ["true"],
+        targetContainerName: "a",
+      });
+    });
+    expect((await podOf(clients().west, namespace, "web"))?.metadata.uid).toBe(delegate.metadata.uid);
+  });
+
+  test("resources, in place, and the host sees how the kubelet fares", async () => {
+    const { namespace, change, asKubelet } = await delegated({
+      containers: [{ name: "main", image: "main:1", resources: amounts("100m") }],
+    });
+    const { metadata } = await change(
+      { spec: { containers: [{ name: "main", resources: amounts("200m") }] } },
+      "resize",
+    );
+    const delegate = await delegateThat(
+      namespace,
+      ({ spec }) => spec?.containers[0]?.resources?.limits?.cpu === "200m",
+    );
+    expect(delegate.metadata.generation).toBe(metadata.generation);
+
+    const time = "2026-01-02T03:04:05Z";
+    const { generation = 0 } = delegate.metadata;
+    const [shown] = delegate.status?.containerStatuses ?? [];
+    if (shown === undefined) throw new Error("the delegate has no container status");
+    const pending = {
+      type: "PodResizePending",
+      status: "True",
+      reason: "Deferred",
+      message: "Node didn't have enough resource: cpu",
+      lastTransitionTime: time,
+      observedGeneration: generation,
+    };
+    await asKubelet({ conditions: [pending], observedGeneration: generation });
+    const waiting = await proxyThat(namespace, (pod) => conditionOf(pod, "PodResizePending") !== undefined);
+    expect(conditionOf(waiting, "PodResizePending")).toMatchObject({
+      status: "True",
+      reason: "Deferred",
+      message: pending.message,
+      observedGeneration: metadata.generation,
+    });
+    expect(waiting.status?.observedGeneration).toBe(metadata.generation);
+
+    const progress = { type: "PodResizeInProgress", status: "True", lastTransitionTime: time };
+    await clients().west.patch(
+      pods,
+      { namespace, name: "web" },
+      {
+        type: "strategic",
+        body: { status: { conditions: [{ type: "PodResizePending", $patch: "delete" }, progress] } },
+      },
+      { subresource: "status" },
+    );
+    await proxyThat(
+      namespace,
+      (pod) =>
+        conditionOf(pod, "PodResizeInProgress") !== undefined && conditionOf(pod, "PodResizePending") === undefined,
+    );
+
+    const resized = { ...shown, resources: amounts("200m"), allocatedResources: amounts("200m").requests };
+    await clients().west.patch(
+      pods,
+      { namespace, name: "web" },
+      {
+        type: "strategic",
+        body: {
+          status: { conditions: [{ type: "PodResizeInProgress", $patch: "delete" }], containerStatuses: [resized] },
+        },
+      },
+      { subresource: "status" },
+    );
+    const done = await proxyThat(namespace, (pod) => conditionOf(pod, "PodResizeInProgress") === undefined);
+    expect(done.status?.containerStatuses?.[0]).toMatchObject({
+      resources: amounts("200m"),
+      allocatedResources: { cpu: "200m", memory: "64Mi" },
+    });
+  });
+
+  test("only what changed: what the member's admission made of the rest stays, and nothing is written twice", async () => {
+    const namespace = await optedIn();
+    const limits = [{ type: "Container", defaultRequest: { cpu: "10m" }, default: { memory: "1Gi" } }];
+    await clients().west.create(limitRanges, {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { namespace, name: "defaults" },
+      spec: { limits },
+    });
+    const { change, asKubelet } = await delegated({}, namespace);
+    const [before, proxy] = await Promise.all([
+      delegateThat(namespace, inPhase("Running")),
+      proxyThat(namespace, inPhase("Running")),
+    ]);
+    expect([before.status?.qosClass, proxy.status?.qosClass]).toEqual(["Burstable", "BestEffort"]);
+
+    await clients().west.patch(
+      pods,
+      { namespace, name: "web" },
+      {
+        type: "strategic",
+        body: { spec: { containers: [{ name: "main", image: "mirror.example.com/main:1" }] } },
+      },
+    );
+    await change({ metadata: { labels: { changed: "yes" } }, spec: { activeDeadlineSeconds: 60 } });
+    const after = await delegateThat(namespace, ({ spec }) => spec?.activeDeadlineSeconds === 60);
+    expect(image(after, "main")).toBe("mirror.example.com/main:1");
+    expect(after.spec?.containers[0]?.resources).toEqual(before.spec?.containers[0]?.resources);
+
+    await asKubelet({ conditions: [{ type: "example.com/seen", status: "True" }] });
+    await proxyThat(namespace, (pod) => conditionOf(pod, "example.com/seen") !== undefined);
+    const inMember = await legationWrites(memberCluster("west"), namespace);
+    expect(inMember.pods.get("web")).toEqual(["create pods", "patch pods"]);
+    const onHost = await legationWrites(hostCluster(), namespace);
+    expect(onHost.pods.get("web")?.filter((write) => write !== "patch pods/status")).toEqual(["create pods/binding"]);
+    expect(onHost.pods.get("web")?.length).toBeLessThanOrEqual(4);
+  });
+
+  test("a condition that somebody set on the host stays there, whatever the delegate tells", async () => {
+    const { namespace, change, asKubelet } = await delegated();
+    const own = { type: "example.com/checked", status: "True", reason: "ByAudit" };
+    await change({ status: { conditions: [own] } }, "status");
+    await asKubelet({ conditions: [{ type: "Ready", status: "False", reason: "ContainersNotReady" }] });
+    const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, "Ready")?.status === "False");
+    expect(conditionOf(proxy, own.type)).toMatchObject(own);
+    expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toBeUndefined();
+  });
+});
+
+describe("a change that the member does not take", () => {
+  /** Makes the member refuse pods for which the expression is false. */
+  async function policy(namespace: string, resource: string, expression: string): Promise<void> {
+    const { west } = clients();
+    const name = `refuse-${namespace}`;
+    const rules = [{ apiGroups: [""], apiVersions: ["v1"], resources: [resource], operations: ["UPDATE"] }];
+    onTestFinished(async () => {
+      await west.delete(policyBindings, { name });
+      await west.delete(policies, { name });
+    });
+    await west.create(policies, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: policies.kind,
+      metadata: { name },
+      spec: {
+        failurePolicy: "Fail",
+        matchConstraints: { resourceRules: rules },
+        validations: [{ expression, message: "not in this cluster" }],
+      },
+    });
+    const selector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+    await west.create(policyBindings, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: policyBindings.kind,
+      metadata: { name },
+      spec: { policyName: name, validationActions: ["Deny"], matchResources: { namespaceSelector: selector } },
+    });
+  }
+
+  /** Waits until the policy is in force for what `body` would change. */
+  async function inForce(namespace: string, body: object, subresource?: string): Promise<void> {
+    const options = { dryRun: true, ...(subresource === undefined ? {} : { subresource }) };
+    await eventually(
+      () =>
+        clients()
+          .west.patch(pods, { namespace, name: "web" }, { type: "strategic", body }, options)
+          .then(
+            () => false,
+            () => true,
+          ),
+      { what: "the policy" },
+    );
+  }
+
+  const debuggers = { spec: { ephemeralContainers: [{ name: "debugger", image: "tool:1" }] } };
+  const other = { spec: { containers: [{ name: "main", image: "forbidden:1" }] } };
+
+  test.each([
+    ["a debug container", "pods/ephemeralcontainers", debuggers, "ephemeralcontainers", "the ephemeral containers"],
+    ["an image", "pods", other, undefined, "the changed spec"],
+  ])("%s is told in an event, once, and the rest goes on", async (_, resource, body, subresource, what) => {
+    const { namespace, change } = await delegated();
+    await policy(
+      namespace,
+      resource,
+      "!has(object.spec.ephemeralContainers) && object.spec.containers.all(c, c.image != 'forbidden:1')",
+    );
+    await inForce(namespace, body, subresource);
+    await change(body, subresource);
+    const told = async (): Promise<string[]> => {
+      const { items } = await clients().host.list(events, { namespace, fieldSelector: "involvedObject.name=web" });
+      return items.filter(({ reason }) => reason === "NotForwarded").map(({ message = "" }) => message);
+    };
+    await eventually(async () => (await told()).length > 0, { what: "the event" });
+    await change({ metadata: { labels: { changed: "yes" } } });
+    await delegateThat(namespace, ({ metadata }) => metadata.labels?.changed === "yes");
+    const [message, ...more] = await told();
+    expect(message).toContain(`Cluster west did not take ${what}: `);
+    expect(message).toContain("not in this cluster");
+    expect(more).toEqual([]);
+    const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
+    expect(writes.filter((write) => write.includes("4"))).toHaveLength(1);
+  });
+});
