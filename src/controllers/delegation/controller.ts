@@ -145,9 +145,10 @@ export class DelegationController {
     if (node !== undefined && moved) this.#options.onBound(node.slice(VIRTUAL_NODE_PREFIX.length));
     if (type === "deleted") {
       this.#unbound.delete(key);
-      this.#memories.forget(uid);
       // It may have had a promise of room without ever getting a delegate.
-      for (const { load } of this.#options.registry.members()) load.release(uid);
+      const { room } = this.#memories.of(uid);
+      if (room !== undefined) this.#options.registry.member(room)?.load.release(uid);
+      this.#memories.forget(uid);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {

@@ -47,6 +47,7 @@ export class Executor {
         return this.#create(action, context);
       case "promise": {
         const { member, proxyUid, requests } = action;
+        this.#releaseRoom(proxyUid);
         this.#options.memories.promised(proxyUid, member);
         this.#member(member)?.load.reserve(proxyUid, requests);
         return Promise.resolve(undefined);
@@ -82,12 +83,12 @@ export class Executor {
   }
 
   async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
-    const { memories, clock, registry } = this.#options;
+    const { memories, clock } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
-    memories.attempt(proxyUid, name, clock.now(), parked);
     // What was promised elsewhere is not needed any more.
-    for (const other of registry.members()) if (other !== member) other.load.release(proxyUid);
+    this.#releaseRoom(proxyUid);
+    memories.attempt(proxyUid, name, clock.now(), parked);
     member.load.reserve(proxyUid, podRequests(delegate));
     try {
       const made = await member.answerOf(this.#createIn(member, delegate, context));
@@ -345,6 +346,11 @@ export class Executor {
       if (isKubeError(error, "NotFound", "Conflict")) return undefined;
       throw error;
     }
+  }
+
+  #releaseRoom(proxyUid: string): void {
+    const { room } = this.#options.memories.of(proxyUid);
+    if (room !== undefined) this.#member(room)?.load.release(proxyUid);
   }
 
   #member(name: string): Member | undefined {

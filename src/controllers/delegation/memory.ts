@@ -10,6 +10,7 @@ interface Entry {
   attempts: Map<string, Attempt>;
   uncertain?: string;
   promised?: string;
+  room?: string;
   reported?: string;
   ineffective?: string;
 }
@@ -33,6 +34,7 @@ export class Memories {
   attempt(proxyUid: string, member: string, now: number, parked = false): void {
     const entry = this.#entry(proxyUid);
     delete entry.promised;
+    entry.room = member;
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
     entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
@@ -40,7 +42,9 @@ export class Memories {
 
   /** Room is kept for the pod in this member. */
   promised(proxyUid: string, member: string): void {
-    this.#entry(proxyUid).promised = member;
+    const entry = this.#entry(proxyUid);
+    entry.promised = member;
+    entry.room = member;
   }
 
   /** The member did not take the pod. */

@@ -51,6 +51,8 @@ export interface Memory {
   readonly uncertain?: string;
   /** Member where room is kept for the pod until its delegate elsewhere has gone. */
   readonly promised?: string;
+  /** Member where room was last reserved for the pod: the only one that may still count it so. */
+  readonly room?: string;
   /** What the proxy's Placed condition, or an event on it, last said. */
   readonly reported?: string;
   /** The status patch, as JSON, that changed nothing when it was last sent. */
