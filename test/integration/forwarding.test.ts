@@ -138,6 +138,11 @@ describe("what changes on a running proxy changes on its delegate", () => {
     const { namespace, change, asKubelet } = await delegated({
       containers: [{ name: "main", image: "main:1", resources: amounts("100m") }],
     });
+    const [shown] = (await delegateThat(namespace, inPhase("Running"))).status?.containerStatuses ?? [];
+    if (shown === undefined) throw new Error("the delegate has no container status");
+    // What a kubelet shows that can resize.
+    await asKubelet({ containerStatuses: [{ ...shown, resources: amounts("100m") }] });
+    await proxyThat(namespace, ({ status }) => status?.containerStatuses?.[0]?.resources?.limits?.cpu === "100m");
     const { metadata } = await change(
       { spec: { containers: [{ name: "main", resources: amounts("200m") }] } },
       "resize",
@@ -150,8 +155,6 @@ describe("what changes on a running proxy changes on its delegate", () => {
 
     const time = "2026-01-02T03:04:05Z";
     const { generation = 0 } = delegate.metadata;
-    const [shown] = delegate.status?.containerStatuses ?? [];
-    if (shown === undefined) throw new Error("the delegate has no container status");
     const pending = {
       type: "PodResizePending",
       status: "True",
