@@ -1,6 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
-import { asksForDelegation } from "../src/api/annotations.ts";
-import { HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
+import { asksForDelegation, type Placement } from "../src/api/annotations.ts";
+import { API_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
@@ -29,8 +29,15 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);
-  if (!wanted) return allowed(placementWarnings(placement));
+  if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(placement)]);
   return patched(proxyPatch(object, spec), [...placementWarnings(placement), ...specWarnings(spec)]);
+}
+
+/** What says how a pod is delegated, on one that is not. */
+function idleWarnings({ api }: Placement): string[] {
+  return api === undefined
+    ? []
+    : [`${API_ANNOTATION}: the pod is not delegated, so its API server is this cluster's own`];
 }
 
 /** The JSON patch from the pod to its proxy; empty when it is one. Only the fields that `toProxy` owns are compared. */

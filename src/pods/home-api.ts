@@ -36,6 +36,11 @@ export const CA_KEY = "ca.crt";
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 // The default of the API server (SetDefaults_ServiceAccountTokenProjection).
 const DEFAULT_EXPIRATION_SECONDS = 3600;
+const SERVICE_NAMES: readonly string[] = [
+  "kubernetes.default",
+  "kubernetes.default.svc",
+  "kubernetes.default.svc.cluster.local",
+];
 
 /** Name of the Secret with a delegate's tokens: known before the delegate has a uid, so that its spec can name it. */
 export function apiSecretName(proxyUid: string): string {
@@ -92,13 +97,26 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   const nextKey = (): string => tokenKey(tokens++);
   const { containers, initContainers, ...rest } = withVolumes(spec, (volume) => atHome(volume, name, nextKey));
   const env = (container: Container): Container => withEnvironment(container, address);
+  const hostAliases = withServiceName(spec.hostAliases, address);
   return {
     ...rest,
     containers: containers.map(env),
     ...(initContainers === undefined ? {} : { initContainers: initContainers.map(env) }),
+    ...(hostAliases === undefined ? {} : { hostAliases }),
     // The member's admission would mount a token of its own.
     automountServiceAccountToken: false,
   };
+}
+
+/**
+ * Some clients (Spark's driver among them) dial the API server by the name of its Service, at port 443. A line in
+ * /etc/hosts is all that Kubernetes has for that, so it takes an IP address and that port.
+ */
+function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAddress): PodSpec["hostAliases"] {
+  const isAddress = host.includes(":") || /^[0-9.]+$/.test(host);
+  const own = aliases?.some(({ hostnames }) => hostnames?.some((name) => SERVICE_NAMES.includes(name))) ?? false;
+  if (!isAddress || port !== "443" || own) return aliases;
+  return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
 }
 
 /** The volume with the host's tokens and authority under the same paths and modes. */

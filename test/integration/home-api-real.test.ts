@@ -97,11 +97,13 @@ function inPods(): void {
   }
 
   test("an in-cluster client of a pod finds its own proxy on the host, as the proxy's service account", async () => {
-    const asks =
-      "kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo && kubectl auth whoami -o json";
+    const asks = `kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo &&
+KUBERNETES_SERVICE_HOST=kubernetes.default.svc kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid}' && echo &&
+kubectl auth whoami -o json`;
     const { metadata } = await client.create(pods, pod(namespace, "self", kubectlIn(script(asks))));
-    const [found = "", ...rest] = (await said("self")).split("\n");
+    const [found = "", byName, ...rest] = (await said("self")).split("\n");
     expect(found).toBe(`${metadata.uid} legation-west`);
+    expect(byName).toBe(metadata.uid);
     expect(JSON.parse(rest.join("\n")).status.userInfo).toMatchObject({
       username: `system:serviceaccount:${namespace}:default`,
       extra: { "authentication.kubernetes.io/pod-uid": [metadata.uid] },

@@ -204,6 +204,25 @@ describe("a pod that mounts a token", () => {
     });
   });
 
+  test("hears of what its member has against its Secret, and gets it when that is over", async () => {
+    const quota = ["quota", "none", "-n", namespace];
+    await kubectl(memberCluster("west"), ["create", ...quota, "--hard=count/secrets=0"]);
+    await eventually(async () => {
+      const used = ["get", ...quota, "-o", "jsonpath={.status.hard}"];
+      return (await kubectl(memberCluster("west"), used)) !== "";
+    });
+    const proxy = await run("quota");
+    await eventually(async () => {
+      const { items } = await clients().host.list(events, { namespace });
+      return items.some(
+        ({ reason, message, involvedObject }) =>
+          reason === "NoToken" && message?.includes("exceeded quota") && involvedObject.uid === proxy.metadata.uid,
+      );
+    });
+    await kubectl(memberCluster("west"), ["delete", ...quota]);
+    await secretOf(clients().west, proxy);
+  });
+
   test("gets its Secret again when somebody has deleted it", async () => {
     const proxy = await run("again");
     const { metadata } = await secretOf(clients().west, proxy);

@@ -40,6 +40,8 @@ type Result = Promise<Shown<Observed> | undefined>;
 
 // As long as an API server keeps events: what is said once is there to be read.
 const TOLD_FOR_MS = 60 * 60_000;
+// A quota, a policy or a missing service account: somebody has to do something first.
+const REFUSED_FOR_MS = 30_000;
 
 /** Keeps tokens for the host's API server in the members, for the delegates that mount them. One key is one pod name. */
 export class HomeApiController {
@@ -49,8 +51,8 @@ export class HomeApiController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** When the pods of a namespace in a member were last told that they have no token, by `member/namespace`. */
   readonly #told = new Map<string, number>();
-  /** The last thing that kept a pod from its tokens. */
-  readonly #refused = new Map<ObjectKey, string>();
+  /** What last kept a pod from its tokens, and until when it is taken for granted. */
+  readonly #refused = new Map<ObjectKey, { readonly message: string; readonly until: number }>();
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
@@ -145,7 +147,14 @@ export class HomeApiController {
       return undefined;
     }
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
-    return { ref, proxy, delegates, ...(untold === undefined ? {} : { untold }) };
+    const notBefore = this.#refused.get(key)?.until;
+    return {
+      ref,
+      proxy,
+      delegates,
+      ...(untold === undefined ? {} : { untold }),
+      ...(notBefore === undefined ? {} : { notBefore }),
+    };
   }
 
   /** Why the delegate has no token, when nobody chose that and nobody has said it in this namespace lately. */
@@ -170,10 +179,9 @@ export class HomeApiController {
       this.#refused.delete(context.key);
       return shown;
     } catch (error) {
-      if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound")) {
-        await this.#tellOnce(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
-      }
-      throw error;
+      if (!isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound")) throw error;
+      await this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
+      return () => true;
     }
   }
 
@@ -235,10 +243,12 @@ export class HomeApiController {
     return undefined;
   }
 
-  async #tellOnce(proxyUid: string, message: string, context: Context): Promise<void> {
-    if (this.#refused.get(context.key) === message) return;
-    this.#refused.set(context.key, message);
-    await this.#tell({ proxyUid, reason: "NoToken", message }, context);
+  /** Asking again at once would get the same answer; the author hears of it once. */
+  async #refuse(proxyUid: string, message: string, context: Context): Promise<void> {
+    const before = this.#refused.get(context.key)?.message;
+    this.#refused.set(context.key, { message, until: this.#options.clock.now() + REFUSED_FOR_MS });
+    context.log.warn(message);
+    if (before !== message) await this.#tell({ proxyUid, reason: "NoToken", message }, context);
   }
 
   async #tell(

@@ -21,7 +21,7 @@ export function renewalTime(now: number, expiresAt: number, random: number): num
 
 /** Gives each delegate that mounts tokens of its proxy such tokens, and new ones in time while it lives. */
 export function decide(
-  { proxy, delegates, untold }: Observed,
+  { proxy, delegates, untold, notBefore = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { uid: proxyUid } = proxy.metadata;
@@ -33,7 +33,7 @@ export function decide(
     const { member, delegate, secret } = view;
     // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
     if (secret === undefined && isDeleting(proxy)) continue;
-    const due = dueAt(secret, delegate);
+    const due = Math.max(dueAt(secret, delegate), notBefore);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};
       const replaces = uid === undefined || resourceVersion === undefined ? {} : { replaces: { uid, resourceVersion } };

@@ -15,6 +15,8 @@ export interface Observed {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
+  /** Until then the tokens are not asked for again; epoch ms. */
+  readonly notBefore?: number;
   /** Why the delegate has no token though its author has not declined one; absent when that was told lately. */
   readonly untold?: { readonly member: string; readonly message: string };
 }

@@ -110,6 +110,21 @@ describe("a delegate that talks to the host's API server", () => {
     expect(spec?.containers[0]?.env).toEqual([variables[1], variables[2], ...env]);
   });
 
+  const aliases = [{ ip: "10.1.1.1", hostnames: ["db"] }];
+  const own = [{ ip: "10.1.1.1", hostnames: ["kubernetes.default.svc"] }];
+  const names = ["kubernetes.default", "kubernetes.default.svc", "kubernetes.default.svc.cluster.local"];
+  test.each([
+    ["an address at port 443", { host: "10.0.0.1", port: "443" }, undefined, [{ ip: "10.0.0.1", hostnames: names }]],
+    ["an IPv6 address", { host: "fd00::1", port: "443" }, aliases, [...aliases, { ip: "fd00::1", hostnames: names }]],
+    ["an address at another port: not", { host: "10.0.0.1", port: "6443" }, aliases, aliases],
+    ["a name: not", { host: "host.example", port: "443" }, undefined, undefined],
+    ["an address, unless the author has one", { host: "10.0.0.1", port: "443" }, own, own],
+  ])("finds the host by the name of its Service, too, at %s", (_, at, hostAliases, expected) => {
+    const spec = { volumes: [automounted], ...(hostAliases === undefined ? {} : { hostAliases }) };
+    const made = toDelegate(proxyPod({ spec }), host, { mode: "host", address: at });
+    expect(made.spec?.hostAliases).toEqual(expected);
+  });
+
   test("is known by the Secret that it mounts", () => {
     expect(mountsApiSecret(delegate(home, [automounted]), "uid-1")).toBe(true);
     expect(mountsApiSecret(delegate(home, [authored]), "uid-1")).toBe(true);

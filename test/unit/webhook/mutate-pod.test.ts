@@ -166,6 +166,10 @@ describe("what is legal but unusual is let in with a warning", () => {
       { metadata: { annotations: { "legation.dev/delegate": "false", "legation.dev/clusters": "west" } } },
       ['legation.dev/delegate: "false": the pod stays in this cluster, whatever clusters are named'],
     ],
+    [
+      { metadata: { annotations: { "legation.dev/api": "member" } } },
+      ["legation.dev/api: the pod is not delegated, so its API server is this cluster's own"],
+    ],
   ])("%j", (parts, warnings) => {
     expect(verdict(parts)).toMatchObject({ warnings });
   });

@@ -85,6 +85,13 @@ describe("a delegate that mounts tokens of its proxy", () => {
     expect(decided(of, view(of)).actions).toEqual([]);
   });
 
+  test("does not get them while a refusal is fresh", () => {
+    const of = proxy();
+    const observed = { ref: { name: "web-0" }, proxy: of, delegates: [view(of)], notBefore: NOW + MINUTE };
+    expect(decide(observed, NOW)).toEqual({ actions: [], outcome: "Valid", requeueAt: NOW + MINUTE });
+    expect(decide(observed, NOW + MINUTE).actions).toHaveLength(1);
+  });
+
   test("in a member that hangs does not keep another from its own", () => {
     const of = proxy();
     const { actions } = decided(of, view(of, { readable: false }), view(of, { member: "east" }));
