@@ -34,6 +34,17 @@ const policyBindings: Resource<KubeObject & { spec: object }> = {
   kind: "ValidatingAdmissionPolicyBinding",
 };
 
+const mutations: Resource<KubeObject & { spec: object }> = {
+  ...admission,
+  plural: "mutatingadmissionpolicies",
+  kind: "MutatingAdmissionPolicy",
+};
+const mutationBindings: Resource<KubeObject & { spec: object }> = {
+  ...admission,
+  plural: "mutatingadmissionpolicybindings",
+  kind: "MutatingAdmissionPolicyBinding",
+};
+
 const amounts = (cpu: string) => ({ requests: { cpu, memory: "64Mi" }, limits: { cpu, memory: "64Mi" } });
 
 interface Delegated {
@@ -329,5 +340,59 @@ describe("a change that the member does not take", () => {
     expect(more).toEqual([]);
     const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
     expect(writes.filter((write) => write.includes("4"))).toHaveLength(1);
+  });
+
+  test("a label that the member's admission sets back is not fought over", async () => {
+    const { west } = clients();
+    const { namespace, change, asKubelet } = await delegated();
+    const name = `set-back-${namespace}`;
+    onTestFinished(async () => {
+      await west.delete(mutationBindings, { name });
+      await west.delete(mutations, { name });
+    });
+    await west.create(mutations, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: mutations.kind,
+      metadata: { name },
+      spec: {
+        failurePolicy: "Fail",
+        reinvocationPolicy: "Never",
+        matchConstraints: {
+          resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["UPDATE"] }],
+        },
+        mutations: [
+          {
+            patchType: "ApplyConfiguration",
+            applyConfiguration: {
+              expression: 'Object{metadata: Object.metadata{labels: {"team": "member"}}}',
+            },
+          },
+        ],
+      },
+    });
+    const selector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
+    await west.create(mutationBindings, {
+      apiVersion: "admissionregistration.k8s.io/v1",
+      kind: mutationBindings.kind,
+      metadata: { name },
+      spec: { policyName: name, matchResources: { namespaceSelector: selector } },
+    });
+    const tryIt = { type: "merge", body: { metadata: { labels: { tried: "yes" } } } } as const;
+    await eventually(
+      async () => {
+        const { metadata } = await west.patch(pods, { namespace, name: "web" }, tryIt, { dryRun: true });
+        return metadata.labels?.team === "member";
+      },
+      { what: "the member's admission" },
+    );
+    await change({ metadata: { labels: { team: "host", other: "yes" } } });
+    await delegateThat(namespace, ({ metadata }) => metadata.labels?.other === "yes");
+    for (const reason of ["A", "B", "C"]) {
+      await asKubelet({ conditions: [{ type: "example.com/seen", status: "True", reason }] });
+      await proxyThat(namespace, (pod) => conditionOf(pod, "example.com/seen")?.reason === reason);
+    }
+    expect((await podOf(west, namespace, "web"))?.metadata.labels?.team).toBe("member");
+    const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
+    expect(writes.length).toBeLessThanOrEqual(3);
   });
 });

@@ -64,10 +64,11 @@ function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): 
     ? []
     : [...forwardPatches(proxy, delegate), ...(gates === undefined ? [] : [gates])];
   const { uid: proxyUid } = proxy.metadata;
+  const { resourceVersion } = delegate.metadata;
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
   return [
     ...feedback(proxy, delegate),
-    ...patches.map((patch): Action => ({ type: "forward", member: member.name, proxyUid, patch })),
+    ...patches.map((patch): Action => ({ type: "forward", member: member.name, proxyUid, patch, resourceVersion })),
   ];
 }
 

@@ -7,7 +7,7 @@ import {
   OWNER_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -16,7 +16,6 @@ import type { RefusalReason } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
-import type { ForwardPatch } from "../../pods/forward.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "./events.ts";
@@ -235,29 +234,33 @@ export class Executor {
     );
   }
 
-  async #forward({ member: name, proxyUid, patch }: ActionOf<"forward">, context: Context): Result {
+  async #forward(action: ActionOf<"forward">, context: Context): Result {
+    const { member: name, proxyUid, patch } = action;
     const member = this.#member(name);
     if (member === undefined) return undefined;
     try {
-      return await this.#patchDelegate(member, patch, context);
+      return await this.#patchDelegate(member, action, context);
     } catch (error) {
       const refused = forwardRefusal(name, patch, error);
       if (refused === undefined) throw error;
       await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
-      // Nothing records that a condition was tried, and it may be taken later.
-      if (patch.subresource === "status") throw error;
+      // The last patch records that they were tried.
+      if (patch.subresource === "resize" || patch.subresource === "ephemeralcontainers") return undefined;
       const { spec, ...body } = patch.body;
+      if (spec === undefined) throw error;
       // The rest, which also records that the refused part has been tried.
-      if (patch.subresource === undefined && spec !== undefined) return this.#patchDelegate(member, { body }, context);
-      return undefined;
+      return this.#patchDelegate(member, { ...action, patch: { body } }, context);
     }
   }
 
-  async #patchDelegate(member: Member, { subresource, body }: ForwardPatch, { key, signal }: Context): Result {
-    const options = { signal, dropManagedFields: true, ...(subresource === undefined ? {} : { subresource }) };
+  async #patchDelegate(member: Member, action: ActionOf<"forward">, { key, signal }: Context): Result {
+    const { subresource, body } = action.patch;
+    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
+    if (this.#isIneffective(action.proxyUid, action)) return undefined;
     try {
-      const { metadata } = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
-      const { uid, resourceVersion } = metadata;
+      const written = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
+      this.#noteEffect(action.proxyUid, action, written);
+      const { uid, resourceVersion } = written.metadata;
       return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
     } catch (error) {
       member.noteFailure(error);
@@ -275,18 +278,32 @@ export class Executor {
     memories.reported(proxyUid, message);
   }
 
-  async #status({ patch, resourceVersion }: ActionOf<"status">, { key, signal }: Context): Result {
-    const { host, memories } = this.#options;
+  async #status(action: ActionOf<"status">, { key, signal }: Context): Result {
+    const { patch } = action;
     const { uid } = patch.metadata;
-    const text = JSON.stringify(patch);
-    // The host's API server would keep what it has again: an older one than the member's drops fields it does not know.
-    if (memories.of(uid).ineffective === text) return undefined;
+    if (this.#isIneffective(uid, action)) return undefined;
     return this.#patchProxy(uid, async () => {
-      const options = { subresource: "status", signal, dropManagedFields: true, metadataOnly: true };
-      const written = await host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
-      if (written.metadata.resourceVersion === resourceVersion) memories.ineffective(uid, text);
+      const options = { subresource: "status", signal, metadataOnly: true };
+      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
+      this.#noteEffect(uid, action, written);
       return written;
     });
+  }
+
+  /**
+   * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
+   * not know, and a cluster's admission may undo what others write. Without this it would be sent again and again.
+   */
+  #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
+    const { memories, clock } = this.#options;
+    const until = memories.of(proxyUid).ineffective?.get(JSON.stringify(patch));
+    return until !== undefined && clock.now() < until;
+  }
+
+  #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
+    if (metadata.resourceVersion !== action.resourceVersion) return;
+    const { memories, clock } = this.#options;
+    memories.ineffective(proxyUid, JSON.stringify(action.patch), clock.now());
   }
 
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {

@@ -5,6 +5,9 @@ import type { Attempt, Memory } from "./model.ts";
 const RETRY_AFTER_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 10 * 60_000;
 
+// Whoever undoes Legation's writes in an API server may be gone by then.
+const INEFFECTIVE_MS = 5 * 60_000;
+
 interface Entry {
   fresh: boolean;
   attempts: Map<string, Attempt>;
@@ -12,7 +15,7 @@ interface Entry {
   promised?: string;
   room?: string;
   reported?: string;
-  ineffective?: string;
+  ineffective?: Map<string, number>;
 }
 
 const NOTHING: Memory = { fresh: true, attempts: new Map() };
@@ -79,9 +82,13 @@ export class Memories {
     this.#entry(proxyUid).reported = message;
   }
 
-  /** The host's API server took this status and kept the old one: it does not know some field, say. */
-  ineffective(proxyUid: string, patch: string): void {
-    this.#entry(proxyUid).ineffective = patch;
+  /** The API server took the patch and kept what it had: not the same patch again for a while. */
+  ineffective(proxyUid: string, patch: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    const patches = entry.ineffective ?? new Map<string, number>();
+    for (const [known, until] of patches) if (until <= now) patches.delete(known);
+    patches.set(patch, now + INEFFECTIVE_MS);
+    entry.ineffective = patches;
   }
 
   /** The proxy is bound or gone: nothing of its search for a member matters any more. */

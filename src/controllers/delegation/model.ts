@@ -55,8 +55,8 @@ export interface Memory {
   readonly room?: string;
   /** What the proxy's Placed condition, or an event on it, last said. */
   readonly reported?: string;
-  /** The status patch, as JSON, that changed nothing when it was last sent. */
-  readonly ineffective?: string;
+  /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
+  readonly ineffective?: ReadonlyMap<string, number>;
 }
 
 /** Everything that one decision depends on. */
@@ -112,7 +112,14 @@ export type Action =
     }
   /** Records another delegate for a bound proxy whose first one never started. */
   | { readonly type: "record"; readonly proxyUid: string; readonly delegateUid: string; readonly memberNode: string }
-  | { readonly type: "forward"; readonly member: string; readonly proxyUid: string; readonly patch: ForwardPatch }
+  /** `resourceVersion` is the delegate's that the patch was reckoned from. */
+  | {
+      readonly type: "forward";
+      readonly member: string;
+      readonly proxyUid: string;
+      readonly patch: ForwardPatch;
+      readonly resourceVersion: string;
+    }
   /** `resourceVersion` is the proxy's that the patch was reckoned from. */
   | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
   /** Tells the author why the pod waits: condition and event. */

@@ -247,6 +247,29 @@ describe("a bound proxy", () => {
     expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([]);
   });
 
+  test("hears of its delegate before the delegate hears of it, and gates come last", () => {
+    const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
+    const first = boundProxy({ spec });
+    const delegate = delegateOf(first, { spec: { ...first.spec, nodeName: "n" }, status: runningStatus() });
+    const gate = { type: "example.com/open", status: "True" };
+    const changed = boundProxy({
+      metadata: { labels: { changed: "yes" } },
+      spec: { ...spec, ephemeralContainers: [{ name: "debugger", image: "tool" }] },
+      status: { phase: "Pending", conditions: [gate] },
+    });
+    const { actions } = decide(world(changed, [member("west", { delegate })]), now);
+    const order = actions.map((action) => (action.type === "forward" ? action.patch.subresource : action.type));
+    expect(order).toEqual(["status", "ephemeralcontainers", undefined, "status"]);
+    expect(actions.map((action) => action.type)).toEqual(["status", "forward", "forward", "forward"]);
+  });
+
+  test("that has ended still hears what its delegate's kubelet adds", () => {
+    const proxy = boundProxy({ status: endedStatus(0) });
+    const sandbox = { type: "PodReadyToStartContainers", status: "False" };
+    const delegate = delegateOf(proxy, { status: { ...endedStatus(0), conditions: [sandbox] } });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["status"]);
+  });
+
   test("takes no status from a delegate other than the recorded one", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const delegate = delegateOf(proxy, { uid: "forged", spec: { nodeName: "n" }, status: endedStatus(0) });

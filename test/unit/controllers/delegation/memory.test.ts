@@ -50,4 +50,20 @@ describe("what is remembered of a proxy", () => {
     memories.forget("uid-1");
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
   });
+
+  test("is which patches changed nothing, for five minutes each", () => {
+    const memories = new Memories();
+    memories.ineffective("uid-1", "a", now);
+    memories.ineffective("uid-1", "b", now + 60_000);
+    expect(memories.of("uid-1").ineffective).toEqual(
+      new Map([
+        ["a", now + 300_000],
+        ["b", now + 360_000],
+      ]),
+    );
+    memories.ineffective("uid-1", "c", now + 300_000);
+    expect([...(memories.of("uid-1").ineffective?.keys() ?? [])]).toEqual(["b", "c"]);
+    memories.forget("uid-1");
+    expect(memories.of("uid-1").ineffective).toBeUndefined();
+  });
 });
