@@ -1,9 +1,11 @@
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps, namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { publishedServer } from "./home-api/address.ts";
@@ -12,7 +14,8 @@ import { MemberTokenController } from "./member-token/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
-import type { KubeletEndpoint } from "./virtual-node/model.ts";
+import type { Kubelets } from "./virtual-node/model.ts";
+import { NodeServing } from "./virtual-node/serving.ts";
 
 export interface ControllersOptions {
   readonly host: ClusterClient;
@@ -26,13 +29,25 @@ export interface ControllersOptions {
     readonly warningsOnly: boolean;
     readonly onOutcome?: (outcome: EventOutcome) => void;
   };
-  /** Where the API server reaches the kubelet API of the virtual nodes; without it they have none. */
-  readonly endpoint?: KubeletEndpoint;
+  /** Makes the kubelet API of the virtual nodes; without it they have none. */
+  readonly kubelets?: (context: KubeletContext) => Kubelets;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
   readonly clock: Clock;
   readonly log: Logger;
   readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
+}
+
+/** What the kubelet API of the virtual nodes is made of. */
+export interface KubeletContext {
+  readonly registry: Registry;
+  /** The host's proxies. */
+  readonly proxies: () => ReadStore<Pod>;
+  readonly proxiesOn: (node: string) => readonly Stored<Pod>[];
+  /** A node's endpoint came or went. */
+  readonly onChange: (cluster: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
 }
 
 /** Everything that runs while this process leads. */
@@ -43,7 +58,7 @@ export interface RunningControllers {
 
 /** Starts all controllers; resolves when the host has been read. Call it only while leading. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
-  const { host, connect, clock, log, endpoint, onReconcile } = options;
+  const { host, connect, clock, log, onReconcile } = options;
   const identity = await readIdentity(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
   const registry: Registry = new Registry({
@@ -56,6 +71,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       onCluster: (name) => {
         tokens.enqueue(name);
         virtualNodes.enqueue(name);
+        serving?.onCluster(name);
         homeApi.onMembers();
         delegation.onCapacity();
         events?.refresh(name);
@@ -101,7 +117,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     clock,
     log,
     boundTo: (node) => delegation.boundTo(node),
-    ...(endpoint === undefined ? {} : { endpoint }),
+    endpoint: (name) => kubelets?.endpoint(name),
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("virtual-node", ...told) }),
   });
   const delegation: DelegationController = new DelegationController({
@@ -115,15 +131,29 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("delegation", ...told) }),
   });
+  const kubelets: Kubelets | undefined = options.kubelets?.({
+    registry,
+    proxies: () => delegation.proxies,
+    proxiesOn: (node) => delegation.proxiesOn(node),
+    onChange: (name) => virtualNodes.enqueue(name),
+    clock,
+    log,
+  });
+  const serving: NodeServing | undefined =
+    kubelets === undefined
+      ? undefined
+      : new NodeServing({ kubelets, registry, nodes: () => virtualNodes.nodes, clock, log });
   await registry.start(signal);
   await virtualNodes.start(signal);
   await homeApi.start(signal);
   await delegation.start(signal);
   homeApi.onProxies();
+  serving?.start();
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {
     registry,
     stop: async () => {
+      await serving?.stop();
       await events?.stop();
       await delegation.stop();
       await homeApi.stop();

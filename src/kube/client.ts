@@ -1,5 +1,5 @@
 import type { IncomingHttpHeaders } from "node:http";
-import type { Duplex } from "node:stream";
+import type { Duplex, Readable } from "node:stream";
 import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
 import type { Resource } from "./resources.ts";
 
@@ -107,6 +107,20 @@ export type UpgradeAnswer =
   | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders }
   | { readonly socket?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
 
+/** What of a subresource is read as a stream. */
+export interface StreamOptions {
+  readonly query: URLSearchParams;
+  /** Ends the stream, also once it is open. */
+  readonly signal?: AbortSignal;
+  /** Deadline of the answer's first byte, in milliseconds; the rest has none. Default: none. */
+  readonly timeoutMs?: number;
+}
+
+/** A success as a stream, or what was answered instead. Whoever gets a body must read or destroy it. */
+export type StreamAnswer =
+  | { readonly body: Readable; readonly headers: IncomingHttpHeaders }
+  | { readonly body?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
+
 /**
  * One cluster's API server. Every method rejects with `KubeError` and nothing else.
  * Requests carry plain wire JSON: what the server sent is what the caller gets, unknown fields included.
@@ -156,6 +170,16 @@ export interface ClusterClient {
     subresource: string,
     options: UpgradeOptions,
   ): Promise<UpgradeAnswer>;
+  /**
+   * Reads a subresource of an object as a stream, e.g. a log, for as long as its reader likes. The server waits while
+   * nobody reads. Takes no slot and no token of other requests.
+   */
+  stream(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: StreamOptions,
+  ): Promise<StreamAnswer>;
   /** Closes all connections; requests under way reject. */
   close(): Promise<void>;
 }

@@ -7,6 +7,8 @@ import type {
   Patch,
   RawRequest,
   RequestOptions,
+  StreamAnswer,
+  StreamOptions,
   UpgradeAnswer,
   UpgradeOptions,
   WatchEvent,
@@ -20,6 +22,7 @@ import { collectionPath, objectPath, withQuery } from "./paths.ts";
 import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
 import { isStored } from "./stored.ts";
+import { StreamOpener } from "./stream.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 import { upgrade } from "./upgrade.ts";
 import { watchEvents } from "./watch.ts";
@@ -46,10 +49,12 @@ const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
 export class HttpClient implements ClusterClient {
   readonly cluster: string;
   readonly #transport: Transport;
+  readonly #streams: StreamOpener;
 
   constructor(transport: Transport) {
     this.cluster = transport.cluster;
     this.#transport = transport;
+    this.#streams = new StreamOpener(transport);
   }
 
   async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>> {
@@ -234,6 +239,15 @@ export class HttpClient implements ClusterClient {
     options: UpgradeOptions,
   ): Promise<UpgradeAnswer> {
     return upgrade(this.#transport, { ...at(resource, ref, subresource), ...options });
+  }
+
+  stream(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: StreamOptions,
+  ): Promise<StreamAnswer> {
+    return this.#streams.open({ ...at(resource, ref, subresource), ...options });
   }
 
   async close(): Promise<void> {

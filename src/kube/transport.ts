@@ -7,6 +7,7 @@ import { type Answer, Exchange, type Failure, type Outcome } from "./exchange.ts
 import { type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
 import { describeTarget } from "./paths.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
+import type { StreamExchange } from "./stream-exchange.ts";
 import type { WatchStream } from "./watch-stream.ts";
 
 /** One request on the wire, and what it is called in errors and metrics. */
@@ -140,6 +141,19 @@ export class Transport {
         .dispatch({ ...options, headers: { ...upgrade.headers, ...headers }, upgrade: protocol }, exchange);
     } catch (cause) {
       exchange.refuse(cause);
+    }
+  }
+
+  /** Sends a request whose answer is read as a stream. */
+  openStream(request: WireRequest, identity: Identity, exchange: StreamExchange): void {
+    const { headers, ...options } = this.#dispatchOptions(request, identity);
+    // Logs are plain text, refusals of them JSON.
+    headers.accept = "*/*";
+    try {
+      if (this.#closed) throw new Error("the client was closed");
+      this.#connections.for("watches", identity).dispatch({ ...options, headers }, exchange);
+    } catch (cause) {
+      exchange.end("cut", cause instanceof Error ? cause : new Error(String(cause)));
     }
   }
 

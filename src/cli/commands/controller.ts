@@ -4,12 +4,13 @@ import { lead } from "../../controllers/lead.ts";
 import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { renewable } from "../../kube/renewable-credentials.ts";
+import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "../failure.ts";
-import { duration, flag, homeApiServer, listenAddress } from "../flags.ts";
+import { duration, type Environment, flag, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
 
@@ -18,6 +19,8 @@ type Address = { readonly host: string; readonly port: number };
 interface ControllerInput extends GlobalInput {
   readonly kubeletListen?: Address | undefined;
   readonly nodeAddress?: string | undefined;
+  readonly kubeletCertFile?: string | undefined;
+  readonly kubeletKeyFile?: string | undefined;
   readonly healthListen?: Address | undefined;
   readonly identity?: string | undefined;
   readonly homeApiServer?: string | undefined;
@@ -28,6 +31,9 @@ interface ControllerInput extends GlobalInput {
 
 // An ordinary pod has five events in its life; a hundred pods a second start and end with this.
 const EVENT_LIMITS = { concurrency: 8, perSecond: 600, burst: 600 };
+
+// Callers of the kubelet API are checked beside everything else, and however many they are, they do not hold it up.
+const KUBELET_LIMITS = { concurrency: 8 };
 
 // Without the host nothing goes on at all, so its queue may be long, and a slow connection is better than another one.
 const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
@@ -40,8 +46,17 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run:\n" +
     "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
   flags: [
-    flag("--kubelet-listen <address>", "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250"),
-    flag("--node-address <address>", "IP or DNS name at which the host's API server reaches it"),
+    flag(
+      "--kubelet-listen <address>",
+      "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on\n" +
+        "the free ones after it (default: nowhere; kubectl logs, exec and port-forward do not work then)",
+    ),
+    flag(
+      "--node-address <address>",
+      "IP or DNS name at which the host's API server reaches it (default: POD_IP, or the address it listens on)",
+    ),
+    flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
+    flag("--kubelet-key-file <file>", "its private key"),
     flag(
       "--home-api-server <url>",
       "where pods in members find the host's API server, e.g. https://10.0.0.1:6443\n" +
@@ -64,6 +79,8 @@ export const controllerCommand: Subcommand<ControllerInput> = {
   input: withGlobals({
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),
+    kubeletCertFile: z.string().min(1).optional(),
+    kubeletKeyFile: z.string().min(1).optional(),
     healthListen: listenAddress.optional(),
     identity: z.string().min(1).optional(),
     homeApiServer: homeApiServer.optional(),
@@ -72,12 +89,15 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       .default(15_000),
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
-  }),
+  }).refine(
+    ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),
+    {
+      error: "--kubelet-cert-file and --kubelet-key-file go together: write both or neither",
+    },
+  ),
   run: async (options, { env, signal }) => {
     const log = createLogger({ level: options.logLevel });
-    if (options.kubeletListen !== undefined || options.nodeAddress !== undefined) {
-      log.warn("this version serves no kubelet API: kubectl logs and exec work in the member only");
-    }
+    const kubelet = kubeletOf(options, env);
     const metrics = new Metrics();
     const { kubeconfig, context } = options;
     const credentials = loadKubeConfig({
@@ -127,6 +147,17 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                     onOutcome: (outcome) => metrics.countPodEvent(outcome),
                   },
                 }),
+            ...(kubelet === undefined
+              ? {}
+              : {
+                  kubelets: ({ registry, proxies, proxiesOn, ...context }) =>
+                    new NodeServers({
+                      ...kubelet,
+                      ...context,
+                      source: { registry, proxies, proxiesOn },
+                      host: createClusterClient({ cluster: "host", credentials, metrics, limits: KUBELET_LIMITS }),
+                    }),
+                }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
             onReconcile: (...told) => metrics.observeReconcile(...told),
           }),
@@ -146,3 +177,29 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     }
   },
 };
+
+const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
+
+/** How the kubelet API is to be served; undefined when it is not. */
+function kubeletOf(
+  { kubeletListen: listen, nodeAddress, kubeletCertFile: certFile, kubeletKeyFile: keyFile }: ControllerInput,
+  { POD_IP: podIp }: Environment,
+): Pick<ServersOptions, "listen" | "address" | "certificate"> | undefined {
+  if (listen === undefined) return undefined;
+  const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
+  if (address === undefined || address === "") {
+    throw new Failure("usage", {
+      object: "legation controller",
+      problem: `--kubelet-listen is every address, which tells the host's API server none`,
+      remedy: "write --node-address with the IP or DNS name at which it reaches this process",
+    });
+  }
+  return {
+    listen,
+    address,
+    certificate:
+      certFile === undefined || keyFile === undefined
+        ? { kind: "own", hosts: [address] }
+        : { kind: "files", certFile, keyFile },
+  };
+}

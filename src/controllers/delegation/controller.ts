@@ -97,6 +97,11 @@ export class DelegationController {
     return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
   }
 
+  /** The proxies bound to a node. */
+  proxiesOn(nodeName: string): Stored<Pod>[] {
+    return this.#proxies.store.byIndex(NODE_INDEX, nodeName);
+  }
+
   /** The host's proxies. */
   get proxies(): ReadStore<Pod> {
     return this.#proxies.store;

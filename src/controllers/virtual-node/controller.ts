@@ -15,7 +15,8 @@ import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts"
 export interface VirtualNodeOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
-  readonly endpoint?: KubeletEndpoint;
+  /** Where a Cluster's node is served; undefined while it is not. */
+  readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
   /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
   readonly clock: Clock;
@@ -93,13 +94,14 @@ export class VirtualNodeController {
 
   #observe(name: string): Observed | undefined {
     if (!this.#nodes.store.synced) return undefined;
-    const { registry, endpoint } = this.#options;
+    const { registry } = this.#options;
     const cluster = registry.cluster(name);
     const node = this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
       return undefined;
     }
+    const endpoint = this.#options.endpoint?.(name);
     return { name, cluster, node, endpoint, facts: this.#facts(name), ...(this.#written.get(name) ?? NEVER) };
   }
 

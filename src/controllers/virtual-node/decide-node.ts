@@ -70,10 +70,7 @@ export function desiredStatus(
     ...(endpoint === undefined
       ? {}
       : {
-          addresses: [
-            { type: isAddress(endpoint.address) ? "InternalIP" : "InternalDNS", address: endpoint.address },
-            { type: "Hostname", address: virtualNodeName(name) },
-          ],
+          addresses: addressesOf(endpoint.address),
           daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
           declaredFeatures: servesWebSockets(facts.version) ? [WEB_SOCKETS] : [],
         }),
@@ -104,6 +101,14 @@ function nodeInfo(version: string): NodeSystemInfo {
     osImage: "Kubernetes cluster",
     systemUUID: "",
   };
+}
+
+/**
+ * API servers try the types of addresses in an order of their own, with Hostname first unless told otherwise: nothing is
+ * published that does not lead here.
+ */
+function addressesOf(address: string): NonNullable<NodeStatus["addresses"]> {
+  return (isAddress(address) ? ["InternalIP"] : ["InternalDNS", "Hostname"]).map((type) => ({ type, address }));
 }
 
 function isAddress(text: string): boolean {

@@ -23,6 +23,20 @@ export interface KubeletEndpoint {
   readonly port: number;
 }
 
+/** The kubelet API of the virtual nodes, by the names of their Clusters. */
+export interface Kubelets {
+  /** Gets ready to serve; rejects when that is not possible yet. */
+  start(signal: AbortSignal): Promise<void>;
+  /** Serves a node, on `port` if that is free; harmless when it is served. */
+  serve(cluster: string, port?: number): Promise<void>;
+  /** Serves a node no more. */
+  withdraw(cluster: string): Promise<void>;
+  /** Where a node is served; undefined while it is not. */
+  endpoint(cluster: string): KubeletEndpoint | undefined;
+  /** Ends every server and stream. */
+  stop(): Promise<void>;
+}
+
 /** Everything that one decision about a virtual node depends on. */
 export interface Observed {
   readonly name: string;

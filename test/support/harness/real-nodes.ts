@@ -6,7 +6,7 @@ import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, Clusters } from "../clusters/types.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
-import { freshNamespace } from "./namespace.ts";
+import { freshNamespace, type NamespaceOptions } from "./namespace.ts";
 
 /** Where a manifest is tried: a namespace of one cluster, and a client of it. */
 export interface Place {
@@ -18,8 +18,10 @@ export interface Place {
 /** Clusters whose containers really run: a plain one, and a member of a host that runs nothing itself. */
 export interface RealNodes {
   readonly legation: Legation;
-  /** A namespace of the plain cluster, and one of the host that delegates all its pods. */
-  places(): Promise<{ readonly plain: Place; readonly delegating: Place }>;
+  /** A namespace of the plain cluster, and one of the host that delegates all its pods; deleted after the test. */
+  places(
+    options?: Pick<NamespaceOptions, "onFinished">,
+  ): Promise<{ readonly plain: Place; readonly delegating: Place }>;
   /** The same namespace in the member. */
   inMember(place: Place): Place;
 }
@@ -65,11 +67,11 @@ function useRealNodes(): () => RealNodes {
     legation = await startLegation({ host: started.get("host"), members: { west: started.get("west") } });
     real = {
       legation,
-      places: async () => {
+      places: async (options = {}) => {
         const labels = { "legation.dev/delegation": "all" };
         const [direct, delegated] = await Promise.all([
-          freshNamespace(started.get("plain"), { prefix: "plain" }),
-          freshNamespace(started.get("host"), { prefix: "real", labels }),
+          freshNamespace(started.get("plain"), { ...options, prefix: "plain" }),
+          freshNamespace(started.get("host"), { ...options, prefix: "real", labels }),
         ]);
         return {
           plain: { cluster: started.get("plain"), client: plain, namespace: direct },

@@ -95,7 +95,11 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   const webhook = await prepare("webhook", "legation-webhook", [`--listen=127.0.0.1:${port}`], (log) =>
     log.includes("webhook serves"),
   );
-  const controllerFlags = [`--identity=${IDENTITY}`, ...(options.controllerFlags ?? [])];
+  const controllerFlags = [
+    `--identity=${IDENTITY}`,
+    `--kubelet-listen=127.0.0.1:${await freePort()}`,
+    ...(options.controllerFlags ?? []),
+  ];
   const controller = await prepare("controller", "legation-controller", controllerFlags, (log) =>
     log.includes("controllers started"),
   );

@@ -18,6 +18,7 @@ export function fakeClient(methods: Partial<ClusterClient>): ClusterClient {
     raw: unexpected,
     watch: unexpected,
     upgrade: unexpected,
+    stream: unexpected,
     close: async () => {},
     ...methods,
   };

@@ -29,6 +29,7 @@ export class MemoryClient implements ClusterClient {
   readonly raw: ClusterClient["raw"] = unused;
   readonly watch: ClusterClient["watch"] = unused;
   readonly upgrade: ClusterClient["upgrade"] = unused;
+  readonly stream: ClusterClient["stream"] = unused;
 
   async close(): Promise<void> {}
 

@@ -96,7 +96,7 @@ describe("a member's virtual node", () => {
         status: {
           capacity: { cpu: "128", pods: "10000" },
           conditions: [{ type: "Ready", status: "True" }],
-          addresses: [{ type: "InternalIP", address: "10.0.0.5" }, { type: "Hostname" }],
+          addresses: [{ type: "InternalIP", address: "10.0.0.5" }],
           daemonEndpoints: { kubeletEndpoint: { Port: 10250 } },
         },
       },

@@ -1,0 +1,87 @@
+import { virtualNodeName } from "../../api/keys.ts";
+import { type KubeNode, objectKey } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Kubelets } from "./model.ts";
+
+const RETRY_MS = 5_000;
+
+/** What the nodes are served with. */
+export interface NodeServingOptions {
+  readonly kubelets: Kubelets;
+  readonly registry: Registry;
+  readonly nodes: () => ReadStore<KubeNode>;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/**
+ * Serves the node of every Cluster. It begins beside everything else and never holds it up: pods run without anybody
+ * reading their logs.
+ */
+export class NodeServing {
+  readonly #options: NodeServingOptions;
+  readonly #abort = new AbortController();
+  #running: Promise<void> | undefined;
+  #ready = false;
+
+  constructor(options: NodeServingOptions) {
+    this.#options = options;
+  }
+
+  /** Call it once proxies and members have been read. */
+  start(): void {
+    this.#running ??= this.#run();
+  }
+
+  /** A Cluster came, changed or went. */
+  onCluster(name: string): void {
+    if (this.#ready) void this.#follow(name);
+  }
+
+  async stop(): Promise<void> {
+    this.#abort.abort();
+    await this.#running;
+    await this.#options.kubelets.stop();
+  }
+
+  async #run(): Promise<void> {
+    const { kubelets, registry, clock, log } = this.#options;
+    const { signal } = this.#abort;
+    while (!signal.aborted) {
+      try {
+        await kubelets.start(signal);
+        break;
+      } catch (error) {
+        if (signal.aborted) return;
+        log.error({ err: error }, "the kubelet API does not serve yet");
+        await clock.sleep(RETRY_MS, signal).catch(() => {});
+      }
+    }
+    // Nodes that have a port get it back before others may take it.
+    const names = registry.clusters().map(({ metadata }) => metadata.name);
+    const known = (name: string): number => (this.#portOf(name) === undefined ? 1 : 0);
+    for (const name of names.sort((one, other) => known(one) - known(other))) {
+      if (!signal.aborted) await this.#follow(name);
+    }
+    this.#ready = true;
+    for (const { metadata } of registry.clusters()) this.onCluster(metadata.name);
+  }
+
+  async #follow(name: string): Promise<void> {
+    const { kubelets, registry, log } = this.#options;
+    try {
+      if (registry.cluster(name) === undefined) await kubelets.withdraw(name);
+      else await kubelets.serve(name, this.#portOf(name));
+    } catch (error) {
+      log.error({ err: error, member: name }, "kubelet API");
+    }
+  }
+
+  #portOf(name: string): number | undefined {
+    const node = this.#options.nodes().get(objectKey({ name: virtualNodeName(name) }));
+    return node?.status?.daemonEndpoints?.kubeletEndpoint?.Port;
+  }
+}

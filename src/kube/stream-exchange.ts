@@ -1,0 +1,97 @@
+import type { IncomingHttpHeaders } from "node:http";
+import { Readable } from "node:stream";
+import type { Dispatcher } from "undici";
+import type { Failure, Outcome } from "./exchange.ts";
+
+/** How a request for a stream ended. */
+export type StreamOutcome = Outcome | { readonly body: Readable; readonly headers: IncomingHttpHeaders };
+
+// What is unread in one stream; the server waits beyond that.
+const UNREAD_BYTES = 64 * 1024;
+// A `Status` is shorter; what is longer is not read.
+const MOST_REFUSAL_BYTES = 64 * 1024;
+
+/** One answer as a stream with back-pressure, or as text when it is not a success. */
+export class StreamExchange implements Dispatcher.DispatchHandler {
+  readonly #settle: (outcome: StreamOutcome) => void;
+  readonly #onConnected: () => void;
+  #controller: Dispatcher.DispatchController | undefined;
+  #ended: Failure | undefined;
+  #settled = false;
+  #complete = false;
+  #body: Readable | undefined;
+  #status = 0;
+  #headers: IncomingHttpHeaders = {};
+  #refusal: Buffer[] = [];
+  #refusalBytes = 0;
+
+  constructor(onConnected: () => void, settle: (outcome: StreamOutcome) => void) {
+    this.#onConnected = onConnected;
+    this.#settle = settle;
+  }
+
+  /** Ends the exchange from this side, and its connection. */
+  end(by: Failure["by"], cause: Error): void {
+    this.#fail({ sent: this.#controller !== undefined, by, cause });
+    this.#body?.destroy(cause);
+    this.#controller?.abort(cause);
+  }
+
+  onRequestStart(controller: Dispatcher.DispatchController): void {
+    this.#onConnected();
+    if (this.#ended === undefined) this.#controller = controller;
+    else controller.abort(this.#ended.cause);
+  }
+
+  onResponseStart(controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    this.#status = status;
+    this.#headers = headers;
+    if (status < 200 || status >= 300 || this.#settled) return;
+    this.#body = new Readable({
+      highWaterMark: UNREAD_BYTES,
+      read: () => controller.resume(),
+      destroy: (error, callback) => {
+        if (!this.#complete) controller.abort(error ?? new Error("the reader has gone"));
+        callback(error);
+      },
+    });
+    // Its reader may not be there yet, or no more.
+    this.#body.on("error", () => {});
+    this.#settled = true;
+    this.#settle({ body: this.#body, headers });
+  }
+
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#body !== undefined) {
+      if (!this.#body.push(chunk)) controller.pause();
+      return;
+    }
+    this.#refusalBytes += chunk.length;
+    if (this.#refusalBytes <= MOST_REFUSAL_BYTES) this.#refusal.push(chunk);
+  }
+
+  onResponseEnd(): void {
+    this.#complete = true;
+    if (this.#body !== undefined) {
+      this.#body.push(null);
+      return;
+    }
+    if (this.#settled) return;
+    this.#settled = true;
+    const text = Buffer.concat(this.#refusal).toString("utf8");
+    this.#settle({ answer: { status: this.#status, headers: this.#headers, text } });
+  }
+
+  onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
+    this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
+    this.#body?.destroy(cause);
+  }
+
+  #fail(failure: Failure): void {
+    this.#ended ??= failure;
+    this.#onConnected();
+    if (this.#settled) return;
+    this.#settled = true;
+    this.#settle({ failure });
+  }
+}

@@ -1,0 +1,86 @@
+import type { StreamAnswer, StreamOptions } from "./client.ts";
+import { Slots } from "./limits.ts";
+import { StreamExchange, type StreamOutcome } from "./stream-exchange.ts";
+import type { Transport, WireRequest } from "./transport.ts";
+
+/** What is read as a stream. */
+export type StreamTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
+
+// A thousand handshakes begun at once all end late, and every other request's with them.
+const CONNECTING_AT_ONCE = 16;
+/** Opens streams of one API server, a few connections at a time. */
+export class StreamOpener {
+  readonly #transport: Transport;
+  readonly #connecting = new Slots(CONNECTING_AT_ONCE);
+
+  constructor(transport: Transport) {
+    this.#transport = transport;
+  }
+
+  /** The answer as a stream; see `ClusterClient.stream`. */
+  async open(target: StreamTarget): Promise<StreamAnswer> {
+    const transport = this.#transport;
+    const { plural, namespace, name, path, query, signal, timeoutMs } = target;
+    const search = query.toString();
+    const request: WireRequest = {
+      verb: "get",
+      method: "GET",
+      plural,
+      namespace,
+      name,
+      path: search === "" ? path : `${path}?${search}`,
+      signal,
+    };
+    const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
+    for (let attempt = 0; ; attempt += 1) {
+      const identity = await transport.identity(request);
+      const outcome = await this.#exchange(request, endsAt, (exchange) =>
+        transport.openStream(request, identity, exchange),
+      );
+      if ("body" in outcome) return outcome;
+      const { answer, failure } = outcome;
+      if (answer === undefined) {
+        const code = failure.by === "aborted" ? "Aborted" : failure.sent ? "AnswerLost" : "NotSent";
+        throw transport.error(code, failure.cause.message, request, failure.cause);
+      }
+      if (answer.status !== 401 || attempt > 0) return answer;
+      transport.refreshCredentials();
+    }
+  }
+
+  async #exchange(
+    { signal }: WireRequest,
+    endsAt: number | undefined,
+    dispatch: (exchange: StreamExchange) => void,
+  ): Promise<StreamOutcome> {
+    return new Promise((resolve) => {
+      let holding = false;
+      const release = (): void => {
+        if (holding) this.#connecting.release();
+        else this.#connecting.leave(waiter);
+        holding = false;
+      };
+      const exchange = new StreamExchange(release, (outcome) => {
+        clearTimeout(timer);
+        // A stream that is open ends with its caller.
+        if (!("body" in outcome)) signal?.removeEventListener("abort", onAbort);
+        else outcome.body.once("close", () => signal?.removeEventListener("abort", onAbort));
+        resolve(outcome);
+      });
+      const onAbort = (): void => exchange.end("aborted", new Error("the caller gave up", { cause: signal?.reason }));
+      const late = (): void => exchange.end("late", new Error("no answer in time"));
+      const timer = endsAt === undefined ? undefined : setTimeout(late, endsAt - performance.now());
+      const begin = (): void => {
+        holding = true;
+        dispatch(exchange);
+      };
+      const waiter = { granted: begin };
+      if (signal?.aborted === true) {
+        onAbort();
+        return;
+      }
+      signal?.addEventListener("abort", onAbort, { once: true });
+      if (this.#connecting.take(waiter)) begin();
+    });
+  }
+}

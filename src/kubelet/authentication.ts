@@ -1,0 +1,93 @@
+import { createHash } from "node:crypto";
+import type { IncomingMessage } from "node:http";
+import { TLSSocket } from "node:tls";
+import { z } from "zod";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { AnswerCache } from "./answer-cache.ts";
+
+/** Who asks. */
+export interface User {
+  readonly name: string;
+  readonly groups: readonly string[];
+  readonly uid?: string;
+  readonly extra?: Readonly<Record<string, readonly string[]>>;
+}
+
+const ANY_USER = "system:authenticated";
+// kubelet's default (authentication.webhook.cacheTTL).
+const TOKEN_LIFETIME_MS = 120_000;
+// Those that really call are a few; the rest must not fill the memory.
+const MOST_TOKENS = 1_000;
+const REVIEW_TIMEOUT_MS = 10_000;
+
+const tokenReview = z.object({
+  status: z.object({
+    authenticated: z.boolean().optional(),
+    user: z
+      .object({
+        username: z.string().optional(),
+        uid: z.string().optional(),
+        groups: z.array(z.string()).optional(),
+        extra: z.record(z.string(), z.array(z.string())).optional(),
+      })
+      .optional(),
+  }),
+});
+
+/** Finds out who asks, as kubelet does: by a client certificate, or else by a bearer token. Never anonymous. */
+export class Authentication {
+  readonly #host: ClusterClient;
+  readonly #clock: Clock;
+  readonly #tokens: AnswerCache<User | undefined>;
+
+  constructor({ host, clock }: { readonly host: ClusterClient; readonly clock: Clock }) {
+    this.#host = host;
+    this.#clock = clock;
+    this.#tokens = new AnswerCache({ lifetimeMs: () => TOKEN_LIFETIME_MS, most: MOST_TOKENS, clock });
+  }
+
+  /** The user, or undefined when it is nobody known. Rejects with KubeError when the host cannot be asked. */
+  async userOf(request: IncomingMessage): Promise<User | undefined> {
+    const { socket } = request;
+    const certified = socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.now()) : undefined;
+    if (certified !== undefined) return certified;
+    const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
+    if (token === undefined) return undefined;
+    // The token itself is not kept.
+    return this.#tokens.of(createHash("sha256").update(token).digest("base64"), () => this.#review(token));
+  }
+
+  async #review(token: string): Promise<User | undefined> {
+    const review = { apiVersion: "authentication.k8s.io/v1", kind: "TokenReview", spec: { token } };
+    const answer = await this.#host.raw({
+      method: "POST",
+      path: "/apis/authentication.k8s.io/v1/tokenreviews",
+      body: review,
+      timeoutMs: REVIEW_TIMEOUT_MS,
+    });
+    const { authenticated, user } = tokenReview.parse(answer).status;
+    if (authenticated !== true || user?.username === undefined || user.username === "") return undefined;
+    const { username: name, groups = [], uid, extra } = user;
+    return {
+      name,
+      groups: withAnyUser(groups),
+      ...(uid === undefined ? {} : { uid }),
+      ...(extra === undefined ? {} : { extra }),
+    };
+  }
+}
+
+/** The user that a verified client certificate names: CN is the name, each O a group. */
+function userOfCertificate(socket: TLSSocket, now: number): User | undefined {
+  if (!socket.authorized) return undefined;
+  const { subject, valid_to: validTo } = socket.getPeerCertificate();
+  const name = [subject?.CN ?? ""].flat().at(-1) ?? "";
+  // It was valid when the connection was made, which may be long ago.
+  if (name === "" || Date.parse(validTo) <= now) return undefined;
+  return { name, groups: withAnyUser([subject.O ?? []].flat()) };
+}
+
+function withAnyUser(groups: readonly string[]): string[] {
+  return [...new Set([...groups, ANY_USER])];
+}

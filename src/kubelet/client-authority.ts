@@ -1,0 +1,49 @@
+import { type ConfigMap, objectKey } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { configMaps } from "../kube/resources.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector } from "../runtime/reflector.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+// Every API server writes here whose client certificates it takes, and what it calls kubelets with is one of those.
+const PUBLISHED = { namespace: "kube-system", name: "extension-apiserver-authentication" };
+const KEY = "client-ca-file";
+
+/** The authorities of the host's client certificates, followed as they are rotated. */
+export class ClientAuthority {
+  readonly #reflector: Reflector<ConfigMap>;
+
+  constructor(options: {
+    readonly host: ClusterClient;
+    readonly clock: Clock;
+    readonly log: Logger;
+    readonly onChange: () => void;
+  }) {
+    const { host: client, clock, log, onChange } = options;
+    this.#reflector = new Reflector({
+      client,
+      resource: configMaps,
+      namespace: PUBLISHED.namespace,
+      fieldSelector: `metadata.name=${PUBLISHED.name}`,
+      clock,
+      log,
+      onEvent: onChange,
+    });
+  }
+
+  /** Resolves when it has been read. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#reflector.start();
+    await this.#reflector.whenSynced(signal);
+  }
+
+  async stop(): Promise<void> {
+    await this.#reflector.stop();
+  }
+
+  /** PEM of one or more certificates; undefined where the host takes no client certificates. */
+  get pem(): string | undefined {
+    const pem = this.#reflector.store.get(objectKey(PUBLISHED))?.data?.[KEY];
+    return pem === undefined || pem.trim() === "" ? undefined : pem;
+  }
+}

@@ -1,0 +1,127 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { pipeline } from "node:stream/promises";
+import { z } from "zod";
+import type { Member } from "../clusters/member.ts";
+import type { StreamAnswer } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { pods } from "../kube/resources.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
+import type { PodRef } from "./pod-lookup.ts";
+
+/** The options of PodLogOptions that a kubelet reads too, under the same names. */
+const OPTIONS = [
+  "follow",
+  "previous",
+  "timestamps",
+  "sinceSeconds",
+  "sinceTime",
+  "tailLines",
+  "limitBytes",
+  "stream",
+] as const;
+
+// A log that is not followed begins at once. One that is may be silent for hours, and has no headers before its first
+// line: only the member's probe tells that apart from a member that hangs.
+const ANSWER_TIMEOUT_MS = 30_000;
+const PROBE_CHECK_MS = 2_000;
+
+/** A log of one container. */
+export interface LogTarget {
+  readonly member: Pick<Member, "name" | "client" | "probed">;
+  readonly pod: PodRef;
+  readonly container: string;
+}
+
+/** Passes a delegate's log on as it comes: no faster than it is read, and for no longer. */
+export async function serveLog(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { member, pod: { namespace, name }, container }: LogTarget,
+  clock: Clock,
+): Promise<void> {
+  const { searchParams } = new URL(request.url ?? "", "http://kubelet");
+  const query = new URLSearchParams({ container });
+  for (const option of OPTIONS) {
+    const value = searchParams.get(option);
+    if (value !== null) query.set(option, value);
+  }
+  const follows = searchParams.get("follow") === "true";
+  const abort = new AbortController();
+  response.once("close", () => abort.abort());
+  const unwatch = abortWhenLost(member, abort, clock);
+  let answer: StreamAnswer;
+  try {
+    answer = await member.client.stream(pods, { namespace, name }, "log", {
+      query,
+      signal: abort.signal,
+      ...(follows ? {} : { timeoutMs: ANSWER_TIMEOUT_MS }),
+    });
+  } catch (error) {
+    if (response.destroyed) return;
+    if (!isKubeError(error)) throw error;
+    const { message = error.detail } = member.probed;
+    answerText(response, 500, `cluster ${member.name} did not answer: ${message}`);
+    return;
+  } finally {
+    unwatch();
+  }
+  if (answer.body === undefined) {
+    const { status, text } = translated(answer, member.name);
+    answerText(response, status, text);
+    return;
+  }
+  response.writeHead(200, { "content-type": "text/plain" });
+  response.flushHeaders();
+  try {
+    await pipeline(answer.body, response);
+  } catch {
+    // One side has gone. A log that was cut must not look complete: without the last chunk, it does not.
+    response.destroy();
+  }
+}
+
+/** A plain text answer, which is what API servers expect of a kubelet. */
+export function answerText(response: ServerResponse, status: number, text: string): void {
+  response.writeHead(status, { "content-type": "text/plain; charset=utf-8" }).end(text);
+}
+
+function abortWhenLost(member: LogTarget["member"], abort: AbortController, clock: Clock): () => void {
+  let timer: Timer;
+  const check = (): void => {
+    if (member.probed.message === undefined) timer = clock.after(PROBE_CHECK_MS, check);
+    else abort.abort();
+  };
+  timer = clock.after(PROBE_CHECK_MS, check);
+  return () => timer.cancel();
+}
+
+const statusBody = z.object({ message: z.string() });
+// An API server puts it before a kubelet's words, and the host's will do so once more.
+const INTERNAL = "Internal error occurred: ";
+
+/**
+ * What the member's API server refused, in the words of the kubelet behind it. The host's API server shows them for 400
+ * and 500, and its own for the rest.
+ */
+function translated(
+  { status, text }: { readonly status: number; readonly text: string },
+  member: string,
+): { readonly status: number; readonly text: string } {
+  const message = messageOf(text);
+  if (status === 401 || status === 403) {
+    return {
+      status: 500,
+      text: `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member}\` again`,
+    };
+  }
+  if (status === 400 || status === 404) return { status, text: message };
+  return { status: 500, text: message.startsWith(INTERNAL) ? message.slice(INTERNAL.length) : message };
+}
+
+function messageOf(text: string): string {
+  try {
+    return statusBody.parse(JSON.parse(text)).message;
+  } catch {
+    return text;
+  }
+}

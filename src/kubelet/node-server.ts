@@ -1,0 +1,244 @@
+import { constants } from "node:crypto";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import { createServer, type Server } from "node:https";
+import type { AddressInfo, Socket } from "node:net";
+import { type Duplex, Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+import { virtualNodeName } from "../api/keys.ts";
+import type { Pod } from "../api/kubernetes.ts";
+import type { Certificate } from "../certificates/issue.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { attributesOf } from "./attributes.ts";
+import type { Authentication } from "./authentication.ts";
+import type { Authorization } from "./authorization.ts";
+import { answerText, serveLog } from "./logs.ts";
+import { type Endpoint, endpointOf } from "./path.ts";
+import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
+import type { Streams } from "./streams.ts";
+import { refuse } from "./streams-answer.ts";
+
+/** What all virtual nodes' servers share. */
+export interface NodeServerOptions {
+  readonly source: PodSource;
+  readonly authentication: Authentication;
+  readonly authorization: Authorization;
+  readonly streams: Streams;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** With what a server proves itself, and whose client certificates it takes. */
+export interface TlsMaterial {
+  readonly certificate: Certificate;
+  /** PEM; absent: nobody's. */
+  readonly clientAuthority: string | undefined;
+}
+
+// Longer than Go's clients keep an idle connection (90 s): a server that closes first loses requests.
+const KEEP_ALIVE_MS = 120_000;
+
+interface Refusal {
+  readonly status: number;
+  readonly text: string;
+}
+
+/** The kubelet API of one virtual node. */
+export class NodeServer {
+  readonly #cluster: string;
+  readonly #options: NodeServerOptions;
+  readonly #server: Server;
+  readonly #sockets = new Set<Socket>();
+  /** Connections whose client certificate was verified against authorities that are no more. */
+  readonly #stale = new WeakSet<Duplex>();
+
+  constructor(cluster: string, tls: TlsMaterial, options: NodeServerOptions) {
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#server = createServer({ ...tlsOptions(tls), keepAliveTimeout: KEEP_ALIVE_MS });
+    this.#server.on("secureConnection", (socket: Socket) => {
+      this.#sockets.add(socket);
+      socket.once("close", () => this.#sockets.delete(socket));
+    });
+    this.#server.on("request", (request, response) => void this.#onRequest(request, response));
+    this.#server.on("upgrade", (request, socket, head) => void this.#onUpgrade(request, socket, head));
+  }
+
+  /** Resolves to the port; rejects when it cannot be had. */
+  async listen(host: string, port: number): Promise<number> {
+    await new Promise<void>((resolve, reject) => {
+      this.#server.once("error", reject);
+      this.#server.listen(port, host, () => {
+        this.#server.removeListener("error", reject);
+        resolve();
+      });
+    });
+    this.#server.on("error", (error) => this.#options.log.error({ err: error, member: this.#cluster }, "kubelet API"));
+    const address = this.#server.address();
+    return isInetAddress(address) ? address.port : port;
+  }
+
+  /** New connections are made with `tls`. Throws when it cannot be used. */
+  renew(tls: TlsMaterial): void {
+    this.#server.setSecureContext(tlsOptions(tls));
+    for (const socket of this.#sockets) this.#stale.add(socket);
+    this.#server.closeIdleConnections();
+  }
+
+  /** Cuts every connection but those of streams, which end by themselves. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
+    this.#server.closeAllConnections();
+    await closed;
+  }
+
+  async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    if (this.#stale.has(request.socket)) {
+      request.socket.destroy();
+      return;
+    }
+    try {
+      const refusal = await this.#refusal(request);
+      if (refusal === undefined) await this.#serve(request, response);
+      else answerText(response, refusal.status, refusal.text);
+    } catch (error) {
+      this.#options.log.error({ err: error, member: this.#cluster, url: request.url }, "kubelet request failed");
+      if (response.headersSent) response.destroy();
+      else answerText(response, 500, "the request failed: see the log of Legation's controller");
+    }
+  }
+
+  async #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
+    const { log, streams, source } = this.#options;
+    socket.on("error", () => {});
+    try {
+      if (this.#stale.has(socket)) {
+        socket.destroy();
+        return;
+      }
+      const refusal = await this.#refusal(request);
+      if (refusal !== undefined) {
+        refuseText(socket, refusal);
+        return;
+      }
+      const endpoint = endpointOf(pathOf(request));
+      if (endpoint.kind !== "stream") {
+        refuseText(socket, { status: 400, text: `${pathOf(request)} takes no upgrade` });
+        return;
+      }
+      const { pod, container } = endpoint;
+      const found = lookUp(source, this.#cluster, pod);
+      if (found.problem !== undefined) {
+        refuseText(socket, refusalOf(found));
+        return;
+      }
+      const { namespace, name } = pod;
+      await streams.handleUpgrade(request, socket, head, {
+        member: found.member,
+        ref: { namespace, name },
+        ...(container === undefined ? {} : { container }),
+      });
+    } catch (error) {
+      log.error({ err: error, member: this.#cluster, url: request.url }, "kubelet upgrade failed");
+      socket.destroy();
+    }
+  }
+
+  /** Why the request may not be served; undefined when it may. */
+  async #refusal(request: IncomingMessage): Promise<Refusal | undefined> {
+    const { authentication, authorization, log } = this.#options;
+    try {
+      const user = await authentication.userOf(request);
+      if (user === undefined) return { status: 401, text: "Unauthorized" };
+      const attributes = attributesOf(request.method ?? "", pathOf(request));
+      if (await authorization.allows(user, virtualNodeName(this.#cluster), attributes)) return undefined;
+      const { verb, subresources } = attributes;
+      const needed = `verb=${verb}, resource=nodes, subresource(s)=[${subresources.join(" ")}]`;
+      return { status: 403, text: `Forbidden (user=${user.name}, ${needed})` };
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      log.warn({ err: error, member: this.#cluster }, "a caller of the kubelet API could not be checked");
+      return { status: 500, text: `the caller could not be checked: ${error.detail}` };
+    }
+  }
+
+  async #serve(request: IncomingMessage, response: ServerResponse): Promise<void> {
+    const endpoint: Endpoint = endpointOf(pathOf(request));
+    if (request.method !== "GET" && endpoint.kind !== "stream") {
+      answerText(response, 405, "405: Method Not Allowed");
+      return;
+    }
+    switch (endpoint.kind) {
+      case "healthz":
+        answerText(response, 200, "ok");
+        return;
+      case "metrics":
+        // Well-formed, and without a sample: nothing is known of a whole cluster's containers here.
+        answerText(response, 200, "");
+        return;
+      case "pods":
+        await servePods(response, this.#options.source.proxiesOn(virtualNodeName(this.#cluster)));
+        return;
+      case "stream":
+        answerText(response, 400, "Upgrade request required");
+        return;
+      case "unknown":
+        answerText(response, 404, "404 page not found");
+        return;
+      case "log": {
+        const { pod, container } = endpoint;
+        const found = lookUp(this.#options.source, this.#cluster, pod);
+        if (found.problem !== undefined) {
+          const { status, text } = refusalOf(found);
+          answerText(response, status, text);
+          return;
+        }
+        await serveLog(request, response, { member: found.member, pod, container }, this.#options.clock);
+      }
+    }
+  }
+}
+
+function tlsOptions({ certificate: { cert, key }, clientAuthority }: TlsMaterial) {
+  return {
+    cert,
+    key,
+    // Asked for, and not demanded: others have a token. Without authorities, Node would take its own list of the web's.
+    requestCert: clientAuthority !== undefined,
+    rejectUnauthorized: false,
+    ...(clientAuthority === undefined ? {} : { ca: clientAuthority }),
+    minVersion: "TLSv1.2",
+    // A resumed session would bring a certificate that was verified once, under authorities of then.
+    secureOptions: constants.SSL_OP_NO_TICKET,
+  } as const;
+}
+
+function pathOf({ url = "/" }: IncomingMessage): string {
+  return url.split("?", 1)[0] ?? "/";
+}
+
+function refusalOf({ problem, message }: Extract<Lookup, { problem: string }>): Refusal {
+  // The host's API server shows the words of a 500, and its own for other errors.
+  return { status: problem === "notFound" ? 404 : 500, text: message };
+}
+
+function refuseText(socket: Duplex, { status, text }: Refusal): void {
+  refuse(socket, { status, headers: { "content-type": "text/plain; charset=utf-8" }, text });
+}
+
+/** The pods of a node, written one by one: thousands of them as one text would hold everything else up. */
+async function servePods(response: ServerResponse, pods: readonly Pod[]): Promise<void> {
+  response.writeHead(200, { "content-type": "application/json" });
+  await pipeline(Readable.from(podList(pods)), response).catch(() => response.destroy());
+}
+
+function* podList(pods: readonly Pod[]): Generator<string> {
+  yield '{"kind":"PodList","apiVersion":"v1","metadata":{},"items":[';
+  for (const [index, pod] of pods.entries()) yield `${index === 0 ? "" : ","}${JSON.stringify(pod)}`;
+  yield "]}\n";
+}
+
+function isInetAddress(address: AddressInfo | string | null): address is AddressInfo {
+  return typeof address === "object" && address !== null;
+}

@@ -1,0 +1,50 @@
+import type { PodRef } from "./pod-lookup.ts";
+
+/** A kubelet's endpoints, as paths name them. */
+export type Endpoint =
+  | { readonly kind: "healthz" | "pods" | "metrics" | "unknown" }
+  | { readonly kind: "log"; readonly pod: PodRef; readonly container: string }
+  | { readonly kind: "stream"; readonly pod: PodRef; readonly container?: string };
+
+/** What a path asks for. Names in it are decoded; one that cannot be is unknown. */
+export function endpointOf(path: string): Endpoint {
+  const segments = decoded(path);
+  if (segments === undefined) return { kind: "unknown" };
+  const [first, namespace, name, ...rest] = segments;
+  const simple = SIMPLE.get(segments.join("/").replace(/\/$/, ""));
+  if (simple !== undefined) return { kind: simple };
+  if (namespace === undefined || name === undefined) return { kind: "unknown" };
+  const pod = { namespace, name };
+  const [one, two] = rest;
+  if (first === "containerLogs" && one !== undefined && rest.length === 1) return { kind: "log", pod, container: one };
+  if (first === "exec" || first === "attach") {
+    if (one !== undefined && rest.length === 1) return { kind: "stream", pod, container: one };
+    if (one !== undefined && two !== undefined && rest.length === 2) {
+      return { kind: "stream", pod: { ...pod, uid: one }, container: two };
+    }
+  }
+  if (first === "portForward") {
+    if (rest.length === 0) return { kind: "stream", pod };
+    if (one !== undefined && rest.length === 1) return { kind: "stream", pod: { ...pod, uid: one } };
+  }
+  return { kind: "unknown" };
+}
+
+const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics"> = new Map([
+  ["healthz", "healthz"],
+  ["pods", "pods"],
+  ["metrics/resource", "metrics"],
+]);
+
+/** The segments of a path, none of them empty but the last. */
+function decoded(path: string): string[] | undefined {
+  try {
+    const segments = path.split("/").slice(1).map(decodeURIComponent);
+    // A decoded name becomes part of another path: one that would change that path's meaning is no name.
+    return segments.some((segment) => segment.includes("/") || segment === ".." || segment === ".")
+      ? undefined
+      : segments;
+  } catch {
+    return undefined;
+  }
+}

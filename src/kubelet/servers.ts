@@ -1,0 +1,187 @@
+import { virtualNodeName } from "../api/keys.ts";
+import type { Certificate } from "../certificates/issue.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { Authentication } from "./authentication.ts";
+import { Authorization } from "./authorization.ts";
+import { ClientAuthority } from "./client-authority.ts";
+import { NodeServer, type NodeServerOptions, type TlsMaterial } from "./node-server.ts";
+import type { PodSource } from "./pod-lookup.ts";
+import { type CertificateSource, ServingCertificate } from "./serving-certificate.ts";
+import { Streams } from "./streams.ts";
+
+/** Where a virtual node's kubelet API is reached. */
+export interface NodeEndpoint {
+  readonly address: string;
+  readonly port: number;
+}
+
+/** How the virtual nodes' kubelet API is served. */
+export interface ServersOptions {
+  readonly listen: {
+    readonly host: string;
+    /** Of the first node; the others have those after it. 0: any free port. */
+    readonly port: number;
+  };
+  /** IP address or DNS name at which the host's API server reaches this process. */
+  readonly address: string;
+  readonly certificate: CertificateSource;
+  /** The host, as a client of its own: callers that are checked take no place of other requests. */
+  readonly host: ClusterClient;
+  readonly source: PodSource;
+  /** A node's endpoint came or went. */
+  readonly onChange: (cluster: string) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Served {
+  readonly server: NodeServer;
+  /** Absent until it listens. */
+  port?: number;
+  retry?: Timer;
+}
+
+const LAST_PORT = 65_535;
+const RETRY_MS = 5_000;
+
+/** One server per virtual node: what asks for a node's own state names no node but by the port that it calls. */
+export class NodeServers {
+  readonly #options: ServersOptions;
+  readonly #authority: ClientAuthority;
+  readonly #certificate: ServingCertificate;
+  readonly #streams: Streams;
+  readonly #shared: NodeServerOptions;
+  readonly #served = new Map<string, Served>();
+  #serving: Certificate | undefined;
+  #stopped = false;
+
+  constructor(options: ServersOptions) {
+    this.#options = options;
+    const { host, clock, log, source } = options;
+    this.#authority = new ClientAuthority({ host, clock, log, onChange: () => this.#renew() });
+    this.#certificate = new ServingCertificate({ source: options.certificate, clock, log });
+    this.#streams = new Streams({ clock, log });
+    this.#shared = {
+      source,
+      authentication: new Authentication({ host, clock }),
+      authorization: new Authorization({ host, clock }),
+      streams: this.#streams,
+      clock,
+      log,
+    };
+  }
+
+  /** Gets what every server needs; rejects when a certificate cannot be had. */
+  async start(signal: AbortSignal): Promise<void> {
+    const [certificate] = await Promise.all([this.#certificate.load(), this.#authority.start(signal)]);
+    if (this.#authority.pem === undefined) {
+      this.#options.log.warn(
+        "the host publishes no client certificate authority (ConfigMap kube-system/extension-apiserver-authentication): " +
+          "its API server is only known by a bearer token",
+      );
+    }
+    this.#serving = certificate;
+    this.#certificate.follow((next) => {
+      this.#serving = next;
+      this.#renew();
+    });
+  }
+
+  /** Serves the node of `cluster`, on `port` if that is free; harmless when it is served. */
+  async serve(cluster: string, port?: number): Promise<void> {
+    const tls = this.#tls;
+    if (this.#stopped || tls === undefined || this.#served.has(cluster)) return;
+    const served: Served = { server: new NodeServer(cluster, tls, this.#shared) };
+    this.#served.set(cluster, served);
+    await this.#listen(cluster, served, port);
+  }
+
+  /** Ends the server of a cluster that is no more. */
+  async withdraw(cluster: string): Promise<void> {
+    const served = this.#served.get(cluster);
+    if (served === undefined) return;
+    this.#served.delete(cluster);
+    served.retry?.cancel();
+    await served.server.close();
+  }
+
+  /** Where the node of `cluster` is served; undefined while it is not. */
+  endpoint(cluster: string): NodeEndpoint | undefined {
+    const port = this.#served.get(cluster)?.port;
+    return port === undefined ? undefined : { address: this.#options.address, port };
+  }
+
+  /** Ends every stream, log and server. */
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#certificate.stop();
+    const clusters = [...this.#served.keys()];
+    await Promise.all([
+      this.#streams.close(),
+      this.#authority.stop(),
+      ...clusters.map((cluster) => this.withdraw(cluster)),
+    ]);
+    await this.#options.host.close();
+  }
+
+  async #listen(cluster: string, served: Served, preferred: number | undefined): Promise<void> {
+    const { listen, log, clock, onChange } = this.#options;
+    try {
+      served.port = await this.#listenSomewhere(served.server, preferred);
+      log.info({ member: cluster, host: listen.host, port: served.port }, "kubelet API serves");
+      onChange(cluster);
+    } catch (error) {
+      if (this.#served.get(cluster) !== served) return;
+      log.error({ err: error, member: cluster }, "kubelet API has no port to listen on: logs and exec do not work");
+      served.retry = clock.after(RETRY_MS, () => void this.#listen(cluster, served, preferred));
+    }
+  }
+
+  async #listenSomewhere(server: NodeServer, preferred: number | undefined): Promise<number> {
+    const { host, port: first } = this.#options.listen;
+    const candidates = portsFrom(first, preferred);
+    for (;;) {
+      const port = candidates.next().value;
+      if (port === undefined) throw new Error(`no port from ${first} on is free on ${host}`);
+      try {
+        return await server.listen(host, port);
+      } catch (error) {
+        if (!isInUse(error)) throw error;
+      }
+    }
+  }
+
+  get #tls(): TlsMaterial | undefined {
+    return this.#serving === undefined
+      ? undefined
+      : { certificate: this.#serving, clientAuthority: this.#authority.pem };
+  }
+
+  #renew(): void {
+    const tls = this.#tls;
+    if (tls === undefined) return;
+    for (const [cluster, { server }] of this.#served) {
+      try {
+        server.renew(tls);
+      } catch (error) {
+        this.#options.log.error({ err: error, node: virtualNodeName(cluster) }, "certificates cannot be used");
+      }
+    }
+  }
+}
+
+/** The ports to try: the one a node has had, where it may be used still, then the free ones in order. */
+export function* portsFrom(first: number, preferred: number | undefined): Generator<number, undefined> {
+  if (preferred !== undefined && preferred > 0 && preferred >= first) yield preferred;
+  if (first === 0) {
+    yield 0;
+    return;
+  }
+  for (let port = first; port <= LAST_PORT; port += 1) yield port;
+}
+
+function isInUse(error: unknown): boolean {
+  return error instanceof Error && "code" in error && error.code === "EADDRINUSE";
+}
