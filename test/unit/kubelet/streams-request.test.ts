@@ -50,7 +50,7 @@ describe("a stream's request", () => {
 
   test.each([
     ["POST", "/run/shop/web/main?cmd=ls", /^\/run\/shop\/web\/main is no stream/],
-    ["POST", "//", /^\/ is no stream/],
+    ["POST", "//", /^\/\/ is no stream/],
     ["DELETE", "/exec/shop/web/main", /^DELETE opens no stream/],
   ])("%s %s is refused", (method, url, problem) => {
     expect(streamRequest(request(method, url), "main")).toEqual({ problem: expect.stringMatching(problem) });
