@@ -1,0 +1,205 @@
+import { readFileSync } from "node:fs";
+import { type Agent, request } from "node:https";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import type { KubeNode, Stored } from "../../src/api/kubernetes.ts";
+import { configMaps, nodes } from "../../src/kube/resources.ts";
+import { Authority, type KeyAndCertificate } from "../support/clusters/pki.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+const AUTHENTICATION = { namespace: "kube-system", name: "extension-apiserver-authentication" };
+const PATHS = ["/healthz", "/pods", "/metrics/resource", "/containerLogs/default/web/main", "/exec/default/web/main"];
+
+/** What a caller proves itself with. */
+interface Caller {
+  readonly token?: string;
+  readonly certificate?: KeyAndCertificate;
+  readonly agent?: Agent;
+  readonly method?: string;
+  readonly headers?: Readonly<Record<string, string>>;
+}
+
+interface Answer {
+  readonly status: number | undefined;
+  readonly text: string;
+}
+
+/** Asks a virtual node as an API server would. */
+function ask(port: number, path: string, caller: Caller = {}): Promise<Answer> {
+  const { token, certificate, agent, method = "GET" } = caller;
+  const headers = { ...caller.headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) };
+  const identity = certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key };
+  const options = { host: "127.0.0.1", port, path, method, headers, agent, rejectUnauthorized: false, ...identity };
+  return new Promise((resolve, reject) => {
+    const asked = request(options, (response) => {
+      let text = "";
+      response.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+      });
+      response.on("end", () => resolve({ status: response.statusCode, text }));
+    });
+    asked.on("upgrade", (response, socket) => {
+      socket.destroy();
+      resolve({ status: response.statusCode, text: "" });
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+}
+
+/** What the host's API server calls kubelets with. */
+function apiServersOwn(): KeyAndCertificate {
+  const read = (file: string): string => readFileSync(join(hostCluster().directory, "pki", file), "utf8");
+  return { certificate: read("kubelet-client.crt"), key: read("kubelet-client.key") };
+}
+
+function portOf(node: Stored<KubeNode> | undefined): number | undefined {
+  return node?.status?.daemonEndpoints?.kubeletEndpoint?.Port;
+}
+
+describe("the kubelet API of a virtual node", () => {
+  const running = useLegation();
+  const clients = useClients();
+  let port: number;
+  let elsewhere: number;
+  let namespace: string;
+  let stranger: Authority;
+
+  const published = (name: string): Promise<number> =>
+    eventually(async () => portOf(await clients().host.find(nodes, { name: `legation-${name}` })), { what: name });
+
+  beforeAll(async () => {
+    // Ports of an earlier run may be published still: only one that answers is this run's.
+    await eventuallyPasses(async () => {
+      [port, elsewhere] = [await published("west"), await published("east")];
+      expect((await ask(port, "/healthz")).status).toBe(401);
+      expect((await ask(elsewhere, "/healthz")).status).toBe(401);
+    });
+    namespace = await freshNamespace(hostCluster(), { prefix: "callers", onFinished: afterAll });
+    stranger = await Authority.create("somebody else");
+  });
+
+  async function tokenOf(account: string, rights?: { verbs: string; resource: string; node: string }): Promise<string> {
+    const host = hostCluster();
+    await kubectl(host, ["-n", namespace, "create", "serviceaccount", account]);
+    if (rights !== undefined) {
+      const name = `${namespace}-${account}`;
+      onTestFinished(async () => {
+        await kubectl(host, ["delete", `clusterrole/${name}`, `clusterrolebinding/${name}`]);
+      });
+      const { verbs, resource, node } = rights;
+      const rule = [`--verb=${verbs}`, `--resource=${resource}`, `--resource-name=${node}`];
+      await kubectl(host, ["create", "clusterrole", name, ...rule]);
+      const subject = `--serviceaccount=${namespace}:${account}`;
+      await kubectl(host, ["create", "clusterrolebinding", name, `--clusterrole=${name}`, subject]);
+    }
+    return (await kubectl(host, ["-n", namespace, "create", "token", account])).trim();
+  }
+
+  test("is told apart from other nodes' by its port, at the address that the node publishes", async () => {
+    const node = await clients().host.get(nodes, { name: "legation-west" });
+    expect(node.status?.addresses).toEqual([{ type: "InternalIP", address: "127.0.0.1" }]);
+    expect(port).not.toBe(elsewhere);
+  });
+
+  test.each(PATHS)("answers %s to nobody unknown", async (path) => {
+    expect(await ask(port, path)).toEqual({ status: 401, text: "Unauthorized" });
+    expect(await ask(port, path, { token: "nonsense" })).toEqual({ status: 401, text: "Unauthorized" });
+  });
+
+  test("takes no certificate of another authority, whatever name is in it", async () => {
+    const certificate = await stranger.issue({
+      commonName: "kube-apiserver-kubelet-client",
+      organization: "system:masters",
+      usage: "clientAuth",
+    });
+    expect(await ask(port, "/pods", { certificate })).toEqual({ status: 401, text: "Unauthorized" });
+  });
+
+  test("takes the certificate of the host's API server", async () => {
+    const certificate = apiServersOwn();
+    expect(await ask(port, "/healthz", { certificate })).toEqual({ status: 200, text: "ok" });
+    expect(await ask(port, "/nonsense", { certificate })).toMatchObject({ status: 404 });
+    expect(await ask(port, "/pods", { certificate, method: "POST" })).toMatchObject({ status: 405 });
+    expect(JSON.parse((await ask(port, "/pods", { certificate })).text)).toMatchObject({ kind: "PodList" });
+  });
+
+  test("says a user without rights what is missing", async () => {
+    const token = await tokenOf("nobody");
+    const { status, text } = await ask(port, "/containerLogs/default/web/main", { token });
+    expect(status).toBe(403);
+    expect(text).toContain(`Forbidden (user=system:serviceaccount:${namespace}:nobody, verb=get, resource=nodes`);
+    expect(text).toContain("subresource(s)=[proxy]");
+  });
+
+  test("gives a user what the host allows them on this node, and no more", async () => {
+    const token = await tokenOf("reader", { verbs: "get", resource: "nodes/proxy", node: "legation-west" });
+    await eventuallyPasses(async () => expect((await ask(port, "/pods", { token })).status).toBe(200));
+    expect(await ask(port, "/containerLogs/default/nobody/main", { token })).toEqual({
+      status: 404,
+      text: 'pod "nobody_default" does not exist',
+    });
+    expect((await ask(elsewhere, "/pods", { token })).status).toBe(403);
+    expect((await ask(port, "/metrics/resource", { token })).status).toBe(403);
+  });
+
+  test("lets nobody run commands by a right to read, not even by WebSocket", async () => {
+    const token = await tokenOf("looker", { verbs: "get", resource: "nodes/proxy", node: "legation-west" });
+    await eventuallyPasses(async () => expect((await ask(port, "/pods", { token })).status).toBe(200));
+    const headers = {
+      connection: "Upgrade",
+      upgrade: "websocket",
+      "sec-websocket-version": "13",
+      "sec-websocket-key": "AAAAAAAAAAAAAAAAAAAAAA==",
+      "sec-websocket-protocol": "v5.channel.k8s.io",
+    };
+    const path = "/exec/default/nobody/main?command=true&output=1";
+    expect(await ask(port, path, { token, headers })).toMatchObject({ status: 403 });
+    expect(await ask(port, path, { headers })).toMatchObject({ status: 401 });
+    expect(await ask(port, path, { headers, certificate: apiServersOwn() })).toMatchObject({ status: 404 });
+  });
+
+  test("lets a scraper read metrics and nothing else", async () => {
+    const token = await tokenOf("scraper", { verbs: "get", resource: "nodes/metrics", node: "legation-west" });
+    await eventuallyPasses(async () => expect((await ask(port, "/metrics/resource", { token })).status).toBe(200));
+    expect((await ask(port, "/pods", { token })).status).toBe(403);
+  });
+
+  test("follows the rotation of the host's client authorities without a restart", async () => {
+    const { host } = clients();
+    const certificate = await stranger.issue({ commonName: "newcomer", usage: "clientAuth" });
+    const before = await host.get(configMaps, AUTHENTICATION);
+    const setAuthority = (pem: string | undefined): Promise<unknown> =>
+      host.patch(configMaps, AUTHENTICATION, { type: "merge", body: { data: { "client-ca-file": pem } } });
+    const own = before.data?.["client-ca-file"] ?? "";
+    onTestFinished(() => setAuthority(own).then(() => undefined));
+    await setAuthority(own + stranger.pem);
+    await eventuallyPasses(async () => {
+      const { status, text } = await ask(port, "/healthz", { certificate });
+      expect(status).toBe(403);
+      expect(text).toContain("user=newcomer");
+    });
+    expect((await ask(port, "/healthz", { certificate: apiServersOwn() })).status).toBe(200);
+    await setAuthority(own);
+    await eventuallyPasses(async () => expect((await ask(port, "/healthz", { certificate })).status).toBe(401));
+  });
+
+  test("is where it was when the controller is started again", async () => {
+    const { controller } = running();
+    await controller.stop();
+    await expect(ask(port, "/healthz")).rejects.toThrow();
+    await controller.start();
+    const certificate = apiServersOwn();
+    await eventuallyPasses(async () => {
+      expect((await ask(port, "/healthz", { certificate })).status).toBe(200);
+      expect((await ask(elsewhere, "/healthz", { certificate })).status).toBe(200);
+    });
+    expect(await published("west")).toBe(port);
+    expect(await published("east")).toBe(elsewhere);
+  });
+});
