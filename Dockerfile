@@ -8,7 +8,7 @@ RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY src src
 COPY webhook webhook
-RUN npm run build && npm prune --omit=dev
+RUN npm run build && npm prune --omit=dev && chmod +x dist/src/cli/main.js
 
 FROM ${NODE_IMAGE}
 ENV NODE_ENV=production
@@ -20,4 +20,5 @@ COPY manifests manifests
 # By number, so that the kubelet can verify runAsNonRoot.
 USER 65532:65532
 # Node stops at the first signal as PID 1 only because the CLI handles SIGTERM itself.
-ENTRYPOINT ["node", "dist/src/cli/main.js"]
+# By its first line, which has options for Node.
+ENTRYPOINT ["/app/dist/src/cli/main.js"]

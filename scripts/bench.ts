@@ -1,4 +1,5 @@
 import { spawnSync } from "node:child_process";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchClient } from "../test/bench/client.bench.ts";
@@ -15,6 +16,8 @@ const { values } = parseArgs({
     only: { type: "string", default: "client,webhook,delegation" },
   },
 });
+// What is shipped: JavaScript, not the sources.
+const MAIN = join(ROOT, "dist", "src", "cli", "main.js");
 const counts = values.pods.split(",").map(Number);
 const parts = new Set(values.only.split(","));
 const progress = (line: string): void => console.error(`bench: ${line}`);
@@ -46,8 +49,8 @@ if (parts.has("webhook") || parts.has("delegation")) {
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
     proxied: false,
-    // What is shipped: JavaScript, not the sources.
-    main: join(ROOT, "dist", "src", "cli", "main.js"),
+    main: MAIN,
+    nodeFlags: shippedFlags(),
     onProgress: progress,
   });
   const { pid } = legation.webhook;
@@ -62,3 +65,9 @@ if (parts.has("webhook") || parts.has("delegation")) {
 for (const figure of figures) console.log(lineOf(figure));
 const missed = figures.filter((figure) => meets(figure) === false);
 console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
+
+/** Options of Node in the program's first line. */
+function shippedFlags(): string[] {
+  const [first = ""] = readFileSync(MAIN, "utf8").split("\n", 1);
+  return first.split(" ").filter((word) => word.startsWith("--"));
+}

@@ -23,6 +23,8 @@ export interface LegationOptions {
   readonly controllerServer?: { readonly server: string; readonly caData: string };
   /** Script to run in place of the sources, e.g. what `npm run build` made. */
   readonly main?: string;
+  /** Options of Node itself. */
+  readonly nodeFlags?: readonly string[];
   readonly onProgress?: (line: string) => void;
 }
 
@@ -72,7 +74,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
-      args: [main, name, `--kubeconfig=${kubeconfig}`, ...args],
+      args: [...(options.nodeFlags ?? []), main, name, `--kubeconfig=${kubeconfig}`, ...args],
       logFile,
       // Only what this start has logged counts.
       ready: async () => ready(read().slice(seen)),
