@@ -7,7 +7,7 @@ import {
   OWNER_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -19,12 +19,12 @@ import { notPlacedCondition } from "../../pods/feedback.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "./events.ts";
-import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
+import { Exchange, patchProxy } from "./exchange.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { SharedCreation } from "./shared-creation.ts";
-import { isAtLeast, shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
+import { shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
@@ -34,9 +34,11 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 export class Executor {
   readonly #options: DelegationOptions & { readonly memories: Memories };
   readonly #namespaces = new SharedCreation();
+  readonly #exchange: Exchange;
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
     this.#options = options;
+    this.#exchange = new Exchange(options);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -62,9 +64,9 @@ export class Executor {
       case "record":
         return this.#record(action, context);
       case "forward":
-        return this.#forward(action, context);
+        return this.#exchange.forward(action, context);
       case "status":
-        return this.#status(action, context);
+        return this.#exchange.status(action, context);
       case "report":
         return this.#report(action, context);
       case "announce":
@@ -229,81 +231,9 @@ export class Executor {
   async #record({ proxyUid, delegateUid, memberNode }: ActionOf<"record">, { key, signal }: Context): Result {
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, annotations } };
-    return this.#patchProxy(proxyUid, () =>
+    return patchProxy(proxyUid, () =>
       this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
     );
-  }
-
-  async #forward(action: ActionOf<"forward">, context: Context): Result {
-    const { member: name, proxyUid, patch } = action;
-    const member = this.#member(name);
-    if (member === undefined) return undefined;
-    try {
-      return await this.#patchDelegate(member, action, context);
-    } catch (error) {
-      const refused = forwardRefusal(name, patch, error);
-      if (refused === undefined) throw error;
-      await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
-      // The last patch records that they were tried.
-      if (patch.subresource === "resize" || patch.subresource === "ephemeralcontainers") return undefined;
-      const { spec, ...body } = patch.body;
-      if (spec === undefined) throw error;
-      // The rest, which also records that the refused part has been tried.
-      return this.#patchDelegate(member, { ...action, patch: { body } }, context);
-    }
-  }
-
-  async #patchDelegate(member: Member, action: ActionOf<"forward">, { key, signal }: Context): Result {
-    const { subresource, body } = action.patch;
-    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
-    if (this.#isIneffective(action.proxyUid, action)) return undefined;
-    try {
-      const written = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
-      this.#noteEffect(action.proxyUid, action, written);
-      const { uid, resourceVersion } = written.metadata;
-      return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
-    } catch (error) {
-      member.noteFailure(error);
-      // Gone, or another pod by now.
-      if (isKubeError(error, "NotFound", "Conflict") && !isUnknownSubresource(error)) return undefined;
-      throw error;
-    }
-  }
-
-  /** An event for the author, unless it says what the last one said. */
-  async #tellOnce(proxyUid: string, reason: string, message: string, context: Context): Promise<void> {
-    const { memories } = this.#options;
-    if (memories.of(proxyUid).reported === message) return;
-    await this.#announce({ type: "announce", proxyUid, reason, message }, context);
-    memories.reported(proxyUid, message);
-  }
-
-  async #status(action: ActionOf<"status">, { key, signal }: Context): Result {
-    const { patch } = action;
-    const { uid } = patch.metadata;
-    if (this.#isIneffective(uid, action)) return undefined;
-    return this.#patchProxy(uid, async () => {
-      const options = { subresource: "status", signal, metadataOnly: true };
-      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
-      this.#noteEffect(uid, action, written);
-      return written;
-    });
-  }
-
-  /**
-   * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
-   * not know, and a cluster's admission may undo what others write. Without this it would be sent again and again.
-   */
-  #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
-    const { memories, clock } = this.#options;
-    const until = memories.of(proxyUid).ineffective?.get(JSON.stringify(patch));
-    return until !== undefined && clock.now() < until;
-  }
-
-  #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
-    if (metadata.resourceVersion !== action.resourceVersion) return;
-    const { memories, clock } = this.#options;
-    memories.ineffective(proxyUid, JSON.stringify(action.patch), clock.now());
   }
 
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
@@ -312,7 +242,7 @@ export class Executor {
     const now = clock.now();
     const conditions = [notPlacedCondition(reason, message, now)];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
-    const shown = await this.#patchProxy(proxyUid, () =>
+    const shown = await patchProxy(proxyUid, () =>
       host.patch(
         pods,
         objectRef(key),
@@ -342,7 +272,7 @@ export class Executor {
 
   async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {
     const body = { metadata: { uid: proxyUid, "$deleteFromPrimitiveList/finalizers": [DELEGATE_FINALIZER] } };
-    const shown = await this.#patchProxy(proxyUid, () =>
+    const shown = await patchProxy(proxyUid, () =>
       this.#options.host.patch(
         pods,
         objectRef(key),
@@ -351,18 +281,6 @@ export class Executor {
       ),
     );
     return shown === undefined ? undefined : shownReleased(proxyUid);
-  }
-
-  /** A write on the proxy; one that finds it gone, or another under its name, has nothing left to do. */
-  async #patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
-    try {
-      const { metadata } = await write();
-      const version = metadata?.resourceVersion ?? "0";
-      return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
-    } catch (error) {
-      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
-      throw error;
-    }
   }
 
   #releaseRoom(proxyUid: string): void {

@@ -1,0 +1,111 @@
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { objectRef } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, pods } from "../../kube/resources.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { placementEvent } from "./events.ts";
+import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
+import type { Memories } from "./memory.ts";
+import type { Action, Observed } from "./model.ts";
+import type { DelegationOptions } from "./options.ts";
+import { isAtLeast, shownInMember, shownOnProxy } from "./shown.ts";
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+/** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
+export class Exchange {
+  readonly #options: DelegationOptions & { readonly memories: Memories };
+
+  constructor(options: DelegationOptions & { readonly memories: Memories }) {
+    this.#options = options;
+  }
+
+  /** Makes the delegate follow its proxy; what its member will not take is told to the author. */
+  async forward(action: ActionOf<"forward">, context: Context): Result {
+    const { member: name, proxyUid, patch } = action;
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return undefined;
+    try {
+      return await this.#patchDelegate(member, action, context);
+    } catch (error) {
+      const refused = forwardRefusal(name, patch, error);
+      if (refused === undefined) throw error;
+      await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
+      // The last patch records that they were tried.
+      if (patch.subresource === "resize" || patch.subresource === "ephemeralcontainers") return undefined;
+      const { spec, ...body } = patch.body;
+      if (spec === undefined) throw error;
+      // The rest, which also records that the refused part has been tried.
+      return this.#patchDelegate(member, { ...action, patch: { body } }, context);
+    }
+  }
+
+  async #patchDelegate(member: Member, action: ActionOf<"forward">, { key, signal }: Context): Result {
+    const { subresource, body } = action.patch;
+    const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
+    if (this.#isIneffective(action.proxyUid, action)) return undefined;
+    try {
+      const written = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
+      this.#noteEffect(action.proxyUid, action, written);
+      const { uid, resourceVersion } = written.metadata;
+      return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
+    } catch (error) {
+      member.noteFailure(error);
+      // Gone, or another pod by now.
+      if (isKubeError(error, "NotFound", "Conflict") && !isUnknownSubresource(error)) return undefined;
+      throw error;
+    }
+  }
+
+  /** An event for the author, unless it says what the last one said. */
+  async #tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
+    const { host, clock, memories } = this.#options;
+    if (memories.of(proxyUid).reported === message) return;
+    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.now()), { signal });
+    memories.reported(proxyUid, message);
+  }
+
+  /** Shows on the proxy what its delegate says. */
+  async status(action: ActionOf<"status">, { key, signal }: Context): Result {
+    const { patch } = action;
+    const { uid } = patch.metadata;
+    if (this.#isIneffective(uid, action)) return undefined;
+    return patchProxy(uid, async () => {
+      const options = { subresource: "status", signal, metadataOnly: true };
+      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
+      this.#noteEffect(uid, action, written);
+      return written;
+    });
+  }
+
+  /**
+   * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
+   * not know, and a cluster's admission may undo what others write. Without this it would be sent again and again.
+   */
+  #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
+    const { memories, clock } = this.#options;
+    const until = memories.of(proxyUid).ineffective?.get(JSON.stringify(patch));
+    return until !== undefined && clock.now() < until;
+  }
+
+  #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
+    if (metadata.resourceVersion !== action.resourceVersion) return;
+    const { memories, clock } = this.#options;
+    memories.ineffective(proxyUid, JSON.stringify(action.patch), clock.now());
+  }
+}
+
+/** A write on the proxy; one that finds it gone, or another under its name, has nothing left to do. */
+export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
+  try {
+    const { metadata } = await write();
+    const version = metadata?.resourceVersion ?? "0";
+    return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
+  } catch (error) {
+    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+    throw error;
+  }
+}
