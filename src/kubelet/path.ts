@@ -13,7 +13,7 @@ export function endpointOf(path: string): Endpoint {
   const [first, namespace, name, ...rest] = segments;
   const simple = SIMPLE.get(segments.join("/").replace(/\/$/, ""));
   if (simple !== undefined) return { kind: simple };
-  if (namespace === undefined || name === undefined) return { kind: "unknown" };
+  if (namespace === undefined || name === undefined || segments.includes("")) return { kind: "unknown" };
   const pod = { namespace, name };
   const [one, two] = rest;
   if (first === "containerLogs" && one !== undefined && rest.length === 1) return { kind: "log", pod, container: one };
@@ -36,10 +36,11 @@ const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics"> = new Map([
   ["metrics/resource", "metrics"],
 ]);
 
-/** The segments of a path, none of them empty but the last. */
+/** The segments of a path: the first as it is, since rights depend on it, and the names after it decoded. */
 function decoded(path: string): string[] | undefined {
   try {
-    const segments = path.split("/").slice(1).map(decodeURIComponent);
+    const [first = "", ...names] = path.split("/").slice(1);
+    const segments = [first, ...names.map(decodeURIComponent)];
     // A decoded name becomes part of another path: one that would change that path's meaning is no name.
     return segments.some((segment) => segment.includes("/") || segment === ".." || segment === ".")
       ? undefined

@@ -1,0 +1,35 @@
+import { expect, test } from "vitest";
+import { endpointOf } from "../../../src/kubelet/path.ts";
+
+const pod = { namespace: "shop", name: "web" };
+
+test.each<[string, ReturnType<typeof endpointOf>]>([
+  ["/healthz", { kind: "healthz" }],
+  ["/pods", { kind: "pods" }],
+  ["/pods/", { kind: "pods" }],
+  ["/metrics/resource", { kind: "metrics" }],
+  ["/containerLogs/shop/web/main", { kind: "log", pod, container: "main" }],
+  ["/containerLogs/shop/web", { kind: "unknown" }],
+  ["/containerLogs/shop/web/main/more", { kind: "unknown" }],
+  ["/exec/shop/web/main", { kind: "stream", pod, container: "main" }],
+  ["/exec/shop/web/1-2-3/main", { kind: "stream", pod: { ...pod, uid: "1-2-3" }, container: "main" }],
+  ["/attach/shop/web/main", { kind: "stream", pod, container: "main" }],
+  ["/exec/shop/web", { kind: "unknown" }],
+  ["/portForward/shop/web", { kind: "stream", pod }],
+  ["/portForward/shop/web/1-2-3", { kind: "stream", pod: { ...pod, uid: "1-2-3" } }],
+  // Rights depend on the first segment as it is written.
+  ["/%65xec/shop/web/main", { kind: "unknown" }],
+  ["//exec/shop/web/main", { kind: "unknown" }],
+  ["/run/shop/web/main", { kind: "unknown" }],
+  ["/", { kind: "unknown" }],
+  // Names become parts of a path in the member.
+  ["/containerLogs/shop/..%2f..%2fsecrets/main", { kind: "unknown" }],
+  ["/containerLogs/../web/main", { kind: "unknown" }],
+  ["/containerLogs/shop/%2e%2e/main", { kind: "unknown" }],
+  ["/containerLogs/shop/web%/main", { kind: "unknown" }],
+  ["/containerLogs//web/main", { kind: "unknown" }],
+  ["/containerLogs/shop//main", { kind: "unknown" }],
+  ["/containerLogs/shop/web/", { kind: "unknown" }],
+])("%s", (path, endpoint) => {
+  expect(endpointOf(path)).toEqual(endpoint);
+});
