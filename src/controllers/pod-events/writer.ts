@@ -100,7 +100,7 @@ export class EventWriter {
       }
     }
     const { host } = this.#options;
-    const options = { signal: this.#abort.signal, dropManagedFields: true };
+    const options = { signal: this.#abort.signal, metadataOnly: true };
     try {
       await host.patch(events, objectRef(key), { type: "merge", body: recurrence(event) }, options);
       return "updated";
@@ -113,7 +113,7 @@ export class EventWriter {
   }
 
   async #create(event: KubeEvent): Promise<void> {
-    await this.#options.host.create(events, event, { signal: this.#abort.signal, dropManagedFields: true });
+    await this.#options.host.create(events, event, { signal: this.#abort.signal, metadataOnly: true });
   }
 
   /** Puts back what may work later, and lets the host rest before that. */
