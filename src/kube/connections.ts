@@ -18,7 +18,8 @@ interface Generation {
 
 /**
  * Two sets of long-lived keep-alive connections to one API server: watches, and other answers that are read as streams,
- * have their own, so that they never take a place from requests. An upgrade gets a connection that is new, and whoever asked for it keeps it. A new certificate or authority opens new connections; the old ones finish what they have begun.
+ * have their own, so that they never take a place from requests. An upgrade gets a connection that is new, and whoever
+ * asked for it keeps it. A new certificate or authority opens new connections; the old ones finish what they have begun.
  */
 export class Connections {
   readonly #credentials: ClusterCredentials;
