@@ -2,7 +2,14 @@ import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
-import { fingerprints, isDefaultToleration, readRecord } from "./forwarded.ts";
+import {
+  type Fingerprints,
+  type ForwardedRecord,
+  fingerprints,
+  isDefaultToleration,
+  readRecord,
+  writeRecord,
+} from "./forwarded.ts";
 
 /** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
 export interface ForwardPatch {
@@ -48,13 +55,29 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[
       ...(spec === undefined ? {} : { spec }),
     },
   };
+  const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
+    change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];
   return [
-    ...(resize === undefined ? [] : [{ subresource: "resize", body: { metadata: { uid }, spec: resize } } as const]),
-    ...(ephemeral === undefined
-      ? []
-      : [{ subresource: "ephemeralcontainers", body: { metadata: { uid }, spec: ephemeral } } as const]),
+    ...(resize === undefined ? [] : withoutResized(record, fingerprints(proxy), uid)),
+    ...at("resize", resize),
+    ...at("ephemeralcontainers", ephemeral),
     last,
   ];
+}
+
+/**
+ * The record without the resources that are about to be resized: what the delegate has may come from the proxy from then
+ * on. A proxy that is resized back before the resize was recorded would otherwise look as if nothing had changed.
+ */
+function withoutResized(
+  { spec: earlier = {}, ...record }: ForwardedRecord,
+  now: Fingerprints,
+  uid: string,
+): ForwardPatch[] {
+  const kept = Object.entries(earlier).filter(([path, print]) => !path.startsWith("resources") || print === now[path]);
+  if (kept.length === Object.keys(earlier).length) return [];
+  const annotations = { [FORWARDED_ANNOTATION]: writeRecord({ ...record, spec: Object.fromEntries(kept) }) };
+  return [{ body: { metadata: { uid, annotations } } }];
 }
 
 /** True when nothing of the proxy's spec has still to reach the delegate. */

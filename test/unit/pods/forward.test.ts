@@ -182,7 +182,11 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
   test("a pod's own resources are resized", () => {
     const first = proxyPod({ spec: { resources: { requests: { cpu: "1" } } } });
     const proxy = proxyPod({ spec: { resources: { requests: { cpu: "2" } } } });
-    const [resize] = forwardPatches(proxy, delegate({}, first));
+    const [opening, resize] = forwardPatches(proxy, delegate({}, first));
+    // Until the resize is recorded, nobody may take the delegate's resources for the member's own.
+    expect(opening?.body.metadata.annotations?.[FORWARDED_ANNOTATION]).toBe(
+      '{"labels":[],"annotations":[],"spec":{"image/main":"qiht01"}}',
+    );
     expect(resize).toEqual({
       subresource: "resize",
       body: { metadata: { uid: "delegate-uid" }, spec: { resources: { requests: { cpu: "2" } } } },
@@ -208,7 +212,12 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
       activeDeadlineSeconds: 60,
     });
     const patches = forwardPatches(proxy, delegate({}, original));
-    expect(patches.map(({ subresource }) => subresource)).toEqual(["resize", "ephemeralcontainers", undefined]);
+    expect(patches.map(({ subresource }) => subresource)).toEqual([
+      undefined,
+      "resize",
+      "ephemeralcontainers",
+      undefined,
+    ]);
     expect(patches.at(-1)?.body.spec).toEqual({
       containers: [{ name: "main", image: "main:2" }],
       activeDeadlineSeconds: 60,
