@@ -1,0 +1,243 @@
+import { readdirSync, readFileSync, readlinkSync } from "node:fs";
+import { Agent, get } from "node:https";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { runStreaming, StreamingKubectl } from "../support/streams/kubectl.ts";
+import { podManifest } from "../support/streams/pods.ts";
+
+// The same pods on a plain cluster, and on a host whose member runs them: whoever asks the host for a log must be told
+// what the plain cluster tells.
+
+const LINES = 'i=0; while [ $i -lt 20 ]; do echo "line $i"; i=$((i+1)); done; sleep 0.5; echo oops >&2';
+
+onRealNodes((realNodes) => {
+  let plain: Place;
+  let here: Place;
+
+  beforeAll(async () => {
+    const places = await realNodes().places({ onFinished: afterAll });
+    [plain, here] = [places.plain, places.delegating];
+    const pods = [
+      podManifest(
+        "web",
+        [
+          { name: "main", script: `${LINES}; trap 'exit 0' TERM; sleep 3600 & wait` },
+          { name: "quiet", script: "trap 'exit 0' TERM; sleep 3600 & wait" },
+        ],
+        {
+          initContainers: [{ name: "init", image: "localhost/busybox:1", command: ["sh", "-c", "echo prepared"] }],
+        },
+      ),
+      podManifest("ended", [{ name: "main", script: "echo first; sleep 1; echo last; exit 3" }]),
+      podManifest("again", [{ name: "main", script: "echo run at $(cat /proc/uptime); sleep 2; exit 1" }], {
+        restartPolicy: "Always",
+      }),
+      podManifest("waiting", [{ name: "main", script: "true", options: { image: "localhost/nowhere:1" } }]),
+    ];
+    await Promise.all(
+      [plain, here].map(async ({ cluster, namespace }) => {
+        for (const input of pods) await kubectl(cluster, ["-n", namespace, "apply", "-f", "-"], { input });
+        const until = async (pod: string, condition: string): Promise<void> => {
+          const wait = ["-n", namespace, "wait", `pod/${pod}`, `--for=${condition}`, "--timeout=110s"];
+          await kubectl(cluster, wait, { timeoutMs: 120_000 });
+        };
+        await until("web", "condition=Ready");
+        await until("ended", "jsonpath={.status.phase}=Failed");
+        await until("again", "jsonpath={.status.containerStatuses[0].restartCount}=1");
+        await until("waiting", "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ErrImagePull").catch(() =>
+          until("waiting", "jsonpath={.status.containerStatuses[0].state.waiting.reason}=ImagePullBackOff"),
+        );
+      }),
+    );
+  }, 300_000);
+
+  /** What kubectl says in a place, without what is that place's own. */
+  async function logs({ cluster, namespace }: Place, args: readonly string[]): Promise<object> {
+    const { code, stdout, stderr } = await runStreaming(["-n", namespace, "logs", ...args], {
+      kubeconfig: cluster.kubeconfig,
+      transport: "SPDY",
+    });
+    const shown = (text: string): string => text.replaceAll(namespace, "NAMESPACE");
+    return { code, stdout: shown(stdout.toString()), stderr: shown(stderr) };
+  }
+
+  test.each<[string, readonly string[]]>([
+    ["a whole log", ["web", "-c", "main"]],
+    ["its last lines", ["web", "-c", "main", "--tail=3"]],
+    ["its first bytes", ["web", "-c", "main", "--limit-bytes=11"]],
+    ["a log since a time before it", ["web", "-c", "main", "--since=1h"]],
+    ["a log since a date before it", ["web", "-c", "main", "--since-time=2020-01-01T00:00:00Z"]],
+    ["an init container's", ["web", "-c", "init"]],
+    ["all containers'", ["web", "--all-containers"]],
+    ["a container's that has written nothing", ["web", "-c", "quiet"]],
+    ["an ended container's, followed to its end", ["ended", "-f"]],
+    ["a container's that the pod does not have", ["web", "-c", "nobody"]],
+    ["a container's that has not run before", ["web", "-c", "main", "--previous"]],
+    ["a container's that cannot start", ["waiting"]],
+    ["a pod's that is not there", ["nobody"]],
+  ])("%s is what a plain cluster tells", async (_case, args) => {
+    const there = await logs(plain, args);
+    expect(await logs(here, args)).toEqual(there);
+  });
+
+  test("timestamps are the kubelet's", async () => {
+    const told = await kubectl(here.cluster, ["-n", here.namespace, "logs", "web", "-c", "main", "--timestamps"]);
+    expect(told).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z line 0\n/);
+  });
+
+  test("the previous run's log is another one than this run's", async () => {
+    const told = (more: readonly string[]): Promise<string> =>
+      kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
+    await eventuallyPasses(async () => {
+      const [now, before] = [await told([]), await told(["--previous"])];
+      expect(before).toMatch(/^run at [\d.]+ /);
+      expect(now).toMatch(/^run at [\d.]+ /);
+      expect(now).not.toBe(before);
+    });
+  });
+
+  /** A pod of the host's, running. */
+  async function running(name: string, script: string): Promise<void> {
+    const { cluster, namespace } = here;
+    const input = podManifest(name, [{ name: "main", script }]);
+    await kubectl(cluster, ["-n", namespace, "apply", "-f", "-"], { input });
+    const wait = ["-n", namespace, "wait", `pod/${name}`, "--for=condition=Ready", "--timeout=100s"];
+    await kubectl(cluster, wait, { timeoutMs: 110_000 });
+  }
+
+  function follow(name: string, ...more: readonly string[]): StreamingKubectl {
+    const { cluster, namespace } = here;
+    const following = new StreamingKubectl(["-n", namespace, "logs", "-f", name, ...more], {
+      kubeconfig: cluster.kubeconfig,
+      transport: "SPDY",
+      timeoutMs: 120_000,
+    });
+    onTestFinished(() => following[Symbol.dispose]());
+    return following;
+  }
+
+  function residentMb(): number {
+    const status = readFileSync(`/proc/${realNodes().legation.controller.pid}/status`, "utf8");
+    return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
+  }
+
+  test("a follower sees each line when it is written, and the end when the container ends", async () => {
+    await running(
+      "talker",
+      "while [ ! -f /tmp/end ]; do [ -f /tmp/say ] && cat /tmp/say && rm /tmp/say; sleep 0.1; done",
+    );
+    const following = follow("talker");
+    const say = (script: string): Promise<string> =>
+      kubectl(here.cluster, ["-n", here.namespace, "exec", "talker", "--", "sh", "-c", script]);
+    for (const word of ["one", "two"]) {
+      await say(`echo ${word} >/tmp/new; mv /tmp/new /tmp/say`);
+      await following.says(new RegExp(`${word}\n`));
+    }
+    await say("touch /tmp/end");
+    const { code, stdout, stderr } = await following.ended;
+    expect({ code, stdout: stdout.toString(), stderr }).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
+  });
+
+  test("a silent log is followed for as long as its reader likes", async () => {
+    const following = follow("web", "-c", "quiet");
+    // Longer than any answer that is not a log may take.
+    await new Promise((resolve) => setTimeout(resolve, 40_000));
+    expect(following.child.exitCode).toBeNull();
+    expect(following.said).toBe("");
+  }, 60_000);
+
+  test("a debug container's log is read as any other's", async () => {
+    const { cluster, namespace } = here;
+    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "--", "echo", "found it"];
+    await kubectl(cluster, ["-n", namespace, ...debug]);
+    await eventuallyPasses(async () => {
+      expect(await kubectl(cluster, ["-n", namespace, "logs", "web", "-c", "debugger"])).toBe("found it\n");
+    });
+  });
+
+  test("a pod that takes another's name has its log to itself", async () => {
+    const { cluster, namespace } = here;
+    for (const word of ["first", "second"]) {
+      await kubectl(cluster, ["-n", namespace, "delete", "pod", "named", "--ignore-not-found"]);
+      await running("named", `echo ${word}; trap 'exit 0' TERM; sleep 3600 & wait`);
+      await eventuallyPasses(async () => {
+        expect(await kubectl(cluster, ["-n", namespace, "logs", "named"])).toBe(`${word}\n`);
+      });
+    }
+  });
+
+  test("a slow reader costs the controller no memory", async () => {
+    await running("flood", "trap 'exit 0' TERM; (yes flood | head -c 400000000; sleep 3600) & wait");
+    const following = follow("flood");
+    await eventually(() => following.received > 2 ** 20);
+    following.child.stdout?.pause();
+    const before = residentMb();
+    await new Promise((resolve) => setTimeout(resolve, 5_000));
+    expect(residentMb()).toBeLessThan(before + 50);
+  });
+
+  test("a thousand followers are served, hold up nothing else, and are let go", async () => {
+    const { cluster, namespace } = here;
+    const { host } = new URL(cluster.server);
+    await running("popular", "while true; do date +%s; sleep 1; done");
+    const before = residentMb();
+    const path = `/api/v1/namespaces/${namespace}/pods/popular/log?follow=true&tailLines=1`;
+    const agent = new Agent({ ca: cluster.caData, maxSockets: Number.POSITIVE_INFINITY });
+    onTestFinished(() => agent.destroy());
+    const heard = Array.from({ length: 1_000 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
+    const asked = performance.now();
+    expect(await kubectl(cluster, ["-n", namespace, "logs", "ended"], { timeoutMs: 60_000 })).toContain("last");
+    expect(performance.now() - asked).toBeLessThan(45_000);
+    for (const line of await Promise.all(heard)) expect(line).toMatch(/^\d{10}\n/);
+    expect(residentMb() - before).toBeLessThan(300);
+    await running("meanwhile", "trap 'exit 0' TERM; sleep 3600 & wait");
+    agent.destroy();
+    const connections = (): number => openSockets(realNodes().legation.controller.pid);
+    await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
+  }, 240_000);
+
+  test("followers end when the controller is killed, and may follow again when it is back", async () => {
+    const { controller } = realNodes().legation;
+    await running("outliving", "while true; do echo tick; sleep 0.5; done");
+    const following = follow("outliving");
+    await following.says(/tick\n/);
+    await controller.stop("SIGKILL");
+    await following.ended;
+    await controller.start();
+    await eventuallyPasses(async () => {
+      const told = await kubectl(here.cluster, ["-n", here.namespace, "logs", "outliving", "--tail=1"]);
+      expect(told).toBe("tick\n");
+    });
+  });
+});
+
+/** The first line of a log that is followed; the connection stays open. */
+function firstLine(url: string, token: string, agent: Agent): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const asked = get(url, { agent, headers: { authorization: `Bearer ${token}` } }, (response) => {
+      let text = "";
+      response.on("error", () => {});
+      response.on("data", (chunk: Buffer) => {
+        text += chunk.toString();
+        if (text.includes("\n")) resolve(text);
+      });
+      response.on("end", () => reject(new Error(`ended after "${text}" with ${response.statusCode}`)));
+    });
+    asked.on("error", reject);
+  });
+}
+
+/** How many sockets a process has open. */
+function openSockets(pid: number | undefined): number {
+  const folder = `/proc/${pid}/fd`;
+  return readdirSync(folder).filter((file) => {
+    try {
+      return readlinkSync(`${folder}/${file}`).startsWith("socket:");
+    } catch {
+      // Closed since it was listed.
+      return false;
+    }
+  }).length;
+}
