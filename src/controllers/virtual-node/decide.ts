@@ -42,7 +42,8 @@ export function decide(
     const unknowns = facts.reachable ? unknownConditions(node) : [];
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
-      actions.push({ type: "patchNodeStatus", patch: { status: { ...withRemovals(node, status), conditions } } });
+      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
+      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
     }
     // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
     if (facts.reachable) {
@@ -124,6 +125,11 @@ function conditionsDiffer(current: readonly NodeCondition[] = [], wanted: readon
     const old = current.find(({ type }) => type === condition.type);
     return old?.status !== condition.status || old?.reason !== condition.reason || old?.message !== condition.message;
   });
+}
+
+/** A strategic merge patch would leave addresses of other types where they are, for API servers to call in vain. */
+function replacingAddresses({ addresses }: NodeStatusParts): object {
+  return addresses === undefined ? {} : { addresses: [{ $patch: "replace" }, ...addresses] };
 }
 
 /** Resources that the member no longer has must be taken out of the node's maps by name. */

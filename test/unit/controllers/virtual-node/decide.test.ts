@@ -124,6 +124,34 @@ describe("a member's virtual node", () => {
     expect(decide(settled, now).actions).toEqual([]);
   });
 
+  test.each([
+    ["10.0.0.6", [{ type: "InternalIP", address: "10.0.0.6" }]],
+    [
+      "legation.example",
+      [
+        { type: "InternalDNS", address: "legation.example" },
+        { type: "Hostname", address: "legation.example" },
+      ],
+    ],
+  ])("publishes where its kubelet API is found: %s, and no address of before", (address, addresses) => {
+    const moved = observed({
+      node: stored(),
+      cluster: cluster({ labels: { region: "eu" } }, ready),
+      endpoint: { address, port: 10251 },
+    });
+    expect(decide(moved, now).actions).toMatchObject([
+      {
+        type: "patchNodeStatus",
+        patch: {
+          status: {
+            addresses: [{ $patch: "replace" }, ...addresses],
+            daemonEndpoints: { kubeletEndpoint: { Port: 10251 } },
+          },
+        },
+      },
+    ]);
+  });
+
   test("costs nothing while nothing changes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
     expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 10_000 });
