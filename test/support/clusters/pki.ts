@@ -41,8 +41,8 @@ export async function newServiceAccountKey(): Promise<{ publicKey: string; priva
 function blankCertificate(publicKey: string): forge.pki.Certificate {
   const certificate = forge.pki.createCertificate();
   certificate.publicKey = forge.pki.publicKeyFromPem(publicKey);
-  // A leading 0 keeps the number positive.
-  certificate.serialNumber = `00${forge.util.bytesToHex(forge.random.getBytesSync(15))}`;
+  // Positive, and DER in its shortest form: Go refuses a serial number whose random bytes happen to begin with zeros.
+  certificate.serialNumber = `01${forge.util.bytesToHex(forge.random.getBytesSync(15))}`;
   // The clocks of test machines differ and jump.
   certificate.validity.notBefore = new Date(Date.now() - 24 * 60 * 60 * 1000);
   certificate.validity.notAfter = new Date(Date.now() + 30 * 24 * 60 * 60 * 1000);
