@@ -69,9 +69,13 @@ async function livesIn(namespace: string): Promise<PodLife[]> {
   return (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
 }
 
+/** What Legation itself has said of where the pod goes: the rest is its member's word, or about its token. */
 async function eventsOf(pod: Stored<Pod>): Promise<Stored<KubeEvent>[]> {
   const { items } = await clients().host.list(events, { namespace: pod.metadata.namespace ?? "" });
-  return items.filter(({ involvedObject }) => involvedObject.uid === pod.metadata.uid);
+  return items.filter(
+    ({ involvedObject, source, reason }) =>
+      involvedObject.uid === pod.metadata.uid && source?.component === "legation" && reason !== "NoHomeAPI",
+  );
 }
 
 describe("a StatefulSet", () => {
