@@ -181,6 +181,15 @@ function streams(): void {
       expect(refused.stderr).toMatch(/"system:serviceaccount:.*:default" cannot (get|create) resource "pods\/exec"/);
     });
 
+    test("a pod that is run for its input is attached to, and gone after it", async () => {
+      const name = `once-${transport.toLowerCase()}`;
+      const attached = ["run", name, "--image=localhost/busybox:1", "--restart=Never", "-i", "--rm", "--quiet"];
+      const { code, stdout } = await run(transport, [...attached, "--", "sort"], "b\na\n");
+      expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: "a\nb\n" });
+      const left = await kubectl(home, ["-n", delegated, "get", "pod", name, "--ignore-not-found"]);
+      expect(left).toBe("");
+    });
+
     test("many streams at once keep to themselves", async () => {
       const words = Array.from({ length: 12 }, (_, index) => `word-${index}`);
       const said = words.map(async (word) => {
@@ -223,6 +232,15 @@ function streams(): void {
     });
   });
 
+  test("a container that is added for debugging is attached to", async () => {
+    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "-i", "--quiet"];
+    const running = open("WebSocket", ...debug, "--", "sh", "-c", "while read line; do echo heard: $line; done");
+    await eventuallyPasses(() => {
+      running.write("hello\n");
+      expect(running.said).toContain("heard: hello\n");
+    });
+  });
+
   test("a slow reader costs the controller no memory", async () => {
     const residentMb = (): number => {
       const status = readFileSync(`/proc/${legation.controller.pid}/status`, "utf8");
@@ -258,10 +276,15 @@ function streams(): void {
       onTestFinished(() => away.mend());
       await fault();
       for (const transport of TRANSPORTS) {
-        const refused = await run(transport, ["exec", "web", "-c", "main", "--", "true"]);
-        expect(refused.code).not.toBe(0);
-        expect(refused.stderr).toMatch(message);
-        expect(refused.seconds).toBeLessThan(45);
+        for (const args of [
+          ["exec", "web", "-c", "main", "--", "true"],
+          ["port-forward", "pod/web", ":8080"],
+        ]) {
+          const refused = await run(transport, args);
+          expect(refused.code).not.toBe(0);
+          expect(refused.stderr).toMatch(message);
+          expect(refused.seconds).toBeLessThan(55);
+        }
       }
       await away.mend();
       await eventuallyPasses(async () => {
