@@ -324,7 +324,13 @@ async function sides(): Promise<{ plain: Side; delegating: Side }> {
   const host = hostCluster();
   const [direct, delegated] = await Promise.all([
     freshNamespace(plain, { prefix: "plain", onFinished }),
-    freshNamespace(host, { prefix: "parity", labels: { "legation.dev/delegation": "all" }, onFinished }),
+    freshNamespace(host, {
+      prefix: "parity",
+      labels: { "legation.dev/delegation": "all" },
+      // With the identity of the place where they run, as on the plain cluster.
+      annotations: { "legation.dev/api": "member" },
+      onFinished,
+    }),
   ]);
   opted.push(delegated);
   return {
