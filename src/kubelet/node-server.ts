@@ -18,6 +18,8 @@ import { type Endpoint, endpointOf } from "./path.ts";
 import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
 import type { Streams } from "./streams.ts";
 import { refuse } from "./streams-answer.ts";
+import { METRICS_CONTENT_TYPE, resourceMetrics, statsSummary } from "./usage-answers.ts";
+import { UsageReader } from "./usage-reader.ts";
 
 /** What all virtual nodes' servers share. */
 export interface NodeServerOptions {
@@ -48,6 +50,7 @@ interface Refusal {
 export class NodeServer {
   readonly #cluster: string;
   readonly #options: NodeServerOptions;
+  readonly #usage: UsageReader;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
   /** Connections whose client certificate was verified against authorities that are no more. */
@@ -56,6 +59,8 @@ export class NodeServer {
   constructor(cluster: string, tls: TlsMaterial, options: NodeServerOptions) {
     this.#cluster = cluster;
     this.#options = options;
+    const { source, clock, log } = options;
+    this.#usage = new UsageReader({ cluster, source, clock, log });
     this.#server = createServer({ ...tlsOptions(tls), keepAliveTimeout: KEEP_ALIVE_MS });
     this.#server.on("secureConnection", (socket: Socket) => {
       this.#sockets.add(socket);
@@ -174,8 +179,14 @@ export class NodeServer {
         answerText(response, 200, "ok");
         return;
       case "metrics":
-        // Well-formed, and without a sample: nothing is known of a whole cluster's containers here.
-        answerText(response, 200, "");
+        response
+          .writeHead(200, { "content-type": METRICS_CONTENT_TYPE })
+          .end(resourceMetrics(await this.#usage.read()));
+        return;
+      case "stats":
+        response
+          .writeHead(200, { "content-type": "application/json" })
+          .end(JSON.stringify(statsSummary(virtualNodeName(this.#cluster), await this.#usage.read())));
         return;
       case "pods":
         await servePods(response, this.#options.source.proxiesOn(virtualNodeName(this.#cluster)));

@@ -2,7 +2,7 @@ import type { PodRef } from "./pod-lookup.ts";
 
 /** A kubelet's endpoints, as paths name them. */
 export type Endpoint =
-  | { readonly kind: "healthz" | "pods" | "metrics" | "unknown" }
+  | { readonly kind: "healthz" | "pods" | "metrics" | "stats" | "unknown" }
   | { readonly kind: "log"; readonly pod: PodRef; readonly container: string }
   | { readonly kind: "stream"; readonly pod: PodRef; readonly container?: string };
 
@@ -30,10 +30,11 @@ export function endpointOf(path: string): Endpoint {
   return { kind: "unknown" };
 }
 
-const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics"> = new Map([
+const SIMPLE: ReadonlyMap<string, "healthz" | "pods" | "metrics" | "stats"> = new Map([
   ["healthz", "healthz"],
   ["pods", "pods"],
   ["metrics/resource", "metrics"],
+  ["stats/summary", "stats"],
 ]);
 
 /** The segments of a path: the first as it is, since rights depend on it, and the names after it decoded. */

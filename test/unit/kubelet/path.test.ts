@@ -8,6 +8,7 @@ test.each<[string, ReturnType<typeof endpointOf>]>([
   ["/pods", { kind: "pods" }],
   ["/pods/", { kind: "pods" }],
   ["/metrics/resource", { kind: "metrics" }],
+  ["/stats/summary", { kind: "stats" }],
   ["/containerLogs/shop/web/main", { kind: "log", pod, container: "main" }],
   ["/containerLogs/shop/web", { kind: "unknown" }],
   ["/containerLogs/shop/web/main/more", { kind: "unknown" }],

@@ -1,0 +1,132 @@
+import { z } from "zod";
+import { DELEGATE_UID_ANNOTATION, HOST_LABEL, virtualNodeName } from "../api/keys.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
+import { parseAmounts } from "../api/quantity.ts";
+import type { Member } from "../clusters/member.ts";
+import { isKubeError } from "../kube/errors.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { AnswerCache } from "./answer-cache.ts";
+import type { PodSource } from "./pod-lookup.ts";
+import { type ContainerUsage, CpuCounters, type Measured, type NodeUsage, runningSince } from "./usage.ts";
+
+const usage = z
+  .record(z.string(), z.union([z.string(), z.number()]))
+  .transform((list) => ({ cpu: 0, memory: 0, ...parseAmounts(list) }));
+const timestamp = z.string().transform((text) => Date.parse(text));
+const podMetrics = z.object({
+  items: z.array(
+    z.object({
+      metadata: z.object({ namespace: z.string(), name: z.string() }),
+      timestamp,
+      containers: z.array(z.object({ name: z.string(), usage })),
+    }),
+  ),
+});
+const nodeMetrics = z.object({ items: z.array(z.object({ timestamp, usage })) });
+
+type PodMetrics = z.output<typeof podMetrics>["items"][number];
+
+const PATH = "/apis/metrics.k8s.io/v1beta1";
+// metrics-server gives a kubelet 10 s.
+const TIMEOUT_MS = 8_000;
+// Two readers of one node, or one that asks for both of its forms, are one question to the member.
+const FRESH_MS = 5_000;
+
+const NODE = "";
+
+/** Reads what a virtual node and its proxies use from the metrics API of its member. */
+export class UsageReader {
+  readonly #cluster: string;
+  readonly #source: PodSource;
+  readonly #log: Logger;
+  readonly #answers: AnswerCache<NodeUsage>;
+  readonly #counters = new CpuCounters();
+  #complaint: string | undefined;
+
+  constructor(options: {
+    readonly cluster: string;
+    readonly source: PodSource;
+    readonly clock: Clock;
+    readonly log: Logger;
+  }) {
+    const { cluster, source, clock, log } = options;
+    this.#cluster = cluster;
+    this.#source = source;
+    this.#log = log;
+    this.#answers = new AnswerCache({ lifetimeMs: () => FRESH_MS, most: 1, clock });
+  }
+
+  /** What is used now. A member that has no metrics API says nothing of it; one that does not answer has failed. */
+  read(): Promise<NodeUsage> {
+    return this.#answers.of(NODE, () => this.#read());
+  }
+
+  async #read(): Promise<NodeUsage> {
+    const member = this.#source.registry.member(this.#cluster);
+    if (member === undefined || member.probed.message !== undefined) return { failed: true, pods: [] };
+    try {
+      const [pods, nodes] = await Promise.all([
+        ask(member, `${PATH}/pods?labelSelector=${encodeURIComponent(HOST_LABEL)}`, podMetrics),
+        ask(member, `${PATH}/nodes`, nodeMetrics),
+      ]);
+      this.#complaint = undefined;
+      this.#counters.begin();
+      const node = this.#counters.count(NODE, measuredNode(nodes?.items ?? []));
+      return { failed: false, ...(node === undefined ? {} : { node }), pods: this.#podsOf(member, pods?.items ?? []) };
+    } catch (error) {
+      const complaint = isKubeError(error) ? error.detail : "its metrics cannot be read";
+      if (complaint !== this.#complaint) this.#log.warn({ err: error, member: this.#cluster }, "usage is not known");
+      this.#complaint = complaint;
+      return { failed: true, pods: [] };
+    }
+  }
+
+  #podsOf(member: Member, items: readonly PodMetrics[]): NodeUsage["pods"] {
+    const metrics = new Map<ObjectKey, PodMetrics>(items.map((item) => [objectKey(item.metadata), item]));
+    return this.#source.proxiesOn(virtualNodeName(this.#cluster)).flatMap((pod) => {
+      const key = objectKey(pod.metadata);
+      const delegate = member.delegate(key);
+      if (delegate === undefined || delegate.metadata.uid !== pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) {
+        return [];
+      }
+      const containers = this.#containersOf(delegate, metrics.get(key));
+      return containers.length === 0 ? [] : [{ pod, containers }];
+    });
+  }
+
+  #containersOf(delegate: Stored<Pod>, metrics: PodMetrics | undefined): ContainerUsage[] {
+    return [...runningSince(delegate)].flatMap(([name, startedAt]) => {
+      const found = metrics?.containers.find((container) => container.name === name);
+      // What was measured before the start is another container's: of the run before, or of a pod of the same name.
+      const measured =
+        metrics === undefined || found === undefined || !(metrics.timestamp >= startedAt)
+          ? undefined
+          : { at: metrics.timestamp, cores: found.usage.cpu, memoryBytes: found.usage.memory };
+      const counted = this.#counters.count(`${delegate.metadata.uid}/${name}/${startedAt}`, measured, startedAt);
+      return counted === undefined ? [] : [{ name, startedAt, usage: counted }];
+    });
+  }
+}
+
+async function ask<T>({ client }: Member, path: string, schema: z.ZodType<T>): Promise<T | undefined> {
+  try {
+    return schema.parse(await client.raw({ method: "GET", path, timeoutMs: TIMEOUT_MS }));
+  } catch (error) {
+    // The member has no metrics API.
+    if (isKubeError(error, "NotFound")) return undefined;
+    throw error;
+  }
+}
+
+/** All nodes as one: its newest measurement's time is the sum's. */
+function measuredNode(items: z.output<typeof nodeMetrics>["items"]): Measured | undefined {
+  if (items.length === 0) return undefined;
+  const sum = { at: 0, cores: 0, memoryBytes: 0 };
+  for (const { timestamp: at, usage: used } of items) {
+    sum.at = Math.max(sum.at, at);
+    sum.cores += used.cpu;
+    sum.memoryBytes += used.memory;
+  }
+  return sum;
+}
