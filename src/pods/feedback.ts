@@ -1,8 +1,9 @@
 import { PLACED_CONDITION } from "../api/keys.ts";
 import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
+import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
-import { containerNames, isTerminal } from "./phase.ts";
+import { isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; the uid makes it a precondition (409 when the pod is another). */
@@ -41,9 +42,15 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undef
   for (const [field, value] of Object.entries(status)) if (!HOST_STATUS_FIELDS.has(field)) wanted[field] = value;
 
   const { spec } = proxy;
-  replaceStatuses(wanted, "containerStatuses", containerNames(spec?.containers));
-  replaceStatuses(wanted, "initContainerStatuses", containerNames(spec?.initContainers));
-  replaceStatuses(wanted, "ephemeralContainerStatuses", containerNames(spec?.ephemeralContainers));
+  const statuses = {
+    containerStatuses: shownStatuses(status.containerStatuses, spec?.containers),
+    initContainerStatuses: shownStatuses(status.initContainerStatuses, spec?.initContainers),
+    ephemeralContainerStatuses: shownStatuses(status.ephemeralContainerStatuses, spec?.ephemeralContainers),
+  };
+  for (const [field, shown] of Object.entries(statuses)) {
+    if (shown === undefined) delete wanted[field];
+    else wanted[field] = shown;
+  }
   // Who waits for a pod to run looks at its containers next: they are never told later.
   if (status.phase === "Running" && wanted.containerStatuses === undefined)
     wanted.phase = proxy.status?.phase ?? "Pending";
@@ -186,14 +193,4 @@ function conditionsPatch(current: readonly PodCondition[], wanted: readonly PodC
   }
   for (const type of old.keys()) patches.push({ type, $patch: "delete" });
   return patches;
-}
-
-function replaceStatuses(status: Record<string, unknown>, field: string, names: ReadonlySet<string>): void {
-  const statuses = status[field];
-  if (!Array.isArray(statuses)) return;
-  const kept = statuses.filter(
-    (item: unknown) => typeof item === "object" && item !== null && "name" in item && names.has(String(item.name)),
-  );
-  if (kept.length === 0) delete status[field];
-  else status[field] = kept;
 }

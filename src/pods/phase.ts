@@ -1,4 +1,4 @@
-import type { Container, ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
+import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
 
 /** True when no container of the pod will run again: phase Succeeded or Failed. */
 export function isTerminal(pod: Pod): boolean {
@@ -53,9 +53,4 @@ export function hasStarted(pod: Pod): boolean {
       lastState?.terminated !== undefined ||
       restartCount > 0,
   );
-}
-
-/** Names of the pod's containers of one kind. */
-export function containerNames(containers: readonly Pick<Container, "name">[] | undefined): Set<string> {
-  return new Set((containers ?? []).map(({ name }) => name));
 }

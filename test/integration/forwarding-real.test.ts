@@ -92,6 +92,17 @@ const rows: readonly Row[] = [
     steps: [{ until: (pod) => isReady(pod) && pod.status?.containerStatuses?.[0]?.restartCount === 1 }],
   },
   {
+    name: "volumes and a token of its service account",
+    pod: podWith({
+      automountServiceAccountToken: true,
+      volumes: [{ name: "work", emptyDir: {} }],
+      containers: [
+        { name: "main", image: IMAGE, command: SLEEP, volumeMounts: [{ name: "work", mountPath: "/work" }] },
+      ],
+    }),
+    steps: [{ until: isReady }],
+  },
+  {
     name: "init containers, a sidecar with probes, and two containers that end differently",
     pod: podWith({
       restartPolicy: "Never",

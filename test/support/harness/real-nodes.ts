@@ -69,6 +69,8 @@ function useRealNodes(): () => RealNodes {
       legation,
       places: async (options = {}) => {
         const labels = { "legation.dev/delegation": "all" };
+        // With the identity of the place where they run, as on the plain cluster.
+        const annotations = { "legation.dev/api": "member" };
         const [direct, delegated] = await Promise.all([
           freshNamespace(started.get("plain"), { ...options, prefix: "plain" }),
           freshNamespace(started.get("host"), { ...options, prefix: "real", labels }),

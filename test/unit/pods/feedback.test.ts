@@ -34,6 +34,21 @@ describe("a proxy's status is its delegate's", () => {
     expect(status).not.toHaveProperty("initContainerStatuses");
   });
 
+  test("mounts have the names of the proxy's volumes, and those of the member's own volumes are dropped", () => {
+    const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
+    const mounted = { mountPath, readOnly: true, recursiveReadOnly: "Disabled" };
+    const main = (...volumeMounts: { name: string; mountPath: string }[]) =>
+      containerStatus({ volumeMounts, state: { running: {} } });
+    const own = { name: "kube-api-access-host", mountPath };
+    const proxy = proxyPod({ spec: { containers: [{ name: "main", volumeMounts: [own] }] } });
+    const told = main({ ...mounted, name: "kube-api-access-member" }, { name: "mesh", mountPath: "/mesh" });
+    const status = { phase: "Running", containerStatuses: [told] };
+    const shown = main({ ...mounted, name: "kube-api-access-host" });
+    expect(statusFrom(proxy, pod({ status }))?.containerStatuses).toEqual([shown]);
+    const { volumeMounts: _, ...bare } = told;
+    expect(statusFrom(proxyPod(), pod({ status }))?.containerStatuses).toEqual([bare]);
+  });
+
   test("the member's PodScheduled never replaces the host's", () => {
     const scheduled = { type: "PodScheduled", status: "True" };
     const proxy = proxyPod({ status: { phase: "Pending", conditions: [scheduled] } });
