@@ -5,12 +5,23 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { parseArgs } from "node:util";
 import { Terminal } from "../src/cli/terminal.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
+import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import type { Clusters } from "../test/support/clusters/types.ts";
 import { deleteWorkloads, removeLegation } from "./demo/leave.ts";
 import { logTails, stopProcesses } from "./demo/process.ts";
 import { Shell } from "./demo/shell.ts";
-import { installLegation, joinMembers, MEMBERS, runExamples, scale, showPending, type Tour } from "./demo/tour.ts";
+import {
+  installLegation,
+  joinMembers,
+  MEMBERS,
+  REAL_MEMBER,
+  runExamples,
+  scale,
+  showLogs,
+  showPending,
+  type Tour,
+} from "./demo/tour.ts";
 
 const USAGE = `Legation on three real clusters on this machine.
 
@@ -41,14 +52,20 @@ for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
 }
 
 async function start(keep: boolean): Promise<Clusters> {
-  const names = ["host", ...Object.keys(MEMBERS)];
+  const real = realNodesPossible() === undefined;
+  const names = ["host", ...Object.keys(MEMBERS), ...(real ? [REAL_MEMBER] : [])];
   terminal.print(terminal.paint("bold", "Legation: pods of one cluster, running in others"));
-  terminal.print("\nThree Kubernetes control planes start on this machine. Their nodes are played by kwok.");
+  terminal.print(
+    real
+      ? "\nFour Kubernetes control planes start on this machine. The nodes of three are played by kwok, one is real."
+      : "\nThree Kubernetes control planes start on this machine. Their nodes are played by kwok.",
+  );
   const starting = startClusters({
     names,
     clusters: {
       ...Object.fromEntries(Object.keys(MEMBERS).map((name) => [name, { kwokFlags: [`--config=${JOB_PODS}`] }])),
       host: { nodes: [{ count: 1 }] },
+      ...(real ? { [REAL_MEMBER]: { realNode: true } } : {}),
     },
     ...(keep ? { directory: KEPT, detached: true } : {}),
     onProgress: (line) => terminal.print(`   ${line}`),
@@ -77,6 +94,7 @@ async function showAll(tour: Tour, keep: boolean): Promise<void> {
   await installLegation(tour);
   await joinMembers(tour);
   await runExamples(tour);
+  await showLogs(tour);
   await scale(tour);
   await showPending(tour);
   if (keep) return;

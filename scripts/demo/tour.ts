@@ -1,6 +1,7 @@
 import { writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { kubeconfigText } from "../../test/support/clusters/kubeconfig.ts";
+import { realNodesPossible } from "../../test/support/clusters/node/possible.ts";
 import { freePort } from "../../test/support/clusters/ports.ts";
 import type { Cluster, Clusters } from "../../test/support/clusters/types.ts";
 import { startProcess } from "./process.ts";
@@ -16,11 +17,15 @@ export interface Tour {
 /** Members of the demo, and the labels that the examples select them by. */
 export const MEMBERS: Readonly<Record<string, string>> = { west: "region=eu,tier=gold", east: "region=us" };
 
+/** A member whose containers really run, where this machine can run them. */
+export const REAL_MEMBER = "real";
+
 /** Installs Legation on the host and runs its two processes with their own service accounts. */
 export async function installLegation({ clusters, shell, signal }: Tour): Promise<void> {
   const { directory } = clusters.info;
   const host = clusters.get("host");
   const listen = `127.0.0.1:${await freePort()}`;
+  const kubeletListen = `127.0.0.1:${await freePort()}`;
   shell.step("Install Legation on the host");
   shell.say("The webhook will run on this machine, so nothing is deployed in the cluster.");
   await shell.run("legation", "install", "--webhook-url", `https://${listen}`, "--cluster-name", "host");
@@ -29,7 +34,7 @@ export async function installLegation({ clusters, shell, signal }: Tour): Promis
   shell.say("Each has the rights of its own service account and no more.");
   for (const name of ["webhook", "controller"] as const) {
     const kubeconfig = await accountKubeconfig(shell, host, name, directory);
-    const flags = name === "webhook" ? ["--listen", listen] : [];
+    const flags = name === "webhook" ? ["--listen", listen] : ["--kubelet-listen", kubeletListen];
     const args = ["--kubeconfig", kubeconfig, ...flags];
     const log = join(directory, `${name}.log`);
     shell.show(`legation ${name} ${args.join(" ")} >${log} &`.replaceAll(directory, "$DEMO"));
@@ -92,11 +97,40 @@ export async function runExamples({ clusters, shell }: Tour): Promise<void> {
   const name = await shell.read("kubectl", "-n", "shop", "get", "pods", "-l", "app=web", "-o", "name");
   const [first = ""] = name.trim().split("\n");
   await shell.run("legation", "status", "pod", first.replace("pod/", ""), "-n", "shop");
-  shell.say(
-    "",
-    "Logs and exec: not in this version. `kubectl logs` asks the pod's node, and a virtual node has no kubelet API yet.",
-    "(The nodes of these clusters are played by kwok, so no container runs here that could log anything.)",
+}
+
+/** Shows logs and exec of a container that really runs, where this machine can run one. */
+export async function showLogs({ clusters, shell }: Tour): Promise<void> {
+  shell.step("Read logs and run commands");
+  const obstacle = realNodesPossible();
+  if (obstacle !== undefined) {
+    shell.say(
+      "kubectl logs, exec, attach and port-forward reach a pod wherever it runs (docs/kubelet-api.md).",
+      `No container runs here that could show it: the members' nodes are played by kwok, and ${obstacle}.`,
+    );
+    return;
+  }
+  shell.say("A third member has a real node, with a kubelet and containerd.");
+  const { kubeconfig } = clusters.get(REAL_MEMBER);
+  await shell.run("legation", "join", REAL_MEMBER, "--member-kubeconfig", kubeconfig);
+  await shell.run("kubectl", "apply", "-f", "scripts/demo/talker.yaml");
+  await shell.run("kubectl", "-n", "shop", "wait", "pod/talker", "--for=condition=Ready", "--timeout=90s");
+  await shell.run("kubectl", "-n", "shop", "get", "pod", "talker", "-o", "wide");
+  await shell.run("kubectl", "-n", "shop", "logs", "talker", "--timestamps");
+  await shell.run(
+    "kubectl",
+    "-n",
+    "shop",
+    "exec",
+    "talker",
+    "--",
+    "sh",
+    "-c",
+    "echo $(hostname) has $(nproc) processors",
   );
+  await shell.run("kubectl", "-n", "shop", "delete", "pod", "talker", "--timeout=90s");
+  shell.say("", "It goes again, so that none of the next pods is placed there: its node has no image but one.");
+  await shell.run("legation", "unjoin", REAL_MEMBER, "--member-kubeconfig", kubeconfig);
 }
 
 /** Scales a Deployment over the members. */
