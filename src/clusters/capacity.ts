@@ -11,6 +11,8 @@ export interface Capacity {
   readonly allocatable: Record<string, number>;
   /** Per resource, the most that one such node has. */
   readonly largestNode: Record<string, number>;
+  /** The features that every node declares (`status.declaredFeatures`), in order. */
+  readonly features: readonly string[];
 }
 
 /** Sums a member's nodes. */
@@ -20,8 +22,11 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
   const largestNode: Record<string, number> = {};
   let count = 0;
   let readyNodes = 0;
+  let features: readonly string[] | undefined;
   for (const node of nodes) {
     count += 1;
+    const declared = node.status?.declaredFeatures ?? [];
+    features = features?.filter((feature) => declared.includes(feature)) ?? declared;
     addAmounts(capacity, parseAmounts(node.status?.capacity));
     if (!isReady(node)) continue;
     readyNodes += 1;
@@ -30,7 +35,7 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
     addAmounts(allocatable, amounts);
     for (const [name, value] of Object.entries(amounts)) largestNode[name] = Math.max(largestNode[name] ?? 0, value);
   }
-  return { nodes: count, readyNodes, capacity, allocatable, largestNode };
+  return { nodes: count, readyNodes, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
 }
 
 /** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */
@@ -40,6 +45,7 @@ export function nodeFingerprint(node: KubeNode): string {
     takesPods(node),
     node.status?.capacity,
     node.status?.allocatable,
+    node.status?.declaredFeatures,
     node.metadata?.labels,
     node.spec?.taints?.map(({ key, value, effect }) => [key, value, effect]),
   ]);

@@ -111,10 +111,19 @@ export class VirtualNodeController {
     const proxies = boundTo(virtualNodeName(name));
     if (member === undefined) {
       const message = registry.problem(name) ?? "it is not connected";
-      return { reachable: false, message, nodes: 0, readyNodes: 0, capacity: {}, allocatable: {}, proxies };
+      return {
+        reachable: false,
+        message,
+        nodes: 0,
+        readyNodes: 0,
+        capacity: {},
+        allocatable: {},
+        features: [],
+        proxies,
+      };
     }
     member.cordoned = this.#isCordoned(name);
-    const { nodes: count, readyNodes, capacity, allocatable } = member.capacity;
+    const { nodes: count, readyNodes, capacity, allocatable, features } = member.capacity;
     const { message, version } = member.probed;
     return {
       reachable: member.probed.reachable && member.read,
@@ -124,6 +133,7 @@ export class VirtualNodeController {
       readyNodes,
       capacity,
       allocatable,
+      features,
       proxies,
     };
   }

@@ -1,7 +1,7 @@
 import { NODE_LABELS_ANNOTATION, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
-import type { Observed } from "./model.ts";
+import type { MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
@@ -66,13 +66,14 @@ export function desiredStatus(
     ...(facts.reachable || node === undefined
       ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(facts.allocatable) }
       : {}),
-    ...(facts.version === undefined ? {} : { nodeInfo: nodeInfo(facts.version) }),
+    ...(facts.version === undefined
+      ? {}
+      : { nodeInfo: nodeInfo(facts.version), declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
     ...(endpoint === undefined
       ? {}
       : {
           addresses: addressesOf(endpoint.address),
           daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
-          declaredFeatures: servesWebSockets(facts.version) ? [WEB_SOCKETS] : [],
         }),
   };
 }
@@ -80,6 +81,12 @@ export function desiredStatus(
 // The host's API server then passes WebSockets on as they are. Otherwise it makes SPDY of them, by which a command that is
 // cut off looks like one that has ended well.
 const WEB_SOCKETS = "ExtendWebSocketsToKubelet";
+
+/** In order, as the API wants them. The host lets pods change by what their node declares. */
+function declaredFeatures({ features, version }: MemberFacts, served: boolean): string[] {
+  const own = served && servesWebSockets(version) ? [WEB_SOCKETS] : [];
+  return [...features.filter((feature) => feature !== WEB_SOCKETS), ...own].sort();
+}
 
 /** True when the member's API server takes exec, attach and port-forward by WebSocket in the newest protocols: 1.31. */
 function servesWebSockets(version = ""): boolean {

@@ -105,7 +105,7 @@ function isKubeletsUnknown({ type, status }: NodeCondition): boolean {
 }
 
 function statusDiffers(node: KubeNode, wanted: NodeStatusParts): boolean {
-  // API servers before 1.36 keep no declared features; they change with the version, which is compared.
+  // API servers before 1.36 keep no declared features. They change with the version, or wait for the next report.
   const { conditions, capacity, allocatable, declaredFeatures: _, ...rest } = wanted;
   const { status = {} } = node;
   if (conditionsDiffer(status.conditions, conditions)) return true;

@@ -12,6 +12,8 @@ export interface MemberFacts {
   /** Amounts in base units. */
   readonly capacity: Readonly<Record<string, number>>;
   readonly allocatable: Readonly<Record<string, number>>;
+  /** What all its nodes declare. */
+  readonly features: readonly string[];
   /** Host's proxies bound to its virtual node. */
   readonly proxies: number;
 }

@@ -17,6 +17,7 @@ function facts(parts: Partial<MemberFacts> = {}): MemberFacts {
     readyNodes: 2,
     capacity: amounts,
     allocatable: amounts,
+    features: [],
     proxies: 0,
     ...parts,
   };
@@ -104,15 +105,24 @@ describe("a member's virtual node", () => {
     expect(action).not.toHaveProperty(["node", "metadata", "labels", "kubernetes.io/os"]);
   });
 
+  const endpoint = { address: "10.0.0.5", port: 10250 };
   test.each([
-    ["v1.36.3", ["ExtendWebSocketsToKubelet"]],
-    ["v1.31.0-rc.1+build", ["ExtendWebSocketsToKubelet"]],
-    ["v1.30.9", []],
-    [undefined, []],
-  ])("of a member of version %s declares %j", (version, declaredFeatures) => {
-    const { version: _, ...known } = facts();
-    const told = { ...known, ...(version === undefined ? {} : { version }) };
-    expect(desiredNode(observed({ facts: told }), now).status).toMatchObject({ declaredFeatures });
+    ["v1.36.3", [], endpoint, ["ExtendWebSocketsToKubelet"]],
+    ["v1.31.0-rc.1+build", [], endpoint, ["ExtendWebSocketsToKubelet"]],
+    ["v1.30.9", ["ExtendWebSocketsToKubelet"], endpoint, []],
+    ["v1.36.3", ["ExtendWebSocketsToKubelet", "Other"], undefined, ["Other"]],
+    ["v1.36.3", ["Other", "Another"], endpoint, ["Another", "ExtendWebSocketsToKubelet", "Other"]],
+  ])(
+    "of a member of version %s whose nodes declare %j, with kubelet API %j, declares %j",
+    (version, features, at, all) => {
+      const status = desiredNode(observed({ facts: facts({ version, features }), endpoint: at }), now).status;
+      expect(status?.declaredFeatures).toEqual(all);
+    },
+  );
+
+  test("keeps what it declares while its member has not been asked", () => {
+    const { version: _, ...unknown } = facts();
+    expect(desiredNode(observed({ facts: unknown }), now).status).not.toHaveProperty("declaredFeatures");
   });
 
   test("is not written again for features that an older host does not keep", () => {
