@@ -33,6 +33,9 @@ export const PLACED_CONDITION = "legation.dev/Placed";
 // What Legation keeps on objects it makes in a member.
 /** Label: the host's id (uid of its kube-system namespace). What lacks it is not Legation's. */
 export const HOST_LABEL = "legation.dev/host";
+/** Label: a copy of an object that delegates there need. */
+export const COPY_LABEL = "legation.dev/copy";
+export const COPY_LABEL_VALUE = "true";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
 /** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */
