@@ -127,6 +127,8 @@ describe("legation join, while no controller runs", () => {
   });
 });
 
+const HOME = ["--home-api-server", "https://203.0.113.7:6443"];
+
 describe("a member's life", () => {
   let running: Legation;
   let namespace: string;
@@ -144,7 +146,7 @@ describe("a member's life", () => {
     kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
 
   test("two members join, and are Ready", async () => {
-    const [first, second] = [await join(west, "--labels", "region=eu,tier=gold"), await join(east)];
+    const [first, second] = [await join(west, "--labels", "region=eu,tier=gold"), await join(east, ...HOME)];
     expect(first.code, first.stderr).toBe(0);
     expect(second.code, second.stderr).toBe(0);
     const status = await legationOn(host, "status", "-o", "json");
@@ -158,12 +160,17 @@ describe("a member's life", () => {
     expect(await kubectl(host, ["get", "cluster", "west", "-o", "jsonpath={.metadata.labels}"])).toContain(
       '"tier":"gold"',
     );
+    expect(await kubectl(host, ["get", "cluster", "east", "-o", "jsonpath={.spec.homeAPI}"])).toBe(
+      '{"server":"https://203.0.113.7:6443"}',
+    );
   });
 
   test("a member joins once, under one name", async () => {
     const before = [await traces(host), await traces(west)];
     const labelled = await join(west, "--labels", "region=us");
     expect(labelled).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    const home = await join(west, ...HOME);
+    expect(home).toMatchObject({ code: 3, stderr: expect.stringContaining("kubectl patch cluster west") });
     const elsewhere = await legationOn(host, "join", "west", "--member-kubeconfig", east.kubeconfig);
     expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("is not the cluster of") });
     const other = await legationOn(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test
 import { RENEW_AT_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { clusters, events, pods, secrets } from "../../src/kube/resources.ts";
+import { clusters, configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
 import { apiSecretName } from "../../src/pods/home-api.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
@@ -307,6 +307,23 @@ describe("in a member from which no way to the host is known", () => {
     const proxy = await podThat(clients().host, namespace, "must", inPhase("Running"), patient);
     const secret = await secretOf(clients().east, proxy);
     expect(await whoIs(textOf(secret, "token-0"))).toBeDefined();
+  });
+
+  test("the address that kubeadm has published counts, from the controller's next start on", async () => {
+    const kubeconfig = JSON.stringify({ clusters: [{ name: "", cluster: { server: SERVER } }] });
+    const metadata = { namespace: "kube-public", name: "cluster-info" };
+    await clients().host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata, data: { kubeconfig } });
+    const { controller } = gated().legation;
+    onTestFinished(async () => {
+      await clients().host.delete(configMaps, metadata);
+      await controller.stop();
+      await controller.start();
+    });
+    await controller.stop();
+    await controller.start();
+    await run("published", { member: "east", api: "host" });
+    const { spec } = await clients().east.get(pods, { namespace, name: "published" });
+    expect(spec?.containers[0]?.env?.[0]).toEqual({ name: "KUBERNETES_SERVICE_HOST", value: "203.0.113.7" });
   });
 
   test("a pod that must have the host's goes to another member", async () => {

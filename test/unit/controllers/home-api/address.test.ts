@@ -1,0 +1,39 @@
+import { describe, expect, test } from "vitest";
+import { serverForMembers } from "../../../../src/controllers/home-api/address.ts";
+import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+
+function kubeconfig(cluster: object): string {
+  return JSON.stringify({
+    clusters: [{ name: "host", cluster }],
+    users: [{ name: "admin", user: { token: "t" } }],
+    contexts: [{ name: "host", context: { cluster: "host", user: "admin" } }],
+    "current-context": "host",
+  });
+}
+
+describe("the address in Legation's own kubeconfig", () => {
+  const server = "https://10.0.0.1:6443";
+  test.each<[string, object, string | undefined]>([
+    ["is one for members, too", { server }, server],
+    ["is not when it is this machine's", { server: "https://127.0.0.1:6443" }, undefined],
+    ["is not when it is a Service's", { server: "https://kubernetes.default.svc" }, undefined],
+    ["is not when it has a path", { server: "https://gateway/k8s/clusters/one" }, undefined],
+    ["is not when a proxy leads there", { server, "proxy-url": "http://proxy:3128" }, undefined],
+    ["is not when its certificate has another name", { server, "tls-server-name": "api" }, undefined],
+    ["is not when its certificate is not looked at", { server, "insecure-skip-tls-verify": true }, undefined],
+  ])("%s", (_, cluster, expected) => {
+    const credentials = credentialsFromKubeconfigText(kubeconfig(cluster), { allowExec: false });
+    expect(serverForMembers(credentials)).toBe(expected);
+  });
+
+  test("is not in a cluster: pods of others have no way to its Services", () => {
+    const inCluster = {
+      server: "https://10.96.0.1:443",
+      source: "service account",
+      insecureSkipTlsVerify: false,
+      identity: () => ({}),
+      refresh: () => {},
+    };
+    expect(serverForMembers(inCluster)).toBeUndefined();
+  });
+});
