@@ -47,10 +47,14 @@ export class Authentication {
     this.#tokens = new AnswerCache({ lifetimeMs: () => TOKEN_LIFETIME_MS, most: MOST_TOKENS, clock });
   }
 
-  /** The user, or undefined when it is nobody known. Rejects with KubeError when the host cannot be asked. */
-  async userOf(request: IncomingMessage): Promise<User | undefined> {
+  /**
+   * The user, or undefined when it is nobody known. `certificates`: whether those that the connection was verified with
+   * count. Rejects with KubeError when the host cannot be asked.
+   */
+  async userOf(request: IncomingMessage, certificates: boolean): Promise<User | undefined> {
     const { socket } = request;
-    const certified = socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.now()) : undefined;
+    const certified =
+      certificates && socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.now()) : undefined;
     if (certified !== undefined) return certified;
     const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
     if (token === undefined) return undefined;

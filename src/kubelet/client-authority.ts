@@ -1,4 +1,5 @@
-import { type ConfigMap, objectKey } from "../api/kubernetes.ts";
+import { createSecureContext } from "node:tls";
+import type { ConfigMap } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -12,6 +13,8 @@ const KEY = "client-ca-file";
 /** The authorities of the host's client certificates, followed as they are rotated. */
 export class ClientAuthority {
   readonly #reflector: Reflector<ConfigMap>;
+  readonly #log: Logger;
+  #pem: string | undefined;
 
   constructor(options: {
     readonly host: ClusterClient;
@@ -20,6 +23,7 @@ export class ClientAuthority {
     readonly onChange: () => void;
   }) {
     const { host: client, clock, log, onChange } = options;
+    this.#log = log;
     this.#reflector = new Reflector({
       client,
       resource: configMaps,
@@ -27,7 +31,10 @@ export class ClientAuthority {
       fieldSelector: `metadata.name=${PUBLISHED.name}`,
       clock,
       log,
-      onEvent: onChange,
+      onEvent: ({ type, object }) => {
+        this.#read(type === "deleted" ? undefined : object.data?.[KEY]);
+        onChange();
+      },
     });
   }
 
@@ -43,7 +50,19 @@ export class ClientAuthority {
 
   /** PEM of one or more certificates; undefined where the host takes no client certificates. */
   get pem(): string | undefined {
-    const pem = this.#reflector.store.get(objectKey(PUBLISHED))?.data?.[KEY];
-    return pem === undefined || pem.trim() === "" ? undefined : pem;
+    return this.#pem;
+  }
+
+  #read(pem: string | undefined): void {
+    if (pem === undefined || pem.trim() === "") {
+      this.#pem = undefined;
+      return;
+    }
+    try {
+      createSecureContext({ ca: pem });
+      this.#pem = pem;
+    } catch (error) {
+      this.#log.warn({ err: error, ...PUBLISHED }, `${KEY} cannot be read: the authorities before are kept`);
+    }
   }
 }

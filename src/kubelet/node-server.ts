@@ -53,12 +53,14 @@ export class NodeServer {
   readonly #usage: UsageReader;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  #takesCertificates: boolean;
   /** Connections whose client certificate was verified against authorities that are no more. */
   readonly #stale = new WeakSet<Duplex>();
 
   constructor(cluster: string, tls: TlsMaterial, options: NodeServerOptions) {
     this.#cluster = cluster;
     this.#options = options;
+    this.#takesCertificates = tls.clientAuthority !== undefined;
     const { source, clock, log } = options;
     this.#usage = new UsageReader({ cluster, source, clock, log });
     this.#server = createServer({ ...tlsOptions(tls), keepAliveTimeout: KEEP_ALIVE_MS });
@@ -87,6 +89,7 @@ export class NodeServer {
   /** New connections are made with `tls`. Throws when it cannot be used. */
   renew(tls: TlsMaterial): void {
     this.#server.setSecureContext(tlsOptions(tls));
+    this.#takesCertificates = tls.clientAuthority !== undefined;
     for (const socket of this.#sockets) this.#stale.add(socket);
     this.#server.closeIdleConnections();
   }
@@ -154,7 +157,7 @@ export class NodeServer {
   async #refusal(request: IncomingMessage): Promise<Refusal | undefined> {
     const { authentication, authorization, log } = this.#options;
     try {
-      const user = await authentication.userOf(request);
+      const user = await authentication.userOf(request, this.#takesCertificates);
       if (user === undefined) return { status: 401, text: "Unauthorized" };
       const attributes = attributesOf(request.method ?? "", pathOf(request));
       if (await authorization.allows(user, virtualNodeName(this.#cluster), attributes)) return undefined;
@@ -215,10 +218,11 @@ function tlsOptions({ certificate: { cert, key }, clientAuthority }: TlsMaterial
   return {
     cert,
     key,
-    // Asked for, and not demanded: others have a token. Without authorities, Node would take its own list of the web's.
-    requestCert: clientAuthority !== undefined,
+    // Asked for, and not demanded: others have a token.
+    requestCert: true,
     rejectUnauthorized: false,
-    ...(clientAuthority === undefined ? {} : { ca: clientAuthority }),
+    // Not absent, which stands for Node's own list of the web's authorities.
+    ca: clientAuthority ?? [],
     minVersion: "TLSv1.2",
     // A resumed session would bring a certificate that was verified once, under authorities of then.
     secureOptions: constants.SSL_OP_NO_TICKET,

@@ -1,0 +1,163 @@
+import { Agent, request } from "node:https";
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { Authentication } from "../../../src/kubelet/authentication.ts";
+import { Authorization } from "../../../src/kubelet/authorization.ts";
+import { NodeServer, type TlsMaterial } from "../../../src/kubelet/node-server.ts";
+import { Streams } from "../../../src/kubelet/streams.ts";
+import { Store } from "../../../src/runtime/store.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { Authority, type KeyAndCertificate } from "../../support/clusters/pki.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const log = createLogger({ level: "silent" });
+
+let authority: Authority;
+let other: Authority;
+let serving: TlsMaterial["certificate"];
+let caller: KeyAndCertificate;
+let reviews: object[];
+let server: NodeServer;
+let port: number;
+let hostAnswers: boolean;
+let clock: FakeClock;
+
+beforeAll(async () => {
+  [authority, other] = await Promise.all([Authority.create("host"), Authority.create("other")]);
+  const made = await authority.issue({ commonName: "node", usage: "serverAuth", addresses: ["127.0.0.1"] });
+  serving = { cert: made.certificate, key: made.key };
+  caller = await authority.issue({ commonName: "api-server", organization: "trusted", usage: "clientAuth" });
+});
+
+beforeEach(() => {
+  reviews = [];
+  hostAnswers = true;
+  clock = new FakeClock(Date.now());
+});
+
+async function serve(clientAuthority: string | undefined): Promise<void> {
+  const host = fakeClient({
+    raw: async ({ path, body = {} }) => {
+      if (!hostAnswers) {
+        throw new KubeError("connection refused", {
+          code: "NotSent",
+          cluster: "host",
+          verb: "create",
+          resource: "raw",
+        });
+      }
+      reviews.push(body);
+      return path.endsWith("tokenreviews") ? { status: { authenticated: false } } : { status: { allowed: true } };
+    },
+  });
+  const proxies = new Store<object>();
+  server = new NodeServer(
+    "west",
+    { certificate: serving, clientAuthority },
+    {
+      source: {
+        registry: { member: () => undefined, problem: () => undefined },
+        proxies: () => proxies,
+        proxiesOn: () => [],
+      },
+      authentication: new Authentication({ host, clock }),
+      authorization: new Authorization({ host, clock }),
+      streams: new Streams({ clock, log }),
+      clock,
+      log,
+    },
+  );
+  port = await server.listen("127.0.0.1", 0);
+  onTestFinished(() => server.close());
+}
+
+function ask(options: { certificate?: KeyAndCertificate; agent?: Agent; token?: string } = {}): Promise<number> {
+  const { certificate, agent, token } = options;
+  return new Promise((resolve, reject) => {
+    const asked = request(
+      {
+        host: "127.0.0.1",
+        port,
+        path: "/healthz",
+        rejectUnauthorized: false,
+        ...(agent === undefined ? {} : { agent }),
+        ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
+        ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),
+      },
+      (response) => {
+        response.resume();
+        response.on("end", () => resolve(response.statusCode ?? 0));
+      },
+    );
+    asked.on("error", reject);
+    asked.end();
+  });
+}
+
+describe("a virtual node's server", () => {
+  test("knows a certificate of the host's authority by its name and groups", async () => {
+    await serve(authority.pem);
+    expect(await ask({ certificate: caller })).toBe(200);
+    expect(reviews).toMatchObject([
+      {
+        spec: {
+          user: "api-server",
+          groups: ["trusted", "system:authenticated"],
+          resourceAttributes: { verb: "get", resource: "nodes", subresource: "healthz", name: "legation-west" },
+        },
+      },
+    ]);
+  });
+
+  test("asks the host once for what it asks again and again", async () => {
+    await serve(authority.pem);
+    for (let index = 0; index < 5; index += 1) await ask({ certificate: caller });
+    for (let index = 0; index < 5; index += 1) await ask({ token: "nonsense" });
+    expect(reviews).toHaveLength(2);
+  });
+
+  test("takes no certificate that is for a server, nor any when the host publishes no authority", async () => {
+    await serve(authority.pem);
+    const ofServer = await authority.issue({ commonName: "system:admin", usage: "serverAuth" });
+    expect(await ask({ certificate: ofServer })).toBe(401);
+    server.renew({ certificate: serving, clientAuthority: undefined });
+    expect(await ask({ certificate: caller })).toBe(401);
+  });
+
+  test("takes certificates from when an authority is published, on connections made before too", async () => {
+    await serve(undefined);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    expect(await ask({ certificate: caller, agent })).toBe(401);
+    server.renew({ certificate: serving, clientAuthority: authority.pem });
+    await expect.poll(() => ask({ certificate: caller, agent }).catch(() => 0)).toBe(200);
+  });
+
+  test("forgets a connection whose authority is no more", async () => {
+    await serve(authority.pem);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    expect(await ask({ certificate: caller, agent })).toBe(200);
+    server.renew({ certificate: serving, clientAuthority: other.pem });
+    await expect.poll(() => ask({ certificate: caller, agent }).catch(() => 0)).toBe(401);
+  });
+
+  test("forgets a certificate whose time is over, also on a connection made before", async () => {
+    await serve(authority.pem);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    expect(await ask({ certificate: caller, agent })).toBe(200);
+    await clock.advance(31 * 24 * 60 * 60_000);
+    expect(await ask({ certificate: caller, agent })).toBe(401);
+  });
+
+  test("serves nobody while the host cannot be asked, and does not remember that", async () => {
+    await serve(authority.pem);
+    hostAnswers = false;
+    expect(await ask({ certificate: caller })).toBe(500);
+    expect(await ask({ token: "any" })).toBe(500);
+    hostAnswers = true;
+    expect(await ask({ certificate: caller })).toBe(200);
+  });
+});
