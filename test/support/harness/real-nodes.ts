@@ -73,7 +73,7 @@ function useRealNodes(): () => RealNodes {
         const annotations = { "legation.dev/api": "member" };
         const [direct, delegated] = await Promise.all([
           freshNamespace(started.get("plain"), { ...options, prefix: "plain" }),
-          freshNamespace(started.get("host"), { ...options, prefix: "real", labels }),
+          freshNamespace(started.get("host"), { annotations, ...options, prefix: "real", labels }),
         ]);
         return {
           plain: { cluster: started.get("plain"), client: plain, namespace: direct },
