@@ -4,23 +4,20 @@ import { lead } from "../../controllers/lead.ts";
 import { createClusterClient } from "../../kube/connect.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../kube/kubeconfig.ts";
 import { renewable } from "../../kube/renewable-credentials.ts";
-import { NodeServers, type ServersOptions } from "../../kubelet/servers.ts";
+import { NodeServers } from "../../kubelet/servers.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "../failure.ts";
-import { duration, type Environment, flag, homeApiServer, listenAddress } from "../flags.ts";
+import { duration, flag, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { type KubeletInput, kubeletOf } from "../kubelet.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 type Address = { readonly host: string; readonly port: number };
 
-interface ControllerInput extends GlobalInput {
-  readonly kubeletListen?: Address | undefined;
-  readonly nodeAddress?: string | undefined;
-  readonly kubeletCertFile?: string | undefined;
-  readonly kubeletKeyFile?: string | undefined;
+interface ControllerInput extends GlobalInput, KubeletInput {
   readonly healthListen?: Address | undefined;
   readonly identity?: string | undefined;
   readonly homeApiServer?: string | undefined;
@@ -177,29 +174,3 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     }
   },
 };
-
-const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
-
-/** How the kubelet API is to be served; undefined when it is not. */
-function kubeletOf(
-  { kubeletListen: listen, nodeAddress, kubeletCertFile: certFile, kubeletKeyFile: keyFile }: ControllerInput,
-  { POD_IP: podIp }: Environment,
-): Pick<ServersOptions, "listen" | "address" | "certificate"> | undefined {
-  if (listen === undefined) return undefined;
-  const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
-  if (address === undefined || address === "") {
-    throw new Failure("usage", {
-      object: "legation controller",
-      problem: `--kubelet-listen is every address, which tells the host's API server none`,
-      remedy: "write --node-address with the IP or DNS name at which it reaches this process",
-    });
-  }
-  return {
-    listen,
-    address,
-    certificate:
-      certFile === undefined || keyFile === undefined
-        ? { kind: "own", hosts: [address] }
-        : { kind: "files", certFile, keyFile },
-  };
-}
