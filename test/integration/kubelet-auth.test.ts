@@ -1,6 +1,8 @@
-import { readFileSync } from "node:fs";
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { type Agent, request } from "node:https";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { KubeNode, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, nodes } from "../../src/kube/resources.ts";
@@ -62,13 +64,42 @@ function portOf(node: Stored<KubeNode> | undefined): number | undefined {
   return node?.status?.daemonEndpoints?.kubeletEndpoint?.Port;
 }
 
+const folder = mkdtempSync(join(tmpdir(), "legation-kubelet-"));
+const [certFile, keyFile] = [join(folder, "tls.crt"), join(folder, "tls.key")];
+let trusted: string;
+// Before the controller reads it.
+beforeAll(() => useServingCertificate());
+afterAll(() => rmSync(folder, { recursive: true }));
+
+/** Puts a certificate of a new authority where the controller reads it. */
+async function useServingCertificate(): Promise<void> {
+  const authority = await Authority.create("serving");
+  const made = await authority.issue({ commonName: "nodes", usage: "serverAuth", addresses: ["127.0.0.1"] });
+  writeFileSync(certFile, made.certificate);
+  writeFileSync(keyFile, made.key);
+  trusted = authority.pem;
+}
+
 describe("the kubelet API of a virtual node", () => {
-  const running = useLegation();
+  const running = useLegation({
+    controllerFlags: [`--kubelet-cert-file=${certFile}`, `--kubelet-key-file=${keyFile}`],
+  });
   const clients = useClients();
   let port: number;
   let elsewhere: number;
   let namespace: string;
   let stranger: Authority;
+
+  /** Connects as an API server that verifies kubelets. */
+  function verified(): Promise<boolean> {
+    return new Promise((resolve) => {
+      const socket = connect({ host: "127.0.0.1", port, ca: trusted }, () => {
+        socket.destroy();
+        resolve(true);
+      });
+      socket.on("error", () => resolve(false));
+    });
+  }
 
   const published = (name: string): Promise<number> =>
     eventually(async () => portOf(await clients().host.find(nodes, { name: `legation-${name}` })), { what: name });
@@ -187,6 +218,14 @@ describe("the kubelet API of a virtual node", () => {
     expect((await ask(port, "/healthz", { certificate: apiServersOwn() })).status).toBe(200);
     await setAuthority(own);
     await eventuallyPasses(async () => expect((await ask(port, "/healthz", { certificate })).status).toBe(401));
+  });
+
+  test("has the certificate that was given for it, also after that was replaced", async () => {
+    expect(await verified()).toBe(true);
+    await useServingCertificate();
+    expect(await verified()).toBe(false);
+    await eventually(() => verified(), { what: "the new certificate" });
+    expect((await ask(port, "/healthz", { certificate: apiServersOwn() })).status).toBe(200);
   });
 
   test("is where it was when the controller is started again", async () => {
