@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { CpuCounters, runningSince, sumOf } from "../../../src/kubelet/usage.ts";
+import { containerStatus, pod } from "../../support/builders/pod.ts";
+
+const STARTED = Date.UTC(2026, 0, 1);
+
+function measured(seconds: number, cores: number) {
+  return { at: STARTED + seconds * 1000, cores, memoryBytes: 1024 };
+}
+
+describe("counters made of rates", () => {
+  test("grow by the rate, over the time between two measurements", () => {
+    const counters = new CpuCounters();
+    const told = [measured(10, 0.5), measured(25, 2), measured(40, 0)].map((sample) => {
+      counters.begin();
+      return counters.count("main", sample, STARTED)?.coreSeconds;
+    });
+    expect(told).toEqual([expect.closeTo(5, 3), expect.closeTo(35, 3), expect.closeTo(35, 3)]);
+  });
+
+  test("stay when the same measurement is read again, or an older one", () => {
+    const counters = new CpuCounters();
+    const told = [measured(20, 1), measured(20, 1), measured(10, 1), measured(20, 1)].map((sample) => {
+      counters.begin();
+      return counters.count("main", sample, STARTED);
+    });
+    expect(told.map((usage) => usage?.coreSeconds)).toEqual(Array(4).fill(expect.closeTo(20, 3)));
+    expect(told.map((usage) => usage?.at)).toEqual(Array(4).fill(STARTED + 20_000));
+  });
+
+  test("are never zero, which readers take for not measured", () => {
+    const counters = new CpuCounters();
+    counters.begin();
+    expect(counters.count("idle", measured(10, 0), STARTED)?.coreSeconds).toBeGreaterThan(0);
+    expect(counters.count("node", measured(10, 3))?.coreSeconds).toBeGreaterThan(0);
+  });
+
+  test("go on after a round that measured nothing", () => {
+    const counters = new CpuCounters();
+    counters.begin();
+    counters.count("main", measured(10, 1), STARTED);
+    counters.begin();
+    expect(counters.count("main", undefined, STARTED)).toBeUndefined();
+    counters.begin();
+    expect(counters.count("main", measured(30, 1), STARTED)?.coreSeconds).toBeCloseTo(30, 3);
+  });
+
+  test("that nobody asked for are forgotten", () => {
+    const counters = new CpuCounters();
+    counters.begin();
+    counters.count("main", measured(10, 1), STARTED);
+    counters.begin();
+    counters.begin();
+    expect(counters.count("main", measured(20, 1), STARTED + 19_000)?.coreSeconds).toBeCloseTo(1, 3);
+  });
+});
+
+test("only containers that run have a start, of whatever kind they are", () => {
+  const running = (name: string) =>
+    containerStatus({ name, state: { running: { startedAt: "2026-01-01T00:00:00Z" } } });
+  const status = {
+    initContainerStatuses: [
+      running("sidecar"),
+      containerStatus({ name: "init", state: { terminated: { exitCode: 0 } } }),
+    ],
+    containerStatuses: [running("main"), containerStatus({ name: "waiting", state: { waiting: {} } })],
+    ephemeralContainerStatuses: [running("debugger")],
+  };
+  expect([...runningSince(pod({ status }))]).toEqual([
+    ["sidecar", STARTED],
+    ["main", STARTED],
+    ["debugger", STARTED],
+  ]);
+});
+
+test("a pod uses what its containers use together", () => {
+  const usage = (at: number, cores: number) => ({ at, cores, coreSeconds: cores * 10, memoryBytes: 100 });
+  expect(
+    sumOf([
+      { name: "a", startedAt: 0, usage: usage(5, 1) },
+      { name: "b", startedAt: 0, usage: usage(7, 0.5) },
+    ]),
+  ).toEqual({ at: 7, cores: 1.5, coreSeconds: 15, memoryBytes: 200 });
+  expect(sumOf([])).toBeUndefined();
+});
