@@ -7,6 +7,8 @@ import { isKubeError } from "../kube/errors.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
+import { dependencyKeys } from "../pods/dependencies.ts";
+import { isTerminal } from "../pods/phase.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -19,8 +21,8 @@ import { Promptness } from "./promptness.ts";
 export interface MemberListener {
   /** A delegate under this key came, changed or went; `departed` is its last state when it went. */
   onDelegate(member: Member, key: ObjectKey): void;
-  /** A delegate there has ended: what it used is free. */
-  onRoom(member: Member): void;
+  /** A delegate there has ended or gone: what it used is free. */
+  onEnded(member: Member, delegate: Stored<Pod>): void;
   /** Its nodes changed in a way that matters to placement. */
   onCapacity(member: Member): void;
   /** Whether it can be reached, or has been read, changed. */
@@ -29,6 +31,7 @@ export interface MemberListener {
 
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = 10_000;
+const NEEDS_INDEX = "needs";
 
 /**
  * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
@@ -78,6 +81,8 @@ export class Member {
       labelSelector: `${HOST_LABEL}=${hostId}`,
       clock,
       log,
+      // What has ended needs nothing any more.
+      indexes: { [NEEDS_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)) },
       onEvent: (event) => this.#onDelegate(event),
       onState: () => this.#onConnection(),
     });
@@ -179,6 +184,11 @@ export class Member {
     return this.#delegates.store.list();
   }
 
+  /** How many delegates that have not ended need the object of this dependency key. */
+  usersOf(key: string): number {
+    return this.#delegates.store.countByIndex(NEEDS_INDEX, key);
+  }
+
   /** The last state of a delegate under this key that was seen to go. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
     return this.#departed.get(key);
@@ -252,7 +262,7 @@ export class Member {
       freed = this.load.count(object, ownerOf(object)?.uid);
     }
     this.#listener.onDelegate(this, key);
-    if (freed) this.#listener.onRoom(this);
+    if (freed) this.#listener.onEnded(this, object);
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {

@@ -1,5 +1,6 @@
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
+import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps, namespaces } from "../kube/resources.ts";
@@ -80,7 +81,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         delegation.onDelegate(key);
         homeApi.enqueue(key);
       },
-      onRoom: () => delegation.onRoom(),
+      onEnded: () => delegation.onRoom(),
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
         delegation.onCapacity();
@@ -125,6 +126,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     identity,
     registry,
     virtualNodes: virtualNodes.nodes,
+    memberNamespaces: new MemberNamespaces(identity),
     homeApi: (name) => homeApi.of(name),
     onBound: (name) => virtualNodes.enqueue(name),
     clock,

@@ -1,10 +1,10 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Refusal } from "../../placement/candidate.ts";
+import type { Candidate, Refusal } from "../../placement/candidate.ts";
 import { explain, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import type { Action, Attempt, DelegationDecision, MemberView, Observed } from "./model.ts";
+import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
 
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
@@ -64,7 +64,7 @@ function decideHeld(
     reason: "Unschedulable",
     message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
   };
-  const ranking = rankFor(proxy, observed);
+  const ranking = rankFor(proxy, observed, observed.needs?.());
   const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
   const parked = message !== undefined && observed.memory.attempts.get(holder.name)?.parked === true;
@@ -125,7 +125,12 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     );
   }
 
-  const ranking = rankFor(proxy, observed);
+  const needs = observed.needs?.();
+  // Told by an event when it is known.
+  if (needs?.read === false) return { actions: [], outcome: "Waiting" };
+  if (needs?.missing !== undefined) return waiting("MissingDependency", needs.missing);
+
+  const ranking = rankFor(proxy, observed, needs);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const free = (names: readonly string[]): string[] => openMembers(names, observed, now);
   // The promised room counts as used there, so that the member looks full for the pod it is kept for.
@@ -137,11 +142,22 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   }
   // A delegate of an earlier proxy is still under that name: its end is an event of its own.
   if (occupied.has(best)) return { actions: [], outcome: "Withdrawing" };
+  if (needs !== undefined && needs.in(best) !== "ready") {
+    return { actions: [{ type: "prepare", member: best, proxy }], outcome: "Preparing" };
+  }
   return create(best, fitting === undefined);
 }
 
-function rankFor(proxy: Stored<Pod>, { members, allows }: Observed): Ranking {
-  return rank({ requests: podRequests(proxy), allows, candidates: members.map(({ candidate }) => candidate) });
+function rankFor(proxy: Stored<Pod>, { members, allows }: Observed, needs?: Needs): Ranking {
+  const refused = ({ name }: Candidate): string | undefined => {
+    const readiness = needs?.in(name);
+    return typeof readiness === "object" ? readiness.refused : undefined;
+  };
+  return rank({
+    requests: podRequests(proxy),
+    allows: (candidate) => allows(candidate) ?? refused(candidate),
+    candidates: members.map(({ candidate }) => candidate),
+  });
 }
 
 /** Those members that no earlier attempt rules out for now. */

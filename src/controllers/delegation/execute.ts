@@ -2,16 +2,14 @@ import {
   CLUSTER_ANNOTATION,
   DELEGATE_FINALIZER,
   DELEGATE_UID_ANNOTATION,
-  HOST_LABEL,
   MEMBER_NODE_ANNOTATION,
-  OWNER_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
+import type { ObjectKey } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events, namespaces, pods } from "../../kube/resources.ts";
+import { events, pods } from "../../kube/resources.ts";
 import type { RefusalReason } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
@@ -23,7 +21,6 @@ import { Exchange, patchProxy } from "./exchange.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { SharedCreation } from "./shared-creation.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -33,7 +30,6 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
   readonly #options: DelegationOptions & { readonly memories: Memories };
-  readonly #namespaces = new SharedCreation();
   readonly #exchange: Exchange;
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
@@ -53,6 +49,8 @@ export class Executor {
         this.#member(member)?.load.reserve(proxyUid, requests);
         return Promise.resolve(undefined);
       }
+      case "prepare":
+        return this.#prepare(action);
       case "delete":
         return this.#delete(action, context);
       case "sweep":
@@ -83,6 +81,14 @@ export class Executor {
     }
   }
 
+  #prepare({ member, proxy }: ActionOf<"prepare">): Result {
+    this.#options.dependencies?.prepare(proxy, member);
+    return Promise.resolve((observed) => {
+      const needs = observed.needs?.();
+      return needs === undefined || needs.missing !== undefined || needs.in(member) !== "unprepared";
+    });
+  }
+
   async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
     const { memories, clock } = this.#options;
     const member = this.#member(name);
@@ -92,7 +98,15 @@ export class Executor {
     memories.attempt(proxyUid, name, clock.now(), parked);
     member.load.reserve(proxyUid, podRequests(delegate));
     try {
-      const made = await member.answerOf(this.#createIn(member, delegate, context));
+      const made = await member.answerOf(
+        this.#options.memberNamespaces.createIn(member, delegate.metadata?.namespace ?? "", context.signal, () =>
+          member.client.create(pods, delegate, {
+            signal: context.signal,
+            dropManagedFields: true,
+            metadataOnly: true,
+          }),
+        ),
+      );
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
       const { uid } = made.metadata;
@@ -113,31 +127,6 @@ export class Executor {
       memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
-    }
-  }
-
-  /** Creates the delegate, and its namespace first when that is missing. */
-  async #createIn(member: Member, delegate: Pod, { signal }: Context): ReturnType<typeof member.client.create<Pod>> {
-    const namespace = delegate.metadata?.namespace ?? "";
-    const shared = `${member.name}/${namespace}`;
-    const seen = this.#namespaces.made(shared);
-    try {
-      return await member.client.create(pods, delegate, { signal, dropManagedFields: true, metadataOnly: true });
-    } catch (error) {
-      if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
-      await this.#namespaces.make(shared, seen, () => this.#createNamespace(member, namespace, signal));
-      return await member.client.create(pods, delegate, { signal, dropManagedFields: true, metadataOnly: true });
-    }
-  }
-
-  async #createNamespace(member: Member, name: string, signal: AbortSignal): Promise<void> {
-    const { identity } = this.#options;
-    const owner = JSON.stringify({ cluster: identity.name, namespace: "", name, uid: "" });
-    const metadata = { name, labels: { [HOST_LABEL]: identity.id }, annotations: { [OWNER_ANNOTATION]: owner } };
-    try {
-      await member.client.create(namespaces, { apiVersion: "v1", kind: "Namespace", metadata }, { signal });
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists")) throw error;
     }
   }
 

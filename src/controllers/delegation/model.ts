@@ -59,6 +59,18 @@ export interface Memory {
   readonly ineffective?: ReadonlyMap<string, number>;
 }
 
+/** Whether a member has what a pod needs of its namespace: ConfigMaps, Secrets and its account. */
+export type Readiness = "ready" | "unprepared" | { readonly refused: string };
+
+/** What a pod needs beside a node. */
+export interface Needs {
+  /** The host's objects are known: before that nothing can be said. */
+  readonly read: boolean;
+  /** In kubelet's words: what does not exist on the host. */
+  readonly missing?: string;
+  readonly in: (member: string) => Readiness;
+}
+
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly ref: ObjectRef;
@@ -74,6 +86,8 @@ export interface Observed {
   readonly invalid?: string;
   /** What the pod's in-cluster configuration leads to in a member that may have it. */
   readonly apiAccess: (member: string) => ApiAccess;
+  /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */
+  readonly needs?: () => Needs | undefined;
   /** The virtual node was declared out of service: nothing is waited for there. */
   readonly outOfService: (member: string) => boolean;
 }
@@ -88,6 +102,8 @@ export type Action =
       /** There is no room by what Legation knows, and none elsewhere. */
       readonly parked?: boolean;
     }
+  /** Has what the pod needs made in a member, before its delegate. */
+  | { readonly type: "prepare"; readonly member: string; readonly proxy: Stored<Pod> }
   /** Keeps room in a member for a pod whose delegate elsewhere must go first, so that no other is sent there too. */
   | { readonly type: "promise"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
   | {
@@ -148,6 +164,7 @@ export type Outcome =
   | "Scheduling" // the member's scheduler has the delegate
   | "Withdrawing" // a delegate must go before the next member is tried
   | "Waiting" // no member can be given the pod now
+  | "Preparing" // the member is given what the pod needs
   | "Binding"
   | "Running"
   | "Unreachable" // its member does not answer

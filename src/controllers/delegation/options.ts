@@ -1,4 +1,5 @@
-import type { KubeNode } from "../../api/kubernetes.ts";
+import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -6,12 +7,27 @@ import type { HomeApi } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import type { Needs } from "./model.ts";
+
+/** Sees to it that a pod finds in a member what it needs of its namespace. */
+export interface Dependencies {
+  /** What the pod needs, and where it is; undefined when it needs nothing. */
+  needs(proxy: Stored<Pod>): Needs | undefined;
+  /** Has it made in the member, and kept until the delegate shows there or `release` is called. */
+  prepare(proxy: Stored<Pod>, member: string): void;
+  /** The pod is where it is to be, or gone. */
+  release(proxyUid: string): void;
+}
 
 /** What the delegation controller works on. */
 export interface DelegationOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
+  /** What pods need beside a node, made in members before them. */
+  readonly dependencies?: Dependencies;
+  /** Shared by all that creates something in members. */
+  readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
   /** How pods in a member reach the host's API server. */

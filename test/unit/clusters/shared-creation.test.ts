@@ -1,5 +1,5 @@
 import { expect, test, vi } from "vitest";
-import { SharedCreation } from "../../../../src/controllers/delegation/shared-creation.ts";
+import { SharedCreation } from "../../../src/clusters/shared-creation.ts";
 
 const KEY = "west/team";
 
