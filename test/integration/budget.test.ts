@@ -65,6 +65,13 @@ async function otherWrites(cluster: Cluster): Promise<readonly string[]> {
   return (await legationWrites(cluster, namespace)).others;
 }
 
+/** Writes of events on the host: no more than one for each thing that happened to a delegate. */
+async function expectEvents(most: number): Promise<void> {
+  const { events } = await legationWrites(hostCluster(), namespace);
+  expect(new Set(events)).toEqual(new Set(["create events"]));
+  expect(events.length).toBeLessThanOrEqual(most);
+}
+
 // kwok writes one status when a pod starts and one when it ends. A kubelet tells more between them (containers that are
 // being created): each of those costs the host one write, as it costs the member one.
 describe("Legation's writes, from the audit logs of all clusters", () => {
@@ -85,6 +92,8 @@ describe("Legation's writes, from the audit logs of all clusters", () => {
         each(names, ["create pods/binding", "patch pods/status", "patch pods/status", "patch pods"]),
       );
       expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
+      // kwok tells of nothing, and the member's scheduler of its choice: of these pods, and of the last.
+      await expectEvents(COUNT + 1);
     });
   });
 
