@@ -116,7 +116,8 @@ describe("the rights of", () => {
     const [verb = "", what = "", ...more] = right.split(" ");
     const [resource, part] = what.split("/");
     // `auth can-i` takes a subresource by a flag of its own; a slash is followed by a name.
-    const subresource = part !== undefined && ["status", "binding", "exec", "log", "token"].includes(part);
+    const subresources = ["status", "binding", "exec", "log", "token", "eviction", "resize", "ephemeralcontainers"];
+    const subresource = part !== undefined && subresources.includes(part);
     const target = subresource ? [`${resource}`, `--subresource=${part}`] : [what];
     // It exits 1 when the answer is no.
     const answer = await run(["auth", "can-i", verb, ...target, ...more], { as }).catch(() => "no");
