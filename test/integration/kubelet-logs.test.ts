@@ -1,6 +1,7 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Agent, get } from "node:https";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import type { Cluster } from "../support/clusters/types.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -170,8 +171,9 @@ onRealNodes((realNodes) => {
 
   test("a slow reader costs the controller no memory", async () => {
     const { cluster, namespace } = here;
-    // 20 MB a second, as long as it runs.
-    await running("flood", "while true; do yes flood | head -c 10000000; sleep 0.5; done");
+    // 20 MB a second, as long as it runs, in lines that are long enough to fill all buffers on the way soon.
+    const line = "$(head -c 4000 /dev/zero | tr '\\0' x)";
+    await running("flood", `while true; do yes ${line} | head -c 10000000; sleep 0.5; done`);
     const following = follow("flood");
     await eventually(() => following.received > 2 ** 20);
     following.child.stdout?.pause();
@@ -203,6 +205,36 @@ onRealNodes((realNodes) => {
     const connections = (): number => openSockets(realNodes().legation.controller.pid);
     await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
   }, 240_000);
+
+  test.each<[string, (west: Cluster) => Promise<void>]>([
+    ["is frozen", ({ proxy }) => proxy.blackhole()],
+    ["is down", ({ proxy }) => proxy.cut()],
+  ])("the log of a pod whose member %s is refused within a minute, followed or not", async (_how, fault) => {
+    const west = realNodes().inMember(here).cluster;
+    onTestFinished(() => west.mend());
+    await fault(west);
+    for (const more of [[], ["-f"]]) {
+      const { code, stderr, seconds } = await runStreaming(["-n", here.namespace, "logs", "ended", ...more], {
+        kubeconfig: here.cluster.kubeconfig,
+        transport: "SPDY",
+      });
+      expect(code).not.toBe(0);
+      expect(stderr).toMatch(/cluster west (did not answer|cannot be reached): /);
+      expect(seconds).toBeLessThan(50);
+    }
+    await west.mend();
+    await eventuallyPasses(async () => {
+      expect(await kubectl(here.cluster, ["-n", here.namespace, "logs", "ended"])).toBe("first\nlast\n");
+    });
+  });
+
+  test("a log that is cut off in the member ends", async () => {
+    await running("cut", "while true; do echo tick; sleep 0.5; done");
+    const following = follow("cut");
+    await following.says(/tick\n/);
+    await realNodes().inMember(here).cluster.proxy.reset();
+    await following.ended;
+  });
 
   test("followers end when the controller is killed, and may follow again when it is back", async () => {
     const { controller } = realNodes().legation;
