@@ -2,9 +2,8 @@ import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, VIRTUAL_NODE_PREFIX } from
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { toDelegate } from "../../pods/delegate.ts";
 import { lostStatus, statusFrom, statusPatch } from "../../pods/feedback.ts";
-import { forwardPatches } from "../../pods/forward.ts";
 import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
-import { gatePatch } from "../../pods/readiness.ts";
+import { forwards } from "./decide-forwarding.ts";
 import { isFor, withdraw } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
@@ -59,17 +58,8 @@ export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
 function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
   // As kubelet: a pod whose phase on the API server is terminal has no business running.
   if (isTerminal(proxy)) return isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
-  const gates = gatePatch(proxy, delegate);
-  const patches = isDeleting(delegate)
-    ? []
-    : [...forwardPatches(proxy, delegate), ...(gates === undefined ? [] : [gates])];
-  const { uid: proxyUid } = proxy.metadata;
-  const { resourceVersion } = delegate.metadata;
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
-  return [
-    ...feedback(proxy, delegate),
-    ...patches.map((patch): Action => ({ type: "forward", member: member.name, proxyUid, patch, resourceVersion })),
-  ];
+  return [...feedback(proxy, delegate), ...forwards(proxy, member, delegate)];
 }
 
 /** A second delegate of the same proxy: kept when the proxy has never started, so that it runs at most once. */
