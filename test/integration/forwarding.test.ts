@@ -257,6 +257,28 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(onHost.pods.get("web")?.length).toBeLessThanOrEqual(4);
   });
 
+  test("also while its delegate waits for a node: a toleration that is added lets it go on", async () => {
+    const namespace = await optedIn();
+    const west = memberCluster("west");
+    const taint = "example.com/pool=reserved:NoSchedule";
+    onTestFinished(async () => {
+      await kubectl(west, ["taint", "nodes", "--all", `${taint}-`]);
+    });
+    await kubectl(west, ["taint", "nodes", "--all", taint]);
+    const ref = { namespace, name: "web" };
+    await clients().host.create(pods, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { ...ref, annotations: { "legation.dev/clusters": "west" } },
+      spec: { containers: [{ name: "main", image: "main:1" }] },
+    });
+    const waiting = await proxyThat(namespace, (pod) => conditionOf(pod, "legation.dev/Placed")?.status === "False");
+    const tolerations = [...(waiting.spec?.tolerations ?? []), { key: "example.com/pool", operator: "Exists" }];
+    await clients().host.patch(pods, ref, { type: "strategic", body: { spec: { tolerations } } });
+    await proxyThat(namespace, inPhase("Running"));
+    expect((await legationWrites(west, namespace)).pods.get("web")).toEqual(["create pods", "patch pods"]);
+  });
+
   test("a condition that somebody set on the host stays there, whatever the delegate tells", async () => {
     const { namespace, change, asKubelet } = await delegated();
     const own = { type: "example.com/checked", status: "True", reason: "ByAudit" };

@@ -4,6 +4,7 @@ import { explain, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { forwards } from "./decide-forwarding.ts";
 import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
 
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
@@ -82,7 +83,9 @@ function decideHeld(
     message === undefined
       ? []
       : report(proxy, observed, "Unschedulable", explain(withRefusal(allRefusals(ranking, observed, now), refusal)));
-  return { actions: reports, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
+  // A toleration that is added while it waits may be all that it lacks.
+  const actions = [...reports, ...forwards(proxy, holder, delegate)];
+  return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 
 function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {

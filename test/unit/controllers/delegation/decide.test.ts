@@ -247,6 +247,15 @@ describe("a bound proxy", () => {
     expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([]);
   });
 
+  test("that waits for a node in a member may still be changed: a toleration may be all that it lacks", () => {
+    const first = proxyPod();
+    const delegate = delegateOf(first, { spec: first.spec ?? {}, status: { phase: "Pending" } });
+    const spec = { tolerations: [{ key: "example.com/pool", operator: "Exists" }] };
+    const { actions, outcome } = decide(world(proxyPod({ spec }), [member("west", { delegate })]), now);
+    expect(outcome).toBe("Scheduling");
+    expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
+  });
+
   test("hears of its delegate before the delegate hears of it, and gates come last", () => {
     const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
     const first = boundProxy({ spec });
