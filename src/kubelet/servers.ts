@@ -129,8 +129,14 @@ export class NodeServers {
   async #listen(cluster: string, served: Served, preferred: number | undefined): Promise<void> {
     const { listen, log, clock, onChange } = this.#options;
     try {
-      served.port = await this.#listenSomewhere(served.server, preferred);
-      log.info({ member: cluster, host: listen.host, port: served.port }, "kubelet API serves");
+      const port = await this.#listenSomewhere(served.server, preferred);
+      if (this.#served.get(cluster) !== served) {
+        // Withdrawn meanwhile.
+        await served.server.close();
+        return;
+      }
+      served.port = port;
+      log.info({ member: cluster, host: listen.host, port }, "kubelet API serves");
       onChange(cluster);
     } catch (error) {
       if (this.#served.get(cluster) !== served) return;
