@@ -7,7 +7,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
-import { dependencyKeys } from "../pods/dependencies.ts";
+import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isTerminal } from "../pods/phase.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
@@ -31,7 +31,7 @@ export interface MemberListener {
 
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = 10_000;
-const NEEDS_INDEX = "needs";
+const USES_INDEX = "uses";
 
 /**
  * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
@@ -81,8 +81,8 @@ export class Member {
       labelSelector: `${HOST_LABEL}=${hostId}`,
       clock,
       log,
-      // What has ended needs nothing any more.
-      indexes: { [NEEDS_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)) },
+      // What has ended mounts nothing any more.
+      indexes: { [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)) },
       onEvent: (event) => this.#onDelegate(event),
       onState: () => this.#onConnection(),
     });
@@ -184,9 +184,14 @@ export class Member {
     return this.#delegates.store.list();
   }
 
-  /** How many delegates that have not ended need the object of this dependency key. */
-  usersOf(key: string): number {
-    return this.#delegates.store.countByIndex(NEEDS_INDEX, key);
+  /** How many delegates that have not ended name the dependency. */
+  usersOf(key: DependencyKey): number {
+    return this.#delegates.store.countByIndex(USES_INDEX, key);
+  }
+
+  /** The delegates that have not ended and name the dependency. */
+  delegatesUsing(key: DependencyKey): Stored<Pod>[] {
+    return this.#delegates.store.byIndex(USES_INDEX, key);
   }
 
   /** The last state of a delegate under this key that was seen to go. */

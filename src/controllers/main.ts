@@ -9,6 +9,7 @@ import type { Clock } from "../runtime/clock.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { DelegationController } from "./delegation/controller.ts";
+import { DependencyController } from "./dependencies/controller.ts";
 import { publishedServer } from "./home-api/address.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
@@ -74,6 +75,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         virtualNodes.enqueue(name);
         serving?.onCluster(name);
         homeApi.onMembers();
+        dependencies.onMembers();
         delegation.onCapacity();
         events?.refresh(name);
       },
@@ -81,7 +83,10 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         delegation.onDelegate(key);
         homeApi.enqueue(key);
       },
-      onEnded: () => delegation.onRoom(),
+      onEnded: (member, delegate) => {
+        delegation.onRoom();
+        dependencies.onEnded(member, delegate);
+      },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
         delegation.onCapacity();
@@ -90,6 +95,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         tokens.enqueue(member.name);
         virtualNodes.enqueue(member.name);
         homeApi.onConnection(member);
+        dependencies.onConnection(member);
         delegation.onConnection(member);
         events?.refresh(member.name);
       },
@@ -112,6 +118,19 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("home-api", ...told) }),
   });
+  const memberNamespaces = new MemberNamespaces(identity);
+  const dependencies: DependencyController = new DependencyController({
+    host,
+    identity,
+    registry,
+    memberNamespaces,
+    proxies: () => delegation.proxies,
+    onProxy: (key) => delegation.onDelegate(key),
+    onRead: () => delegation.onCapacity(),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("dependencies", ...told) }),
+  });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -125,8 +144,9 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     identity,
     registry,
+    dependencies,
+    memberNamespaces,
     virtualNodes: virtualNodes.nodes,
-    memberNamespaces: new MemberNamespaces(identity),
     homeApi: (name) => homeApi.of(name),
     onBound: (name) => virtualNodes.enqueue(name),
     clock,
@@ -159,6 +179,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       await events?.stop();
       await delegation.stop();
       await homeApi.stop();
+      await dependencies.stop();
       await virtualNodes.stop();
       await tokens.stop();
       await registry.stop();

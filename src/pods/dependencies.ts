@@ -1,91 +1,141 @@
 import type { Container, KubeObject, Pod, PodSpec, Volume } from "../api/kubernetes.ts";
 
-/** Kinds of objects that a pod names and a kubelet or an API server looks for when it starts. */
-export const DEPENDENCY_KINDS = ["ConfigMap", "Secret", "ServiceAccount"] as const;
-export type DependencyKind = (typeof DEPENDENCY_KINDS)[number];
+/** Kinds of objects that a pod names and that its delegate needs beside it. */
+export type DependencyKind = "ConfigMap" | "Secret" | "ServiceAccount";
 
-/** An object of the pod's own namespace that the pod needs. */
+/** Every kind, in the order in which copies are made. */
+export const DEPENDENCY_KINDS: readonly DependencyKind[] = ["ConfigMap", "Secret", "ServiceAccount"];
+
+/** One object of a pod's own namespace that the pod uses. */
 export interface Dependency {
   readonly kind: DependencyKind;
+  readonly namespace: string;
   readonly name: string;
-  /** The pod starts without it, too. */
+  /** The pod starts without it. */
   readonly optional: boolean;
+  /** What kubelet says when it is not there: reason and message of its event. */
+  readonly missing: { readonly reason: string; readonly message: string };
 }
 
-// Every cluster publishes its own authority under this name, in every namespace.
-const PUBLISHED_AUTHORITY = "kube-root-ca.crt";
+declare const dependencyKeyBrand: unique symbol;
+/** `Kind/namespace/name`: names one dependency, whoever uses it. */
+export type DependencyKey = string & { readonly [dependencyKeyBrand]: true };
+
+/** The key of a dependency. */
+export function dependencyKey({ kind, namespace, name }: Omit<Dependency, "optional" | "missing">): DependencyKey {
+  return `${kind}/${namespace}/${name}` as DependencyKey;
+}
+
+// In every namespace of every cluster, each with what is that cluster's own.
+const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 const DEFAULT_ACCOUNT = "default";
 
-type Named = { readonly name?: string; readonly optional?: boolean } | undefined;
+// Objects in stores never change, and several indexes and decisions ask for the same pod's.
+const known = new WeakMap<KubeObject, readonly Dependency[]>();
 
-/** What a pod needs of its namespace, each object once; what is needed anywhere is not optional. */
-export function dependenciesOf({ spec }: Pod): Dependency[] {
-  if (spec === undefined) return [];
-  const found = new Map<string, Dependency>();
-  const add = (kind: DependencyKind, named: Named): void => {
-    const { name = "", optional = false } = named ?? {};
-    if (name === "" || (kind === "ConfigMap" && name === PUBLISHED_AUTHORITY)) return;
+/** What a pod uses of its namespace, each object once; optional only when every use of it is. */
+export function dependenciesOf(pod: Pod): readonly Dependency[] {
+  let dependencies = known.get(pod);
+  if (dependencies === undefined) {
+    dependencies = pod.spec === undefined ? [] : merged(usesOf(pod.spec), pod.metadata?.namespace ?? "");
+    known.set(pod, dependencies);
+  }
+  return dependencies;
+}
+
+/** The keys of all that a pod uses. */
+export function dependencyKeys(pod: Pod): DependencyKey[] {
+  return dependenciesOf(pod).map(dependencyKey);
+}
+
+/** The dependency of a key. */
+export function dependencyRef(key: DependencyKey): Omit<Dependency, "optional" | "missing"> {
+  const [kind, namespace = "", name = ""] = key.split("/");
+  return { kind: DEPENDENCY_KINDS.find((known) => known === kind) ?? "ConfigMap", namespace, name };
+}
+
+interface Use {
+  readonly kind: DependencyKind;
+  readonly name: string | undefined;
+  readonly optional: boolean;
+  /** The volume that needs it; absent: an environment variable does. */
+  readonly volume?: string;
+}
+
+function merged(uses: readonly Use[], namespace: string): readonly Dependency[] {
+  const byKey = new Map<string, Dependency>();
+  for (const { kind, name, optional, volume } of uses) {
+    if (name === undefined || name === "" || (kind === "ConfigMap" && name === ROOT_CA_CONFIG_MAP)) continue;
     const key = `${kind}/${name}`;
-    if (optional && found.has(key)) return;
-    found.set(key, { kind, name, optional });
+    const before = byKey.get(key);
+    if (before !== undefined && (!before.optional || optional)) continue;
+    byKey.set(key, { kind, namespace, name, optional, missing: missing(kind, name, volume) });
+  }
+  return [...byKey.values()];
+}
+
+function usesOf(spec: PodSpec): Use[] {
+  const { containers, initContainers = [], ephemeralContainers = [], volumes = [], serviceAccountName } = spec;
+  const account: Use[] =
+    serviceAccountName === undefined || serviceAccountName === DEFAULT_ACCOUNT
+      ? []
+      : [{ kind: "ServiceAccount", name: serviceAccountName, optional: false }];
+  return [
+    ...volumes.flatMap(volumeUses),
+    ...[...initContainers, ...containers, ...ephemeralContainers].flatMap(environmentUses),
+    ...account,
+    // Kubelet pulls without one that it does not find.
+    ...(spec.imagePullSecrets ?? []).map(({ name }): Use => ({ kind: "Secret", name, optional: true })),
+  ];
+}
+
+function environmentUses({ env = [], envFrom = [] }: Pick<Container, "env" | "envFrom">): Use[] {
+  const uses: Use[] = [];
+  const add = (kind: DependencyKind, source: { name?: string; optional?: boolean } | undefined): void => {
+    if (source !== undefined) uses.push({ kind, name: source.name, optional: source.optional ?? false });
   };
-  for (const container of containersOf(spec)) addFromContainer(container, add);
-  for (const volume of spec.volumes ?? []) addFromVolume(volume, add);
-  // Images may be pulled without: kubelet tries, and says so in an event.
-  for (const secret of spec.imagePullSecrets ?? []) add("Secret", { ...secret, optional: true });
-  const { serviceAccountName } = spec;
-  if (serviceAccountName !== undefined && serviceAccountName !== DEFAULT_ACCOUNT) {
-    add("ServiceAccount", { name: serviceAccountName });
-  }
-  return [...found.values()];
-}
-
-/** One string for an object of a namespace: the key of indexes and queues. */
-export function dependencyKey(kind: DependencyKind, namespace: string, name: string): string {
-  return `${kind}/${namespace}/${name}`;
-}
-
-/** The keys of all that a pod needs. */
-export function dependencyKeys(pod: KubeObject & Pod): string[] {
-  const namespace = pod.metadata?.namespace ?? "";
-  return dependenciesOf(pod).map(({ kind, name }) => dependencyKey(kind, namespace, name));
-}
-
-/** In kubelet's words: the objects that do not exist. */
-export function notFound(missing: readonly Dependency[]): string {
-  return missing.map(({ kind, name }) => `${kind.toLowerCase()} "${name}" not found`).join("; ");
-}
-
-type Add = (kind: DependencyKind, named: Named) => void;
-
-function containersOf(spec: PodSpec): Pick<Container, "env" | "envFrom">[] {
-  return [...(spec.initContainers ?? []), ...spec.containers, ...(spec.ephemeralContainers ?? [])];
-}
-
-function addFromContainer({ env = [], envFrom = [] }: Pick<Container, "env" | "envFrom">, add: Add): void {
-  for (const { valueFrom } of env) {
-    add("ConfigMap", valueFrom?.configMapKeyRef);
-    add("Secret", valueFrom?.secretKeyRef);
-  }
   for (const { configMapRef, secretRef } of envFrom) {
     add("ConfigMap", configMapRef);
     add("Secret", secretRef);
   }
-}
-
-function addFromVolume(volume: Volume, add: Add): void {
-  add("ConfigMap", volume.configMap);
-  add("Secret", secretNamed(volume.secret?.secretName, volume.secret?.optional));
-  for (const { configMap, secret } of volume.projected?.sources ?? []) {
-    add("ConfigMap", configMap);
-    add("Secret", secret);
+  for (const { valueFrom } of env) {
+    add("ConfigMap", valueFrom?.configMapKeyRef);
+    add("Secret", valueFrom?.secretKeyRef);
   }
-  add("Secret", volume.csi?.nodePublishSecretRef);
-  add("Secret", secretNamed(volume.azureFile?.secretName, false));
-  const { cephfs, flexVolume, iscsi, rbd, scaleIO, storageos } = volume;
-  for (const source of [cephfs, flexVolume, iscsi, rbd, scaleIO, storageos]) add("Secret", source?.secretRef);
+  return uses;
 }
 
-function secretNamed(name: string | undefined, optional: boolean | undefined): Named {
-  return name === undefined ? undefined : { name, optional: optional ?? false };
+/** As `VisitPodSecretNames` and `VisitPodConfigmapNames` of Kubernetes, which say what a node may read for a pod. */
+function volumeUses(volume: Volume): Use[] {
+  const uses: Use[] = [];
+  const add = (kind: DependencyKind, name: string | undefined, optional = false): void => {
+    uses.push({ kind, name, optional, volume: volume.name });
+  };
+  add("ConfigMap", volume.configMap?.name, volume.configMap?.optional);
+  add("Secret", volume.secret?.secretName, volume.secret?.optional);
+  for (const { configMap, secret } of volume.projected?.sources ?? []) {
+    add("ConfigMap", configMap?.name, configMap?.optional);
+    add("Secret", secret?.name, secret?.optional);
+  }
+  add("Secret", volume.azureFile?.secretName);
+  const { cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos } = volume;
+  for (const source of [cephfs, cinder, flexVolume, iscsi, rbd, scaleIO, storageos])
+    add("Secret", source?.secretRef?.name);
+  add("Secret", volume.csi?.nodePublishSecretRef?.name);
+  return uses;
+}
+
+function missing(kind: DependencyKind, name: string, volume: string | undefined): Dependency["missing"] {
+  if (kind === "ServiceAccount") {
+    return { reason: "FailedMount", message: `failed to fetch token: serviceaccounts "${name}" not found` };
+  }
+  const message = `${kind.toLowerCase()} "${name}" not found${helmRelease(kind, name)}`;
+  if (volume === undefined) return { reason: "Failed", message: `Error: ${message}` };
+  return { reason: "FailedMount", message: `MountVolume.SetUp failed for volume "${volume}" : ${message}` };
+}
+
+/** Helm keeps its releases in Secrets of up to a megabyte, by the dozen: they are not read. */
+function helmRelease(kind: DependencyKind, name: string): string {
+  if (kind !== "Secret" || !name.startsWith("sh.helm.release.")) return "";
+  return "; Secrets of type helm.sh/release.v1 are not copied to members: keep what the pod needs in a Secret of its own";
 }

@@ -16,6 +16,7 @@ import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import { USES_INDEX, usesOf } from "../dependencies/users.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { Memories } from "./memory.ts";
@@ -49,8 +50,14 @@ export class DelegationController {
       labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
       clock,
       log,
-      indexes: { [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]) },
-      onEvent: (event) => this.#onProxy(event),
+      indexes: {
+        [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
+        [USES_INDEX]: usesOf,
+      },
+      onEvent: (event) => {
+        options.dependencies.onProxy(event);
+        this.#onProxy(event);
+      },
     });
     this.#namespaces = new Reflector({
       client,
@@ -191,6 +198,7 @@ export class DelegationController {
       memory: this.#memories.of(uid),
       ...this.#placement(proxy),
       apiAccess: (member) => this.#apiAccess(proxy, member),
+      needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
       outOfService: (member) => this.#outOfService(member),
     };
   }

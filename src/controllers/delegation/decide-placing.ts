@@ -129,9 +129,9 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   }
 
   const needs = observed.needs?.();
-  // Told by an event when it is known.
+  if (needs?.missing !== undefined) return waiting(needs.missing.reason, needs.missing.message);
+  // That they have been read is an event of its own.
   if (needs?.read === false) return { actions: [], outcome: "Waiting" };
-  if (needs?.missing !== undefined) return waiting("MissingDependency", needs.missing);
 
   const ranking = rankFor(proxy, observed, needs);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
@@ -146,7 +146,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   // A delegate of an earlier proxy is still under that name: its end is an event of its own.
   if (occupied.has(best)) return { actions: [], outcome: "Withdrawing" };
   if (needs !== undefined && needs.in(best) !== "ready") {
-    return { actions: [{ type: "prepare", member: best, proxy }], outcome: "Preparing" };
+    return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   }
   return create(best, fitting === undefined);
 }

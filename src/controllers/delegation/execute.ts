@@ -21,7 +21,7 @@ import { Exchange, patchProxy } from "./exchange.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { shownChanged, shownGone, shownInMember, shownOnProxy, shownReleased } from "./shown.ts";
+import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
@@ -50,7 +50,7 @@ export class Executor {
         return Promise.resolve(undefined);
       }
       case "prepare":
-        return this.#prepare(action);
+        return this.#prepare(action, context);
       case "delete":
         return this.#delete(action, context);
       case "sweep":
@@ -81,18 +81,18 @@ export class Executor {
     }
   }
 
-  #prepare({ member, proxy }: ActionOf<"prepare">): Result {
-    this.#options.dependencies?.prepare(proxy, member);
-    return Promise.resolve((observed) => {
-      const needs = observed.needs?.();
-      return needs === undefined || needs.missing !== undefined || needs.in(member) !== "unprepared";
-    });
+  #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
+    this.#options.dependencies.prepare(key, proxyUid, member);
+    return Promise.resolve(shownPrepared(member));
   }
 
   async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
     const { memories, clock } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
+    const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
+    // A copy that went since the decision is made again first, unless the delegate may be there already.
+    if (!prepared && memories.of(proxyUid).uncertain !== name) return shownPrepared(name);
     // What was promised elsewhere is not needed any more.
     this.#releaseRoom(proxyUid);
     memories.attempt(proxyUid, name, clock.now(), parked);

@@ -64,10 +64,10 @@ export type Readiness = "ready" | "unprepared" | { readonly refused: string };
 
 /** What a pod needs beside a node. */
 export interface Needs {
-  /** The host's objects are known: before that nothing can be said. */
+  /** The host's objects are known: before that nothing else can be said. */
   readonly read: boolean;
-  /** In kubelet's words: what does not exist on the host. */
-  readonly missing?: string;
+  /** In kubelet's words: what does not exist on the host, or cannot be read there. */
+  readonly missing?: { readonly reason: string; readonly message: string };
   readonly in: (member: string) => Readiness;
 }
 
@@ -103,7 +103,7 @@ export type Action =
       readonly parked?: boolean;
     }
   /** Has what the pod needs made in a member, before its delegate. */
-  | { readonly type: "prepare"; readonly member: string; readonly proxy: Stored<Pod> }
+  | { readonly type: "prepare"; readonly member: string; readonly proxyUid: string }
   /** Keeps room in a member for a pod whose delegate elsewhere must go first, so that no other is sent there too. */
   | { readonly type: "promise"; readonly member: string; readonly proxyUid: string; readonly requests: Amounts }
   | {

@@ -1,10 +1,11 @@
-import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs } from "./model.ts";
@@ -13,10 +14,10 @@ import type { Needs } from "./model.ts";
 export interface Dependencies {
   /** What the pod needs, and where it is; undefined when it needs nothing. */
   needs(proxy: Stored<Pod>): Needs | undefined;
-  /** Has it made in the member, and kept until the delegate shows there or `release` is called. */
-  prepare(proxy: Stored<Pod>, member: string): void;
-  /** The pod is where it is to be, or gone. */
-  release(proxyUid: string): void;
+  /** Has it made in the member, and kept there until the proxy is bound or gone; true when all of it is there. */
+  prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
+  /** A proxy came, changed or went. */
+  onProxy(event: ReflectorEvent<Pod>): void;
 }
 
 /** What the delegation controller works on. */
@@ -25,7 +26,7 @@ export interface DelegationOptions {
   readonly identity: HostIdentity;
   readonly registry: Registry;
   /** What pods need beside a node, made in members before them. */
-  readonly dependencies?: Dependencies;
+  readonly dependencies: Dependencies;
   /** Shared by all that creates something in members. */
   readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */

@@ -12,6 +12,14 @@ export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => 
   };
 }
 
+/** The member has what the pod needs, or will not have it. */
+export function shownPrepared(member: string): Shown<Observed> {
+  return (observed) => {
+    const needs = observed.needs?.();
+    return needs === undefined || !needs.read || needs.missing !== undefined || needs.in(member) !== "unprepared";
+  };
+}
+
 /** The member's store shows the deletion, with a grace period no longer than was asked for. */
 export function shownGone(member: string, uid: string, graceSeconds: number | undefined): Shown<Observed> {
   return ({ members }) => {

@@ -1,0 +1,265 @@
+import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import {
+  type Dependency,
+  type DependencyKey,
+  dependenciesOf,
+  dependencyKey,
+  dependencyKeys,
+} from "../../pods/dependencies.ts";
+import { isBound } from "../../pods/phase.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Controller } from "../../runtime/controller.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Needs, Readiness } from "../delegation/model.ts";
+import { Copies } from "./copies.ts";
+import { decide, inStep } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import { type Action, type CopyKey, copyKey, copyRef, dependencyOf, type Observed } from "./model.ts";
+import { Sources } from "./sources.ts";
+import { Users, usesOf } from "./users.ts";
+
+export interface DependencyOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  /** The host's proxies, with `USES_INDEX`. */
+  readonly proxies: () => ReadStore<Pod>;
+  /** A proxy that waits may have what it waits for. */
+  readonly onProxy: (key: ObjectKey) => void;
+  /** A member's copies have been read: it can be given pods that use something. */
+  readonly onRead: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+/** Keeps in each member what delegates use of their namespace: one copy of each object for all that share it. */
+export class DependencyController {
+  readonly #options: DependencyOptions;
+  readonly #sources: Sources;
+  readonly #copies: Copies;
+  readonly #users: Users;
+  readonly #executor: Executor;
+  readonly #loop: Controller<CopyKey, Observed, Action>;
+  /** Since when nobody uses a copy. */
+  readonly #idleSince = new Map<CopyKey, number>();
+
+  constructor(options: DependencyOptions) {
+    this.#options = options;
+    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    this.#users = new Users(options.proxies);
+    this.#sources = new Sources({
+      host,
+      onSource: (key) => this.#onSource(key),
+      onState: (kind, namespace) => {
+        const concerns = (proxy: Stored<Pod>): boolean => proxy.metadata.namespace === namespace && !isBound(proxy);
+        for (const proxy of options.proxies().list().filter(concerns)) {
+          for (const dependency of dependenciesOf(proxy)) {
+            if (dependency.kind === kind) this.#onSource(dependencyKey(dependency));
+          }
+        }
+        for (const member of registry.members()) {
+          for (const key of this.#copies.in(member)) {
+            if (key.startsWith(`${kind}/${namespace}/`)) this.#loop.enqueue(copyKey(member.name, key));
+          }
+        }
+      },
+      isNeeded: (kind, namespace) => this.#users.anyIn(kind, namespace),
+      clock,
+      log,
+    });
+    this.#copies = new Copies({
+      hostId: identity.id,
+      onCopy: (member, key) => this.#onCopy(member, key),
+      onRead: (member) => {
+        this.#onRead(member);
+        options.onRead();
+      },
+      clock,
+      log,
+    });
+    this.#executor = new Executor({
+      registry,
+      memberNamespaces,
+      hostId: identity.id,
+      onRefusal: (key) => this.#wake(dependencyOf(key)),
+      clock,
+    });
+    this.#loop = new Controller<CopyKey, Observed, Action>(
+      {
+        name: "dependencies",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#executor.execute(action, context),
+        ...(onReconcile === undefined ? {} : { onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#sources.stop(), this.#copies.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** Members were connected, or left. */
+  onMembers(): void {
+    this.#copies.follow(this.#options.registry.members());
+  }
+
+  /** A member was lost or found again. */
+  onConnection(member: Member): void {
+    if (member.reachable) this.#onRead(member);
+  }
+
+  /** A proxy came, changed or went. */
+  onProxy(event: ReflectorEvent<Pod>): void {
+    const { object: proxy, type } = event;
+    const dependencies = dependenciesOf(proxy);
+    if (dependencies.length === 0) return;
+    for (const { kind, namespace } of dependencies) {
+      if (type === "deleted") this.#sources.release(kind, namespace);
+      else this.#sources.need(kind, namespace);
+    }
+    if (type !== "deleted" && !isBound(proxy)) return;
+    for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
+    if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
+    const member = proxy.spec?.nodeName?.slice(VIRTUAL_NODE_PREFIX.length);
+    if (member === undefined) return;
+    for (const key of dependencyKeys(proxy)) this.#loop.enqueue(copyKey(member, key));
+  }
+
+  /** A delegate has ended or gone: what it used may be of no use any more. */
+  onEnded(member: Member, delegate: Stored<Pod>): void {
+    for (const key of dependencyKeys(delegate)) this.#loop.enqueue(copyKey(member.name, key));
+  }
+
+  /** What a proxy needs, and who has it; undefined when it needs nothing. */
+  needs(proxy: Stored<Pod>): Needs | undefined {
+    const dependencies = dependenciesOf(proxy);
+    if (dependencies.length === 0) return undefined;
+    const existing: Dependency[] = [];
+    let unread: string | undefined;
+    let missing: Needs["missing"];
+    let read = true;
+    for (const dependency of dependencies) {
+      const { kind, namespace, name, optional } = dependency;
+      const source = this.#sources.of(kind, namespace, name);
+      if (source.state === "present") existing.push(dependency);
+      else if (source.state === "missing" && !optional) missing ??= dependency.missing;
+      else if (source.state === "unknown") {
+        read = false;
+        unread ??= source.message;
+      }
+    }
+    if (!read && unread !== undefined) missing = { reason: "FailedMount", message: unread };
+    return {
+      read,
+      ...(missing === undefined ? {} : { missing }),
+      in: (member) => this.#readiness(member, existing),
+    };
+  }
+
+  /** Has what the proxy needs made in the member, and keeps it until the proxy is bound or gone; true when all is there. */
+  prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const proxy = this.#options.proxies().get(key);
+    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    if (dependenciesOf(proxy).length === 0) return true;
+    for (const copy of this.#users.place(proxy, member)) this.#loop.enqueue(copy);
+    const needs = this.needs(proxy);
+    return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
+  }
+
+  #readiness(name: string, dependencies: readonly Dependency[]): Readiness {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return "unprepared";
+    if (!this.#copies.read(member)) {
+      const refused =
+        "its ConfigMaps, Secrets and ServiceAccounts cannot be read yet; if this lasts, let it join again, since the access " +
+        "that an earlier version of Legation was given does not include them";
+      return { refused };
+    }
+    let readiness: Readiness = "ready";
+    for (const dependency of dependencies) {
+      const key = copyKey(name, dependencyKey(dependency));
+      const refusal = this.#executor.refusal(key);
+      if (refusal?.inPlace === true) continue;
+      if (refusal !== undefined) return { refused: refusal.message };
+      if (!this.#isThere(member, dependency, key)) readiness = "unprepared";
+    }
+    return readiness;
+  }
+
+  #isThere(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {
+    const copy = this.#copies.of(member, kind, namespace, name);
+    const source = this.#sources.of(kind, namespace, name);
+    if (copy === undefined || source.state !== "present") return false;
+    if (copy.metadata.deletionTimestamp !== undefined || this.#executor.leaving(key) === copy.metadata.uid)
+      return false;
+    return inStep(copy, source.object, { host: this.#options.identity });
+  }
+
+  #onSource(key: DependencyKey): void {
+    for (const member of this.#options.registry.members()) this.#loop.enqueue(copyKey(member.name, key));
+    this.#wake(key);
+  }
+
+  #onCopy(member: Member, key: DependencyKey): void {
+    this.#loop.enqueue(copyKey(member.name, key));
+    this.#wake(key);
+  }
+
+  #onRead(member: Member): void {
+    if (!this.#copies.read(member)) return;
+    for (const key of this.#copies.in(member)) this.#loop.enqueue(copyKey(member.name, key));
+    for (const key of this.#users.placedIn(member.name)) {
+      this.#loop.enqueue(key);
+      this.#wake(dependencyOf(key));
+    }
+    for (const delegate of member.delegates()) this.onEnded(member, delegate);
+  }
+
+  #wake(key: DependencyKey): void {
+    for (const proxy of this.#users.waitingFor(key)) this.#options.onProxy(proxy);
+  }
+
+  #observe(key: CopyKey): Observed | undefined {
+    const ref = copyRef(key);
+    const member = this.#options.registry.member(ref.member);
+    // Before the host's proxies are known, nothing would seem to be used.
+    if (member === undefined || !this.#options.proxies().synced) return undefined;
+    const dependency = dependencyOf(key);
+    const copy = this.#copies.of(member, ref.kind, ref.namespace, ref.name);
+    const used = this.#users.uses(member, dependency);
+    const refused = this.#executor.refusal(key);
+    if (copy === undefined && !used && refused === undefined) {
+      this.#idleSince.delete(key);
+      this.#executor.forget(key);
+      return undefined;
+    }
+    const mounted = member.usersOf(dependency) > 0;
+    const idleSince = this.#idleSince.get(key) ?? this.#options.clock.now();
+    if (used || mounted) this.#idleSince.delete(key);
+    else this.#idleSince.set(key, idleSince);
+    return {
+      ref,
+      host: this.#options.identity,
+      usable: member.reachable && member.read && this.#copies.read(member),
+      ...(copy === undefined ? {} : { copy }),
+      source: this.#sources.of(ref.kind, ref.namespace, ref.name),
+      used,
+      mounted,
+      idleSince,
+      ...(refused === undefined ? {} : { refused }),
+    };
+  }
+}

@@ -1,0 +1,55 @@
+import type { Stored } from "../../api/kubernetes.ts";
+import { contentOf, copyPatch, standsFor, toCopy, wantedMetadata } from "../../pods/dependencies-copy.ts";
+import type { Action, Digested, Observed } from "./model.ts";
+
+// Pods that follow each other share a copy, though none of them is there for a moment between two.
+const LINGERS_MS = 10_000;
+
+/** What to do for one copy now, and when to look again when nothing happens. */
+export interface CopyDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+/** Makes the copy when it is used, keeps it like its source, and removes it when nobody uses it any more. */
+export function decide(observed: Observed, now: number): CopyDecision {
+  const { ref, host, usable, copy, source, used, mounted, idleSince, refused } = observed;
+  // What becomes usable or readable is an event of its own.
+  if (!usable) return { actions: [], outcome: "Unreachable" };
+  if (copy === undefined) {
+    if (refused !== undefined && now < refused.until) {
+      return { actions: [], outcome: "Refused", requeueAt: refused.until };
+    }
+    if (refused !== undefined) return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
+    if (!used || source.state !== "present") return { actions: [], outcome: "Idle" };
+    return { actions: [{ type: "create", ref, object: toCopy(ref.kind, source.object, host) }], outcome: "Copying" };
+  }
+  if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
+  const { uid, resourceVersion } = copy.metadata;
+  const remove: Action = { type: "delete", ref, uid, resourceVersion };
+  if (!used && !mounted) {
+    const removeAt = idleSince + LINGERS_MS;
+    if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
+    return { actions: [remove], outcome: "Removing" };
+  }
+  // As on a node: what runs keeps what it has when its source is deleted. A delegate without a proxy gets nothing new.
+  if (!used || source.state !== "present" || inStep(copy, source.object, observed))
+    return { actions: [], outcome: "InStep" };
+  // Neither may be changed in place; it is made again at once.
+  if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
+    return { actions: [remove], outcome: "Replacing" };
+  }
+  const patch = copyPatch(ref.kind, copy, source.object, host);
+  return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch }], outcome: "Copying" };
+}
+
+/** True when the copy is what its source is now. */
+export function inStep(copy: Stored<Digested>, source: Stored<Digested>, { host }: Pick<Observed, "host">): boolean {
+  return copy.digest === source.digest && standsFor(copy, source) && wantedMetadata(copy, source, host) === undefined;
+}
+
+function isFrozen(copy: Stored<Digested>, source: Stored<Digested>): boolean {
+  return copy.immutable === true && copy.digest !== source.digest;
+}

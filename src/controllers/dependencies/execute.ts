@@ -1,0 +1,144 @@
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { RESOURCES } from "./digest.ts";
+import type { Action, CopyKey, Observed } from "./model.ts";
+
+export interface ExecutorOptions {
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  readonly hostId: string;
+  /** Pods that wait for the copy shall know that they do so in vain, or may hope again. */
+  readonly onRefusal: (key: CopyKey) => void;
+  readonly clock: Clock;
+}
+
+/** Why a member has no copy. */
+export interface Refusal {
+  readonly message: string;
+  /** Epoch ms. */
+  readonly until: number;
+  /** What is there in its place is used as it is. */
+  readonly inPlace: boolean;
+}
+
+type Context = ActionContext<CopyKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+// Whoever has an object of that name there may remove it, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
+// Nobody waits for this one.
+const IN_PLACE_FOR_MS = 10 * 60_000;
+
+/** Carries out the dependency controller's writes, and remembers what members refused. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+  readonly #refusals = new Map<CopyKey, Refusal>();
+  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
+  readonly #leaving = new Map<CopyKey, string>();
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  /** Why the member did not take the copy when it was last tried. */
+  refusal(key: CopyKey): Refusal | undefined {
+    return this.#refusals.get(key);
+  }
+
+  /** The uid of the copy that is on its way out. */
+  leaving(key: CopyKey): string | undefined {
+    return this.#leaving.get(key);
+  }
+
+  /** Nothing is left of the copy, and nobody wants one. */
+  forget(key: CopyKey): void {
+    this.#refusals.delete(key);
+    this.#leaving.delete(key);
+  }
+
+  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
+  async execute(action: Action, context: Context): Result {
+    const member = this.#options.registry.member(action.ref.member);
+    if (member === undefined) return undefined;
+    try {
+      switch (action.type) {
+        case "create":
+          return await this.#create(member, action, context);
+        case "patch":
+          return await this.#patch(member, action, context);
+        case "delete":
+          return await this.#delete(member, action, context);
+        case "reconsider":
+          this.#refusals.delete(context.key);
+          this.#options.onRefusal(context.key);
+          return () => true;
+      }
+    } catch (error) {
+      member.noteFailure(error);
+      throw error;
+    }
+  }
+
+  async #create(member: Member, { ref, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
+    const { memberNamespaces, hostId } = this.#options;
+    const { kind, namespace, name } = ref;
+    const resource = RESOURCES[kind];
+    // The content is not read back: a Secret's least of all.
+    const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
+    try {
+      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
+      return ({ copy }) => copy?.metadata.uid === metadata.uid;
+    } catch (error) {
+      if (isKubeError(error, "AlreadyExists")) {
+        const there = await member.client.find(resource, { namespace, name }, { signal });
+        // Ours after a lost answer, or gone again: the watch says which.
+        if (there === undefined) return () => true;
+        if (isCopy(there, hostId)) return ({ copy }) => copy?.metadata.uid === there.metadata.uid;
+        const message = `${kind} ${name}, which the pod needs, is there already and was not made by Legation for this host`;
+        // An account is who the pod is in that member: the member's administrator may have said so.
+        return this.#refuse(key, message, kind === "ServiceAccount");
+      }
+      if (!isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound", "MethodNotAllowed", "TooLarge")) {
+        throw error;
+      }
+      const message = `its API server refused ${kind} ${name}, which the pod needs: ${error.detail}`;
+      log.info(message);
+      return this.#refuse(key, message, false);
+    }
+  }
+
+  async #patch(member: Member, { ref, patch, version }: ActionOf<"patch">, { signal }: Context): Result {
+    const options = { signal, metadataOnly: true };
+    try {
+      await member.client.patch(RESOURCES[ref.kind], ref, { type: "json", body: patch }, options);
+    } catch (error) {
+      // Changed, gone, or another by now: looked at again when the watch has told.
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return ({ copy }) => copy?.metadata.resourceVersion !== version;
+  }
+
+  async #delete(member: Member, { ref, uid, resourceVersion }: ActionOf<"delete">, { key, signal }: Context): Result {
+    this.#leaving.set(key, uid);
+    try {
+      await member.client.delete(RESOURCES[ref.kind], ref, { uid, resourceVersion, signal });
+    } catch (error) {
+      if (isKubeError(error, "Conflict")) this.#leaving.delete(key);
+      else if (!isKubeError(error, "NotFound")) throw error;
+    }
+    return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  #refuse(key: CopyKey, message: string, inPlace: boolean): Shown<Observed> {
+    const forMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
+    this.#refusals.set(key, { message, inPlace, until: this.#options.clock.now() + forMs });
+    this.#options.onRefusal(key);
+    return () => true;
+  }
+}

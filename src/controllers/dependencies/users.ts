@@ -1,0 +1,105 @@
+import { virtualNodeName } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import {
+  type DependencyKey,
+  type DependencyKind,
+  dependenciesOf,
+  dependencyKey,
+  dependencyKeys,
+} from "../../pods/dependencies.ts";
+import { isTerminal } from "../../pods/phase.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { type CopyKey, copyKey } from "./model.ts";
+
+/** Name of the index of proxies by what they use. */
+export const USES_INDEX = "uses";
+
+/** Under which values a proxy is found: what it uses together with its node, and the kinds that it uses of its namespace. */
+export function usesOf(proxy: Stored<Pod>): string[] {
+  const dependencies = dependenciesOf(proxy);
+  // What has ended mounts nothing any more.
+  if (dependencies.length === 0 || isTerminal(proxy)) return [];
+  const node = proxy.spec?.nodeName ?? "";
+  const kinds = new Set(dependencies.map(({ kind, namespace }) => kindIn(kind, namespace)));
+  return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
+}
+
+/**
+ * Who uses what: by the host's proxies, and by what delegates mount. A delegate alone gets nothing that its proxy does not
+ * name, whatever somebody in the member has written into it.
+ */
+export class Users {
+  readonly #proxies: () => ReadStore<Pod>;
+  /** Pods on their way to a member, by proxy uid; and by copy. */
+  readonly #placements = new Map<string, readonly CopyKey[]>();
+  readonly #placed = new Map<CopyKey, Set<string>>();
+
+  constructor(proxies: () => ReadStore<Pod>) {
+    this.#proxies = proxies;
+  }
+
+  /** Whether a proxy of the namespace uses an object of the kind. */
+  anyIn(kind: DependencyKind, namespace: string): boolean {
+    return this.#proxies().countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
+  }
+
+  /** The proxies without a node that use it. */
+  waitingFor(key: DependencyKey): ObjectKey[] {
+    return this.#proxies()
+      .byIndex(USES_INDEX, useOn("", key))
+      .map(({ metadata }) => objectKey(metadata));
+  }
+
+  /** The pod is about to be given to the member; undefined: to none. Returns the copies that are used more, or less, than before. */
+  place(proxy: Stored<Pod>, member: string | undefined): readonly CopyKey[] {
+    const { uid } = proxy.metadata;
+    const before = this.forget(uid);
+    if (member === undefined) return before;
+    const copies = dependencyKeys(proxy).map((key) => copyKey(member, key));
+    this.#placements.set(uid, copies);
+    for (const copy of copies) {
+      const uids = this.#placed.get(copy) ?? new Set<string>();
+      this.#placed.set(copy, uids.add(uid));
+    }
+    return [...before, ...copies];
+  }
+
+  /** The pod is where it is to be, or gone. Returns the copies that are used less than before. */
+  forget(uid: string): readonly CopyKey[] {
+    const copies = this.#placements.get(uid) ?? [];
+    this.#placements.delete(uid);
+    for (const copy of copies) {
+      const uids = this.#placed.get(copy);
+      uids?.delete(uid);
+      if (uids?.size === 0) this.#placed.delete(copy);
+    }
+    return copies;
+  }
+
+  /** The copies in a member that pods on their way to it use. */
+  placedIn(member: string): CopyKey[] {
+    return [...this.#placed.keys()].filter((key) => key.startsWith(`${member}/`));
+  }
+
+  /** Whether a proxy that uses it was given to the member, or is about to be. */
+  uses(member: Member, key: DependencyKey): boolean {
+    if (this.#placed.has(copyKey(member.name, key))) return true;
+    if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
+    // Created by an earlier leader, and not bound yet.
+    return member.delegatesUsing(key).some((delegate) => {
+      const owner = ownerOf(delegate);
+      const proxy = owner && this.#proxies().get(objectKey(delegate.metadata));
+      return proxy?.metadata.uid === owner?.uid && proxy !== undefined && dependencyKeys(proxy).includes(key);
+    });
+  }
+}
+
+function kindIn(kind: DependencyKind, namespace: string): string {
+  return `${kind}/${namespace}`;
+}
+
+function useOn(node: string, key: DependencyKey): string {
+  return `${node}|${key}`;
+}

@@ -1,0 +1,108 @@
+import { describe, expect, test } from "vitest";
+import type { Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/dependencies/decide.ts";
+import { digested, withoutContent } from "../../../../src/controllers/dependencies/digest.ts";
+import type { Digested, Observed } from "../../../../src/controllers/dependencies/model.ts";
+import { type DependencyObject, toCopy } from "../../../../src/pods/dependencies-copy.ts";
+
+const host = { id: "host-id", name: "cern" };
+const now = Date.parse("2026-02-03T04:05:06Z");
+const ref = { member: "west", kind: "Secret", namespace: "team", name: "a" } as const;
+
+function source(parts: DependencyObject = {}): Stored<Digested> {
+  const { metadata, ...rest } = parts;
+  const object = { type: "Opaque", data: { k: "dg==" }, ...rest };
+  return digested("Secret", {
+    metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata },
+    ...object,
+  });
+}
+
+function copyOf(of: Stored<Digested>, metadata: object = {}): Stored<Digested> {
+  const copy = toCopy("Secret", of, host);
+  return withoutContent(
+    digested("Secret", {
+      ...copy,
+      metadata: { ...copy.metadata, name: "a", uid: "copy-uid", resourceVersion: "3", ...metadata },
+    }),
+  );
+}
+
+function see(parts: Partial<Observed> = {}): Observed {
+  return {
+    ref,
+    host,
+    usable: true,
+    source: { state: "present", object: source() },
+    used: true,
+    mounted: true,
+    idleSince: now,
+    ...parts,
+  };
+}
+
+function outcome(parts: Partial<Observed>): string[] {
+  const { actions, outcome } = decide(see(parts), now);
+  return [outcome, ...actions.map(({ type }) => type)];
+}
+
+const idle = { used: false, mounted: false };
+const changed = { state: "present", object: source({ data: { k: "bmV3" } }) } as const;
+
+describe("a copy that is not there", () => {
+  test.each<[string, Partial<Observed>, string[]]>([
+    ["is made when it is used", {}, ["Copying", "create"]],
+    ["is not made for a delegate whose proxy does not name it", { used: false }, ["Idle"]],
+    ["is not made when its source is missing", { source: { state: "missing" } }, ["Idle"]],
+    ["waits for its source to be read", { source: { state: "unknown" } }, ["Idle"]],
+    ["waits for its member", { usable: false }, ["Unreachable"]],
+    ["waits after a refusal", { refused: { until: now + 1 } }, ["Refused"]],
+    ["is thought of again some time after a refusal", { refused: { until: now } }, ["Refused", "reconsider"]],
+  ])("%s", (_, parts, expected) => {
+    expect(outcome(parts)).toEqual(expected);
+  });
+});
+
+describe("a copy that is there", () => {
+  test.each<[string, Partial<Observed>, string[]]>([
+    ["is left alone when it is like its source", { copy: copyOf(source()) }, ["InStep"]],
+    ["follows its source", { copy: copyOf(source()), source: changed }, ["Copying", "patch"]],
+    [
+      "stands for a source that was made anew",
+      { copy: copyOf(source({ metadata: { uid: "earlier" } })) },
+      ["Copying", "patch"],
+    ],
+    [
+      "is made anew when its type has to change",
+      { copy: copyOf(source({ type: "example.com/t" })) },
+      ["Replacing", "delete"],
+    ],
+    ["is made anew when it is immutable", { copy: copyOf(source({ immutable: true })) }, ["Replacing", "delete"]],
+    ["stays when its source is gone", { copy: copyOf(source()), source: { state: "missing" } }, ["InStep"]],
+    [
+      "stays as it is for a delegate whose proxy is gone",
+      { copy: copyOf(source()), source: changed, used: false },
+      ["InStep"],
+    ],
+    [
+      "is waited for when it goes",
+      { copy: copyOf(source(), { deletionTimestamp: "2026-02-03T04:05:06Z" }) },
+      ["Removing"],
+    ],
+    ["stays a while without users", { copy: copyOf(source()), ...idle }, ["Idle"]],
+    ["goes when that is over", { copy: copyOf(source()), ...idle, idleSince: now - 10_000 }, ["Removing", "delete"]],
+    [
+      "stays when its member cannot be asked",
+      { copy: copyOf(source()), ...idle, idleSince: 0, usable: false },
+      ["Unreachable"],
+    ],
+  ])("%s", (_, parts, expected) => {
+    expect(outcome(parts)).toEqual(expected);
+  });
+
+  test("is removed only as it was seen", () => {
+    expect(decide(see({ copy: copyOf(source()), ...idle, idleSince: 0 }), now).actions).toEqual([
+      { type: "delete", ref, uid: "copy-uid", resourceVersion: "3" },
+    ]);
+  });
+});

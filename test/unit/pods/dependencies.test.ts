@@ -1,0 +1,114 @@
+import { describe, expect, test } from "vitest";
+import type { PodSpec, Volume } from "../../../src/api/kubernetes.ts";
+import { dependenciesOf, dependencyKey, dependencyKeys, dependencyRef } from "../../../src/pods/dependencies.ts";
+import { pod } from "../../support/builders/pod.ts";
+
+function uses(spec: Partial<PodSpec>): string[] {
+  return dependenciesOf(pod({ spec })).map(
+    ({ kind, name, optional }) => `${kind} ${name}${optional ? " (optional)" : ""}`,
+  );
+}
+
+function volume(source: Partial<Volume>): Partial<PodSpec> {
+  return { volumes: [{ name: "v", ...source }] };
+}
+
+const main = { name: "main", image: "busybox" };
+
+describe("a pod uses", () => {
+  test.each<[string, Partial<PodSpec>, string[]]>([
+    ["nothing", {}, []],
+    ["a ConfigMap volume", volume({ configMap: { name: "a" } }), ["ConfigMap a"]],
+    ["an optional Secret volume", volume({ secret: { secretName: "a", optional: true } }), ["Secret a (optional)"]],
+    [
+      "sources of a projected volume",
+      volume({ projected: { sources: [{ configMap: { name: "a" } }, { secret: { name: "b", optional: true } }] } }),
+      ["ConfigMap a", "Secret b (optional)"],
+    ],
+    ["a driver's secret", volume({ csi: { driver: "d", nodePublishSecretRef: { name: "a" } } }), ["Secret a"]],
+    ["a flexVolume's secret", volume({ flexVolume: { driver: "d", secretRef: { name: "a" } } }), ["Secret a"]],
+    ["an azureFile's secret", volume({ azureFile: { secretName: "a", shareName: "s" } }), ["Secret a"]],
+    [
+      "environment of a container",
+      {
+        containers: [
+          {
+            ...main,
+            envFrom: [{ configMapRef: { name: "a" } }, { secretRef: { name: "b", optional: true } }],
+            env: [
+              { name: "C", valueFrom: { configMapKeyRef: { name: "c", key: "k" } } },
+              { name: "D", valueFrom: { secretKeyRef: { name: "d", key: "k", optional: true } } },
+            ],
+          },
+        ],
+      },
+      ["ConfigMap a", "Secret b (optional)", "ConfigMap c", "Secret d (optional)"],
+    ],
+    [
+      "environment of init and debug containers",
+      {
+        initContainers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
+        ephemeralContainers: [{ ...main, name: "debug", envFrom: [{ secretRef: { name: "b" } }] }],
+      },
+      ["Secret a", "Secret b"],
+    ],
+    ["its service account", { serviceAccountName: "worker" }, ["ServiceAccount worker"]],
+    ["no default service account", { serviceAccountName: "default" }, []],
+    ["pull secrets when they are there", { imagePullSecrets: [{ name: "a" }, {}] }, ["Secret a (optional)"]],
+  ])("%s", (_, spec, expected) => {
+    expect(uses(spec)).toEqual(expected);
+  });
+
+  test("each object once, and must have it when it must anywhere", () => {
+    const spec: Partial<PodSpec> = {
+      ...volume({ secret: { secretName: "a", optional: true } }),
+      containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
+      imagePullSecrets: [{ name: "a" }],
+    };
+    expect(uses(spec)).toEqual(["Secret a"]);
+  });
+
+  test("nothing of the volume that admission adds for the token", () => {
+    const sources = [
+      { serviceAccountToken: { path: "token" } },
+      { configMap: { name: "kube-root-ca.crt", items: [{ key: "ca.crt", path: "ca.crt" }] } },
+      { downwardAPI: { items: [{ path: "namespace", fieldRef: { fieldPath: "metadata.namespace" } }] } },
+    ];
+    expect(uses({ volumes: [{ name: "kube-api-access-x7x7x", projected: { sources } }] })).toEqual([]);
+  });
+});
+
+test.each<[string, Partial<PodSpec>, string, string]>([
+  [
+    "a volume",
+    volume({ configMap: { name: "a" } }),
+    "FailedMount",
+    'MountVolume.SetUp failed for volume "v" : configmap "a" not found',
+  ],
+  [
+    "a variable",
+    { containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }] },
+    "Failed",
+    'Error: secret "a" not found',
+  ],
+  [
+    "a service account",
+    { serviceAccountName: "a" },
+    "FailedMount",
+    'failed to fetch token: serviceaccounts "a" not found',
+  ],
+])("what is missing for %s is told as by kubelet", (_, spec, reason, message) => {
+  expect(dependenciesOf(pod({ spec }))[0]?.missing).toEqual({ reason, message });
+});
+
+test("a Secret of Helm's that is not found is said never to be copied", () => {
+  const [dependency] = dependenciesOf(pod({ spec: volume({ secret: { secretName: "sh.helm.release.v1.web.v1" } }) }));
+  expect(dependency?.missing.message).toContain("helm.sh/release.v1 are not copied");
+});
+
+test("a key names a dependency", () => {
+  const spec = { serviceAccountName: "worker" };
+  const [key] = dependencyKeys(pod({ spec }));
+  expect(key).toBe("ServiceAccount/team/worker");
+  expect(key && dependencyKey(dependencyRef(key))).toBe(key);
+});
