@@ -203,7 +203,7 @@ export class DelegationController {
     };
   }
 
-  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "invalid" | "named"> {
+  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "lacks" | "invalid" | "named"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
     const parsed = this.#parse(proxy);
     if (!parsed.ok)
@@ -212,8 +212,8 @@ export class DelegationController {
     const { clusters, api } = placement;
     const { homeApi } = this.#options;
     return {
-      allows: (candidate) =>
-        placementExcludes(placement, candidate) ?? apiChoice(proxy, api, homeApi(candidate.name)).refusal,
+      allows: (candidate) => placementExcludes(placement, candidate),
+      lacks: ({ name }) => apiChoice(proxy, api, homeApi(name)).refusal,
       ...(clusters === undefined ? {} : { named: clusters }),
     };
   }

@@ -151,14 +151,14 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   return create(best, fitting === undefined);
 }
 
-function rankFor(proxy: Stored<Pod>, { members, allows }: Observed, needs?: Needs): Ranking {
+function rankFor(proxy: Stored<Pod>, { members, allows, lacks }: Observed, needs?: Needs): Ranking {
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);
     return typeof readiness === "object" ? readiness.refused : undefined;
   };
   return rank({
     requests: podRequests(proxy),
-    allows: (candidate) => allows(candidate) ?? refused(candidate),
+    allows: (candidate) => allows(candidate) ?? lacks?.(candidate) ?? refused(candidate),
     candidates: members.map(({ candidate }) => candidate),
   });
 }

@@ -78,8 +78,10 @@ export interface Observed {
   readonly proxy: Stored<Pod> | undefined;
   readonly members: readonly MemberView[];
   readonly memory: Memory;
-  /** Whether the author's placement allows a member; the text says why not. */
+  /** Whether the author's placement allows a member; the text says why not. What it does not allow never had the pod. */
   readonly allows: (candidate: Candidate) => string | undefined;
+  /** What a member lacks for the pod at present: it may have had the pod all the same. */
+  readonly lacks?: (candidate: Candidate) => string | undefined;
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */

@@ -57,6 +57,13 @@ describe("a proxy that uses something of its namespace", () => {
     const given = needs({ in: { west: { refused: "not read" } } });
     const observed = world(proxyPod(), members, { needs: given, memory: memory({ fresh: false }) });
     expect(decide(observed, now)).toMatchObject({ outcome: "Waiting", actions: [{ reason: "ClusterNotReady" }] });
+    const lacks = ({ name }: { name: string }): string | undefined =>
+      name === "west" ? "no way to the host" : undefined;
+    const without = world(proxyPod(), members, { lacks, memory: memory({ fresh: false }) });
+    expect(decide(without, now)).toMatchObject({ outcome: "Waiting", actions: [{ reason: "ClusterNotReady" }] });
+    expect(decide({ ...without, memory: memory() }, now)).toMatchObject({
+      actions: [{ type: "create", member: "east" }],
+    });
   });
 
   test.each<[Readiness | "missing" | "nothing", boolean]>([
