@@ -150,6 +150,32 @@ describe("a pod that mounts a token", () => {
     await eventually(async () => (await whoIs(token)) === undefined, { ...patient, intervalMs: 1_000 });
   });
 
+  test("is on the host who its own service account says, not its namespace's default", async () => {
+    for (const cluster of [hostCluster(), memberCluster("west")]) {
+      await kubectl(cluster, ["create", "serviceaccount", "runner", "-n", namespace]);
+    }
+    const proxy = await run("runner", { member: "west", spec: { serviceAccountName: "runner" } });
+    const token = textOf(await secretOf(clients().west, proxy), "token-0");
+    expect(await whoIs(token)).toMatchObject({ username: `system:serviceaccount:${namespace}:runner` });
+  });
+
+  test("has no token in a member that only claims to have it", async () => {
+    onTestFinished(() => setHome("east", null));
+    await setHome("east", { server: SERVER });
+    const proxy = await run("claimed");
+    await secretOf(clients().west, proxy);
+    const { metadata, spec } = await clients().west.get(pods, { namespace, name: "claimed" });
+    const { labels = {}, annotations = {} } = metadata;
+    const { nodeName: _node, tolerations: _tolerations, priority: _priority, ...rest } = spec ?? { containers: [] };
+    const claim = { namespace, name: "claimed", labels, annotations };
+    await clients().east.create(pods, { apiVersion: "v1", kind: "Pod", metadata: claim, spec: rest });
+    // Legation sees it, and deletes a second delegate of one proxy.
+    await podGone(clients().east, namespace, "claimed");
+    expect((await clients().east.list(secrets, { namespace })).items).toEqual([]);
+    expect(await others("east")).not.toContain("create secrets");
+    expect(await others("host")).toEqual(["create serviceaccounts/token"]);
+  });
+
   test("has the tokens of its author's own volumes: their audience, their life, their paths", async () => {
     const vault: Volume = {
       name: "vault",
