@@ -1,0 +1,401 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
+import type { Container, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { configMaps, events, pods, type Resource, secrets, serviceAccounts } from "../../src/kube/resources.ts";
+import { ownerOf } from "../../src/pods/delegate.ts";
+import type { DependencyObject } from "../../src/pods/dependencies-copy.ts";
+import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+
+const labels = { "legation.dev/delegation": "annotated" };
+const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
+// Copies linger for ten seconds after their last user.
+const patient = { timeoutMs: 90_000 };
+const WEST = { "legation.dev/clusters": "west" };
+
+let namespace: string;
+beforeEach(async () => {
+  namespace = await freshNamespace(everywhere, { prefix: "needs", labels });
+  // One that was killed in a test that failed.
+  await gated().legation.controller.start();
+});
+
+type Env = NonNullable<Container["envFrom"]>;
+const settings: Env = [{ configMapRef: { name: "settings" } }];
+
+function user(name: string, envFrom: Env = settings, spec: Partial<PodSpec> = {}, annotations = WEST): Pod {
+  const containers = [{ name: "main", image: "work:1", envFrom }];
+  // A pod that mounts a token costs two writes more, which home-api.test.ts counts.
+  return delegatedPod(namespace, name, {
+    annotations,
+    spec: { automountServiceAccountToken: false, containers, ...spec },
+  });
+}
+
+function running(name: string): Promise<Stored<Pod>> {
+  return podThat(clients().host, namespace, name, inPhase("Running"), patient);
+}
+
+async function run(pod: Pod): Promise<Stored<Pod>> {
+  await clients().host.create(pods, pod);
+  return running(pod.metadata?.name ?? "");
+}
+
+function object(
+  kind: string,
+  name: string,
+  content: Omit<DependencyObject, "metadata"> = {},
+  metadata: object = {},
+): DependencyObject {
+  return { apiVersion: "v1", kind, metadata: { name, namespace, ...metadata }, ...content };
+}
+
+function makeSettings(
+  client: ClusterClient,
+  data: Record<string, string> = { color: "blue" },
+): Promise<Stored<KubeObject>> {
+  return client.create(configMaps, object("ConfigMap", "settings", { data }));
+}
+
+function found<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  name: string,
+): Promise<Stored<T> | undefined> {
+  return client.find(resource, { namespace, name });
+}
+
+async function goes<T extends KubeObject>(client: ClusterClient, resource: Resource<T>, name: string): Promise<void> {
+  await eventually(async () => (await found(client, resource, name)) === undefined, {
+    ...patient,
+    what: `the end of ${name}`,
+  });
+}
+
+async function saysOn(name: string, text: string): Promise<void> {
+  await eventually(
+    async () => {
+      const { items } = await clients().host.list(events, { namespace });
+      return items.some(({ involvedObject, message }) => involvedObject.name === name && message?.includes(text));
+    },
+    { ...patient, what: `an event on ${name} with ${text}` },
+  );
+}
+
+/** Legation's writes on copies and delegates in a member, in their order. */
+async function writesIn(member: "west" | "east"): Promise<string[]> {
+  const found = await auditEvents(
+    memberCluster(member),
+    (event) =>
+      event.user.username.startsWith("system:serviceaccount:legation-system:") &&
+      isWrite(event) &&
+      event.objectRef?.namespace === namespace,
+  );
+  return found.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
+}
+
+async function otherWrites(member: "west" | "east"): Promise<readonly string[]> {
+  return (await legationWrites(memberCluster(member), namespace)).others;
+}
+
+async function deletePods(): Promise<void> {
+  await Promise.all(
+    (await podsOf(clients().host, namespace)).map(({ metadata: { name } }) =>
+      clients().host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }),
+    ),
+  );
+}
+
+describe("what a pod uses", () => {
+  test("is in its member before it, the same in everything that it says", async () => {
+    const { host, west, east } = clients();
+    const metadata = {
+      labels: { app: "web" },
+      annotations: { note: "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
+    };
+    await host.create(
+      configMaps,
+      object("ConfigMap", "settings", { data: { color: "blue" }, binaryData: { raw: "AAE=" } }, metadata),
+    );
+    await host.create(
+      secrets,
+      object("Secret", "login", {
+        type: "kubernetes.io/basic-auth",
+        data: { username: "cm9vdA==", password: "eA==" },
+        immutable: true,
+      }),
+    );
+    await host.create(
+      secrets,
+      object("Secret", "registry", { type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": "e30=" } }),
+    );
+    await host.create(serviceAccounts, {
+      ...object("ServiceAccount", "worker", {
+        imagePullSecrets: [{ name: "registry" }],
+        automountServiceAccountToken: false,
+      }),
+    });
+    const volumes = [{ name: "login", projected: { sources: [{ secret: { name: "login" } }] } }];
+    await run(user("web", settings, { serviceAccountName: "worker", volumes }));
+
+    const settingsThere = await west.get(configMaps, { namespace, name: "settings" });
+    const source = await host.get(configMaps, { namespace, name: "settings" });
+    expect(settingsThere).toMatchObject({ data: { color: "blue" }, binaryData: { raw: "AAE=" } });
+    expect(settingsThere.metadata.labels).toEqual({
+      app: "web",
+      [HOST_LABEL]: expect.any(String),
+      [COPY_LABEL]: "true",
+    });
+    expect(Object.keys(settingsThere.metadata.annotations ?? {}).sort()).toEqual([
+      "legation.dev/forwarded",
+      "legation.dev/owner",
+      "note",
+    ]);
+    expect(ownerOf(settingsThere)).toMatchObject({ namespace, name: "settings", uid: source.metadata.uid });
+    expect(await west.get(secrets, { namespace, name: "login" })).toMatchObject({
+      type: "kubernetes.io/basic-auth",
+      data: { username: "cm9vdA==", password: "eA==" },
+      immutable: true,
+    });
+    expect(await west.get(secrets, { namespace, name: "registry" })).toMatchObject({
+      type: "kubernetes.io/dockerconfigjson",
+    });
+    expect(await west.get(serviceAccounts, { namespace, name: "worker" })).toMatchObject({
+      imagePullSecrets: [{ name: "registry" }],
+      automountServiceAccountToken: false,
+    });
+    const writes = (await writesIn("west")).filter((write) => write.startsWith("create "));
+    expect(writes.at(-1)).toBe("create pods");
+    expect(writes.slice(0, -1).sort()).toEqual([
+      "create configmaps",
+      "create secrets",
+      "create secrets",
+      "create serviceaccounts",
+    ]);
+    expect(await writesIn("east")).toEqual([]);
+    expect(await found(east, configMaps, "settings")).toBeUndefined();
+  });
+
+  test("is one copy and one write for twenty pods that share it, and goes with the last of them", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    const names = numbered("web", 20);
+    await Promise.all(names.map((name) => run(user(name))));
+    expect(await otherWrites("west")).toEqual(["create configmaps"]);
+    const [last = "", ...others] = names;
+    await Promise.all(others.map((name) => host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 })));
+    await Promise.all(others.map((name) => podGone(west, namespace, name, undefined, patient)));
+    await run(user("later"));
+    await host.delete(pods, { namespace, name: "later" }, { gracePeriodSeconds: 0 });
+    await host.delete(pods, { namespace, name: last }, { gracePeriodSeconds: 0 });
+    await goes(west, configMaps, "settings");
+    await eventuallyPasses(async () =>
+      expect(await otherWrites("west")).toEqual(["create configmaps", "delete configmaps"]),
+    );
+    expect(await found(host, configMaps, "settings")).toBeDefined();
+  });
+
+  test("is waited for in kubelet's words, and the pod goes on when it is there", async () => {
+    const { host } = clients();
+    const volumes = [{ name: "files", configMap: { name: "later" } }];
+    await host.create(pods, user("web", [], { volumes }));
+    await saysOn("web", 'MountVolume.SetUp failed for volume "files" : configmap "later" not found');
+    expect(await writesIn("west")).toEqual([]);
+    await host.create(configMaps, object("ConfigMap", "later"));
+    await running("web");
+    expect(await writesIn("west")).toEqual(["create configmaps", "create pods"]);
+  });
+
+  test("may be missing when it is optional, and comes when it appears", async () => {
+    const { host, west } = clients();
+    await run(user("web", [{ secretRef: { name: "perhaps", optional: true } }]));
+    expect(await otherWrites("west")).toEqual([]);
+    await host.create(secrets, object("Secret", "perhaps", { data: { a: "Yg==" } }));
+    await eventually(() => found(west, secrets, "perhaps"), patient);
+  });
+
+  test("follows its source: content, labels, and one that is made anew, immutable or of another type", async () => {
+    const { host, west } = clients();
+    await host.create(
+      configMaps,
+      object("ConfigMap", "settings", { data: { color: "blue", old: "1" } }, { labels: { a: "1" } }),
+    );
+    await host.create(secrets, object("Secret", "login", { data: { a: "Yg==" }, immutable: true }));
+    await run(user("web", [{ configMapRef: { name: "settings" } }, { secretRef: { name: "login" } }]));
+    const before = await west.get(configMaps, { namespace, name: "settings" });
+    const body = { data: { color: "red", old: null }, metadata: { labels: { a: null, b: "2" } } };
+    await host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body });
+    await eventuallyPasses(async () => {
+      const now = await west.get(configMaps, { namespace, name: "settings" });
+      expect(now.data).toEqual({ color: "red" });
+      expect(now.metadata.labels).toMatchObject({ b: "2" });
+      expect(now.metadata.labels).not.toHaveProperty("a");
+      expect(now.metadata.uid).toBe(before.metadata.uid);
+    });
+    await host.delete(secrets, { namespace, name: "login" });
+    await host.create(secrets, object("Secret", "login", { type: "example.com/other", data: { a: "Yw==" } }));
+    const source = await host.get(secrets, { namespace, name: "login" });
+    await eventuallyPasses(async () => {
+      const now = await west.get(secrets, { namespace, name: "login" });
+      expect(now).toMatchObject({ type: "example.com/other", data: { a: "Yw==" } });
+      expect(ownerOf(now)?.uid).toBe(source.metadata.uid);
+    }, patient);
+  });
+
+  test("is set right when somebody changes it in the member, and made again when it is deleted there", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    await run(user("web"));
+    const ref = { namespace, name: "settings" };
+    await west.patch(configMaps, ref, { type: "merge", body: { data: { color: "green", extra: "1" } } });
+    await eventuallyPasses(async () => expect((await west.get(configMaps, ref)).data).toEqual({ color: "blue" }));
+    await west.patch(configMaps, ref, { type: "merge", body: { metadata: { labels: { theirs: "1" } } } });
+    await west.delete(configMaps, ref);
+    await eventually(() => found(west, configMaps, "settings"), patient);
+  });
+
+  test("stays for those that run when its source is deleted, and new pods wait", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    await run(user("one"));
+    await host.delete(configMaps, { namespace, name: "settings" });
+    await host.create(pods, user("two"));
+    await saysOn("two", 'configmap "settings" not found');
+    expect(await found(west, configMaps, "settings")).toBeDefined();
+    await makeSettings(host, { color: "red" });
+    await running("two");
+    expect((await west.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "red" });
+  });
+
+  test("is not copied over what somebody else has in a member: another one gets the pod", async () => {
+    const { host, west, east } = clients();
+    await makeSettings(host);
+    await makeSettings(west, { color: "theirs" });
+    await host.create(pods, user("stuck"));
+    await saysOn("stuck", "west: ConfigMap settings, which the pod needs, is there already");
+    const proxy = await run(user("web", settings, {}, { "legation.dev/clusters": "west,east" }));
+    expect(proxy.spec?.nodeName).toBe("legation-east");
+    expect((await west.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "theirs" });
+    expect((await east.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "blue" });
+  });
+
+  test("is used as it is when it is a member's own service account", async () => {
+    const { host, west } = clients();
+    await host.create(serviceAccounts, object("ServiceAccount", "worker"));
+    const own = await west.create(serviceAccounts, object("ServiceAccount", "worker"));
+    await run(user("web", [], { serviceAccountName: "worker" }));
+    expect((await west.get(serviceAccounts, { namespace, name: "worker" })).metadata.resourceVersion).toBe(
+      own.metadata.resourceVersion,
+    );
+  });
+
+  test("is not what somebody in the member writes into a delegate", async () => {
+    const { host, west } = clients();
+    await host.create(secrets, object("Secret", "private", { data: { a: "Yg==" } }));
+    await host.create(secrets, object("Secret", "used", { data: { a: "Yg==" } }));
+    await run(user("web", [{ secretRef: { name: "used" } }]));
+    const { metadata, spec } = await west.get(pods, { namespace, name: "web" });
+    const containers = [{ name: "main", image: "work:1", envFrom: [{ secretRef: { name: "private" } }] }];
+    const { nodeName = "" } = spec ?? {};
+    const forged = {
+      name: "forged",
+      namespace,
+      labels: metadata.labels ?? {},
+      annotations: metadata.annotations ?? {},
+    };
+    await west.create(pods, { apiVersion: "v1", kind: "Pod", metadata: forged, spec: { containers, nodeName } });
+    await host.patch(secrets, { namespace, name: "private" }, { type: "merge", body: { data: { b: "Yg==" } } });
+    await host.patch(secrets, { namespace, name: "used" }, { type: "merge", body: { data: { b: "Yg==" } } });
+    await eventuallyPasses(async () =>
+      expect(Object.keys((await west.get(secrets, { namespace, name: "used" })).data ?? {})).toEqual(["a", "b"]),
+    );
+    expect(await found(west, secrets, "private")).toBeUndefined();
+  });
+
+  test("gets its namespace where a member lacks it", async () => {
+    namespace = await freshNamespace(hostCluster(), { prefix: "needs", labels });
+    await makeSettings(clients().host);
+    await run(user("web"));
+    expect(await otherWrites("west")).toEqual(["create configmaps: 404", "create namespaces", "create configmaps"]);
+  });
+
+  test("costs pods nothing that use nothing", async () => {
+    await run(user("web", []));
+    expect(await otherWrites("west")).toEqual([]);
+    const reads = await auditEvents(
+      hostCluster(),
+      ({ objectRef, user: { username } }) =>
+        username.startsWith("system:serviceaccount:legation-system:") &&
+        objectRef?.namespace === namespace &&
+        objectRef.resource !== "pods" &&
+        objectRef.resource !== "events",
+    );
+    expect(reads).toEqual([]);
+  });
+
+  test("is gone from the member when its namespace is deleted on the host", async () => {
+    const { host, west } = clients();
+    await makeSettings(host);
+    await run(user("web"));
+    await kubectl(hostCluster(), ["delete", "namespace", namespace, "--wait=false"]);
+    await podGone(west, namespace, "web", undefined, patient);
+    await goes(west, configMaps, "settings");
+  });
+});
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  const collection = "/configmaps";
+  const points = [
+    ["that makes the copy", "POST", collection],
+    ["that makes the delegate", "POST", "/pods"],
+    ["that changes the copy", "PATCH", `${collection}/settings`],
+    ["that removes the copy", "DELETE", `${collection}/settings`],
+  ] as const;
+  test.each(points)("%s is followed by one that ends the same", async (_, method, path) => {
+    const { legation, trap } = gated();
+    const { host, west } = clients();
+    let killed = false;
+    trap("member", {
+      when,
+      catches: (write: Write) => write.method === method && write.path === `/api/v1/namespaces/${namespace}${path}`,
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    const follow = async (): Promise<void> => {
+      await eventually(() => killed, { ...patient, what: "the write" });
+      await legation.controller.start();
+    };
+    onTestFinished(deletePods);
+    await makeSettings(host);
+    const live = async (): Promise<void> => {
+      await run(user("web"));
+      await host.patch(
+        configMaps,
+        { namespace, name: "settings" },
+        { type: "merge", body: { data: { color: "red" } } },
+      );
+      await eventuallyPasses(async () => {
+        expect((await west.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "red" });
+      }, patient);
+      await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+      await goes(west, configMaps, "settings");
+    };
+    await Promise.all([live(), follow()]);
+    expect(await found(west, pods, "web")).toBeUndefined();
+  });
+});
