@@ -170,6 +170,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   await homeApi.start(signal);
   await delegation.start(signal);
   homeApi.onProxies();
+  dependencies.onProxies();
   serving?.start();
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {

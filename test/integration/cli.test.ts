@@ -209,7 +209,9 @@ describe("a member's life", () => {
   });
 
   test("status tells one pod's way", async () => {
+    await kubectl(host, ["-n", namespace, "create", "configmap", "settings", "--from-literal=color=blue"]);
     await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=4"]);
+    await kubectl(host, ["-n", namespace, "set", "env", "deployment/web", "--from=configmap/settings"]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
     const [pod = ""] = (
       await kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].metadata.name}"])
@@ -231,10 +233,13 @@ describe("a member's life", () => {
   });
 
   test("unjoin --drain moves the pods, and leaves only the namespace that somebody else uses", async () => {
+    const configMaps = ["-n", namespace, "get", "configmaps", "-o", "name"];
+    expect(await kubectl(west, configMaps)).toContain("configmap/settings");
     await kubectl(west, ["-n", namespace, "create", "configmap", "not-ours"]);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toContain(`still in west: Namespace ${namespace}: it holds ConfigMap not-ours`);
+    expect(await kubectl(west, configMaps)).not.toContain("configmap/settings");
     expect(await traces(west)).toEqual([]);
     expect((await traces(host)).filter((line) => line.includes("west"))).toEqual([]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);

@@ -111,6 +111,11 @@ export class DependencyController {
     await this.#loop.stop();
   }
 
+  /** The host's proxies have been read: who uses what is known. */
+  onProxies(): void {
+    for (const member of this.#options.registry.members()) this.#onRead(member);
+  }
+
   /** Members were connected, or left. */
   onMembers(): void {
     this.#copies.follow(this.#options.registry.members());

@@ -96,7 +96,9 @@ export class Executor {
       return ({ copy }) => copy?.metadata.uid === metadata.uid;
     } catch (error) {
       if (isKubeError(error, "AlreadyExists")) {
-        const there = await member.client.find(resource, { namespace, name }, { signal });
+        // By a list, as watches are: the right to get single Secrets is not needed for anything else.
+        const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+        const [there] = (await member.client.list(resource, options)).items;
         // Ours after a lost answer, or gone again: the watch says which.
         if (there === undefined) return () => true;
         if (isCopy(there, hostId)) return ({ copy }) => copy?.metadata.uid === there.metadata.uid;
