@@ -399,3 +399,28 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
     expect(await found(west, pods, "web")).toBeUndefined();
   });
 });
+
+test("a copy that is being removed when a new pod comes is there again for it", async () => {
+  const { trap } = gated();
+  const { host, west } = clients();
+  onTestFinished(deletePods);
+  await makeSettings(host);
+  await run(user("one"));
+  const before = await west.get(configMaps, { namespace, name: "settings" });
+  let caught = false;
+  trap("member", {
+    // The answer never comes, and the new pod comes before the controller has heard of the deletion.
+    when: "after",
+    catches: ({ method, path }: Write) =>
+      method === "DELETE" && path === `/api/v1/namespaces/${namespace}/configmaps/settings`,
+    onCaught: async () => {
+      await host.create(pods, user("two"));
+      caught = true;
+    },
+  });
+  await host.delete(pods, { namespace, name: "one" }, { gracePeriodSeconds: 0 });
+  await eventually(() => caught, patient);
+  await running("two");
+  const after = await west.get(configMaps, { namespace, name: "settings" });
+  expect(after.metadata.uid).not.toBe(before.metadata.uid);
+});

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { configMaps, pods, secrets } from "../../src/kube/resources.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { inPhase, podThat } from "../support/harness/pods-of.ts";
+import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+// A kubelet looks at mounted ConfigMaps about once a minute.
+const patient = { timeoutMs: 170_000 };
+const SAYS = `trap 'exit 0' TERM
+echo "$COLOR $USER_NAME $ALL_password $ABSENT|"
+cat /files/greeting /files/deep/user; echo; stat -L -c %a /files/deep/user
+while true; do cat /files/greeting; sleep 1; done`;
+
+function reader(namespace: string): Pod {
+  const fromSettings = { configMapKeyRef: { name: "settings", key: "color" } };
+  const sources = [
+    { configMap: { name: "settings", items: [{ key: "greeting", path: "greeting" }] } },
+    { secret: { name: "login", items: [{ key: "user", path: "deep/user", mode: 0o400 }] } },
+    { secret: { name: "absent", optional: true } },
+  ];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "reader", namespace },
+    spec: {
+      terminationGracePeriodSeconds: 1,
+      volumes: [{ name: "files", projected: { sources } }],
+      containers: [
+        {
+          name: "main",
+          image: "localhost/busybox:1",
+          command: ["sh", "-c", SAYS],
+          env: [
+            { name: "COLOR", valueFrom: fromSettings },
+            { name: "USER_NAME", valueFrom: { secretKeyRef: { name: "login", key: "user" } } },
+            { name: "ABSENT", valueFrom: { secretKeyRef: { name: "absent", key: "a", optional: true } } },
+          ],
+          envFrom: [{ prefix: "ALL_", secretRef: { name: "login" } }],
+          volumeMounts: [{ name: "files", mountPath: "/files" }],
+        },
+      ],
+    },
+  };
+}
+
+async function make({ client, namespace }: Place): Promise<void> {
+  const data = { color: "blue", greeting: "hello\n" };
+  const login = { user: "cm9vdA==", password: "c2VjcmV0" };
+  await client.create(configMaps, { metadata: { name: "settings", namespace }, data });
+  await client.create(secrets, { metadata: { name: "login", namespace }, data: login });
+  await client.create(pods, reader(namespace));
+}
+
+onRealNodes((realNodes) => {
+  const waiting = { timeoutMs: 60_000 };
+  let plain: Place;
+  let delegating: Place;
+  beforeAll(async () => {
+    const places = await realNodes().places({ onFinished: afterAll });
+    plain = places.plain;
+    delegating = places.delegating;
+    await Promise.all([make(plain), make(delegating)]);
+  });
+
+  test("a pod reads its ConfigMap and Secret as on a plain cluster, and sees a change of the host", async () => {
+    for (const { client, namespace } of [plain, delegating]) {
+      await podThat(client, namespace, "reader", inPhase("Running"), waiting);
+    }
+    const there = realNodes().inMember(delegating);
+    const logs = ({ cluster, namespace }: Place): Promise<string> =>
+      kubectl(cluster, ["logs", "-n", namespace, "reader"]);
+    const said = async (place: Place): Promise<string[]> =>
+      eventually(async () => {
+        const lines = (await logs(place)).split("\n");
+        return lines.length > 4 && lines.slice(0, 4);
+      }, waiting);
+    expect(await said(there)).toEqual(["blue root secret |", "hello", "root", "400"]);
+    expect(await said(plain)).toEqual(await said(there));
+
+    const { client, namespace } = delegating;
+    const body = { data: { greeting: "changed\n" } };
+    await client.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body });
+    await eventually(async () => (await logs(there)).includes("changed"), patient);
+  });
+
+  test("a pod whose ConfigMap comes late says why it waits, and then runs", async () => {
+    const { client, namespace, cluster } = delegating;
+    const container = { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", "cat /files/a"] };
+    const mounted = { ...container, volumeMounts: [{ name: "files", mountPath: "/files" }] };
+    const spec = {
+      restartPolicy: "Never",
+      volumes: [{ name: "files", configMap: { name: "late" } }],
+      containers: [mounted],
+    };
+    await client.create(pods, { metadata: { name: "waits", namespace }, spec });
+    const told = [
+      "get",
+      "events",
+      "-n",
+      namespace,
+      "--field-selector=involvedObject.name=waits",
+      "-o",
+      "jsonpath={..message}",
+    ];
+    const why = 'MountVolume.SetUp failed for volume "files" : configmap "late" not found';
+    await eventually(async () => (await kubectl(cluster, told)).includes(why), waiting);
+    await client.create(configMaps, { metadata: { name: "late", namespace }, data: { a: "in time" } });
+    await podThat(client, namespace, "waits", inPhase("Succeeded"), waiting);
+    const there = realNodes().inMember(delegating);
+    expect(await kubectl(there.cluster, ["logs", "-n", namespace, "waits"])).toBe("in time");
+  });
+});
