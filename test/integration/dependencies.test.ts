@@ -195,6 +195,11 @@ describe("what a pod uses", () => {
     const names = numbered("web", 20);
     await Promise.all(names.map((name) => run(user(name))));
     expect(await otherWrites("west")).toEqual(["create configmaps"]);
+    const there = await legationWrites(memberCluster("west"), namespace);
+    expect([...there.pods.values()]).toEqual(names.map(() => ["create pods"]));
+    const onHost = await legationWrites(hostCluster(), namespace);
+    expect([...onHost.pods.values()]).toEqual(names.map(() => ["create pods/binding", "patch pods/status"]));
+    expect(onHost.others).toEqual([]);
     const [last = "", ...others] = names;
     await Promise.all(others.map((name) => host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 })));
     await Promise.all(others.map((name) => podGone(west, namespace, name, undefined, patient)));

@@ -52,11 +52,10 @@ export class Users {
       .map(({ metadata }) => objectKey(metadata));
   }
 
-  /** The pod is about to be given to the member; undefined: to none. Returns the copies that are used more, or less, than before. */
-  place(proxy: Stored<Pod>, member: string | undefined): readonly CopyKey[] {
+  /** The pod is about to be given to the member. Returns the copies that are used more, or less, than before. */
+  place(proxy: Stored<Pod>, member: string): readonly CopyKey[] {
     const { uid } = proxy.metadata;
     const before = this.forget(uid);
-    if (member === undefined) return before;
     const copies = dependencyKeys(proxy).map((key) => copyKey(member, key));
     this.#placements.set(uid, copies);
     for (const copy of copies) {
@@ -84,7 +83,7 @@ export class Users {
   }
 
   /** Whether a proxy that uses it was given to the member, or is about to be. */
-  uses(member: Member, key: DependencyKey): boolean {
+  uses(member: Pick<Member, "name" | "delegatesUsing">, key: DependencyKey): boolean {
     if (this.#placed.has(copyKey(member.name, key))) return true;
     if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     // Created by an earlier leader, and not bound yet.

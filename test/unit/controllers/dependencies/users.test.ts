@@ -1,0 +1,69 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
+import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
+import { USES_INDEX, Users, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import { toDelegate } from "../../../../src/pods/delegate.ts";
+import { dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
+
+const key = dependencyKey({ kind: "Secret", namespace: "team", name: "a" });
+const other = dependencyKey({ kind: "Secret", namespace: "team", name: "b" });
+const spec: Partial<PodSpec> = { volumes: [{ name: "v", secret: { secretName: "a" } }] };
+const inWest = { ...spec, nodeName: "legation-west" };
+
+let proxies: Store<Pod>;
+let users: Users;
+beforeEach(() => {
+  proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  users = new Users(() => proxies);
+});
+
+function member(name: string, ...delegates: Stored<Pod>[]) {
+  return { name, delegatesUsing: () => delegates };
+}
+
+describe("an object is used in a member", () => {
+  test("by a proxy that is bound to it, until that has ended", () => {
+    proxies.set(proxyPod({ spec: inWest }));
+    expect(users.uses(member("west"), key)).toBe(true);
+    expect(users.uses(member("east"), key)).toBe(false);
+    expect(users.uses(member("west"), other)).toBe(false);
+    proxies.set(proxyPod({ spec: inWest, status: endedStatus(0) }));
+    expect(users.uses(member("west"), key)).toBe(false);
+  });
+
+  test("by a proxy on its way there, which is on its way to one member only", () => {
+    const proxy = proxyPod({ spec });
+    proxies.set(proxy);
+    expect(users.place(proxy, "west")).toEqual([copyKey("west", key)]);
+    expect(users.uses(member("west"), key)).toBe(true);
+    expect(users.place(proxy, "east")).toEqual([copyKey("west", key), copyKey("east", key)]);
+    expect(users.uses(member("west"), key)).toBe(false);
+    expect(users.placedIn("east")).toEqual([copyKey("east", key)]);
+    expect(users.forget("uid-1")).toEqual([copyKey("east", key)]);
+    expect(users.uses(member("east"), key)).toBe(false);
+  });
+
+  test("by a delegate of an earlier leader whose proxy has no node yet", () => {
+    const proxy = proxyPod({ spec });
+    proxies.set(proxy);
+    const { metadata } = toDelegate(proxy, { id: "host-id", name: "cern" });
+    const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, spec });
+    expect(users.uses(member("west", delegate), key)).toBe(true);
+    // What the proxy does not name is not its own, whatever its delegate says.
+    expect(users.uses(member("west", delegate), other)).toBe(false);
+    proxies.set(proxyPod({ uid: "uid-2", spec }));
+    expect(users.uses(member("west", delegate), key)).toBe(false);
+  });
+});
+
+test("proxies without a node wait for what they use, and kinds are used in a namespace", () => {
+  proxies.set(proxyPod({ spec }));
+  expect(users.waitingFor(key)).toEqual(["team/web-0"]);
+  expect(users.anyIn("Secret", "team")).toBe(true);
+  expect(users.anyIn("ConfigMap", "team")).toBe(false);
+  expect(users.anyIn("Secret", "tea")).toBe(false);
+  proxies.set(proxyPod({ spec: inWest }));
+  expect(users.waitingFor(key)).toEqual([]);
+});
