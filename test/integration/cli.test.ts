@@ -204,6 +204,8 @@ describe("a member's life", () => {
     };
     expect(await can("create", "pods", "-n", "default")).toBe(true);
     expect(await can("get", "secrets", "-n", "kube-system")).toBe(false);
+    expect(await can("create", "serviceaccounts", "--subresource=token", "-n", "kube-system")).toBe(false);
+    expect(await can("update", "deployments", "-n", "default")).toBe(false);
     expect(await can("delete", "nodes")).toBe(false);
     expect(await can("delete", "clusterroles/cluster-admin")).toBe(false);
   });
