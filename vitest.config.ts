@@ -1,16 +1,19 @@
 import { defineConfig, type ViteUserConfigExport } from "vitest/config";
+import { AlternatingSequencer } from "./test/support/harness/sequencer.ts";
 
 const config: ViteUserConfigExport = defineConfig({
   test: {
+    sequence: { sequencer: AlternatingSequencer },
     projects: [
-      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000 } },
+      { test: { name: "unit", include: ["test/unit/**/*.test.ts"], testTimeout: 20_000, sequence: { groupOrder: 0 } } },
       {
         test: {
           name: "integration",
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
-          // All files share one set of clusters and two cores: one file at a time keeps timings honest.
-          fileParallelism: false,
+          setupFiles: ["test/support/harness/take-turns.ts"],
+          maxWorkers: 2,
+          sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.
           retry: 1,
           testTimeout: 180_000,

@@ -37,12 +37,8 @@ function holderOf(path: string): number | undefined {
   }
 }
 
-/** Runs `work` while no other process does so under the same path; the lock of a process that died is taken over. */
-export async function withLock<T>(
-  path: string,
-  onProgress: (line: string) => void,
-  work: () => Promise<T>,
-): Promise<T> {
+/** Waits until no other process holds `path`, and holds it; the lock of a process that died is taken over. */
+export async function acquireLock(path: string, onProgress: (line: string) => void): Promise<() => void> {
   let told = false;
   while (!tryLock(path)) {
     const holder = holderOf(path);
@@ -54,9 +50,19 @@ export async function withLock<T>(
     told = true;
     await sleep(POLL_MS);
   }
+  return () => rmSync(path, { force: true });
+}
+
+/** Runs `work` while no other process does so under the same path. */
+export async function withLock<T>(
+  path: string,
+  onProgress: (line: string) => void,
+  work: () => Promise<T>,
+): Promise<T> {
+  const release = await acquireLock(path, onProgress);
   try {
     return await work();
   } finally {
-    rmSync(path, { force: true });
+    release();
   }
 }

@@ -1,12 +1,12 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Agent, get } from "node:https";
 import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
-import type { Cluster } from "../support/clusters/types.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
-import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { runStreaming, StreamingKubectl } from "../support/streams/kubectl.ts";
-import { podManifest } from "../support/streams/pods.ts";
+import type { Cluster } from "../../support/clusters/types.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { runStreaming, StreamingKubectl } from "../../support/streams/kubectl.ts";
+import { podManifest } from "../../support/streams/pods.ts";
 
 // The same pods on a plain cluster, and on a host whose member runs them: whoever asks the host for a log must be told
 // what the plain cluster tells.

@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
-import type { KubeEvent, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
-import { events, pods } from "../../src/kube/resources.ts";
-import { legationWrites } from "../support/delegated/writes.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
-import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
-import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import type { KubeEvent, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
+import { events, pods } from "../../../src/kube/resources.ts";
+import { legationWrites } from "../../support/delegated/writes.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { inPhase, podGone, podThat } from "../../support/harness/pods-of.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
 const IMAGE = "localhost/busybox:1";
 

@@ -1,12 +1,12 @@
 import { expect, test } from "vitest";
-import type { Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
-import { pods } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
-import { comparable } from "../support/harness/final-state.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
-import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import type { Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { conditionOf } from "../../../src/pods/phase.ts";
+import { comparable } from "../../support/harness/final-state.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventuallyPasses } from "../../support/harness/wait.ts";
 
 // Real kubelets and containers. What is done to a pod is done twice: on a plain cluster, and on a host whose member runs
 // it. Whoever looks at the host must see what there is to see on the plain cluster.

@@ -1,12 +1,12 @@
 import { existsSync } from "node:fs";
 import { networkInterfaces } from "node:os";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { realNodesPossible } from "../support/clusters/node/possible.ts";
-import { startClusters } from "../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../support/clusters/types.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
-import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { realNodesPossible } from "../../support/clusters/node/possible.ts";
+import { startClusters } from "../../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../../support/clusters/types.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../support/harness/namespace.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
 function podManifest(name: string, script: string): string {
   return JSON.stringify({

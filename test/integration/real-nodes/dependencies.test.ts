@@ -1,10 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { Pod } from "../../src/api/kubernetes.ts";
-import { configMaps, pods, secrets } from "../../src/kube/resources.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { inPhase, podThat } from "../support/harness/pods-of.ts";
-import { onRealNodes, type Place } from "../support/harness/real-nodes.ts";
-import { eventually } from "../support/harness/wait.ts";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import { configMaps, pods, secrets } from "../../../src/kube/resources.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { inPhase, podThat } from "../../support/harness/pods-of.ts";
+import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
+import { eventually } from "../../support/harness/wait.ts";
 
 // A kubelet looks at mounted ConfigMaps about once a minute.
 const patient = { timeoutMs: 170_000 };
