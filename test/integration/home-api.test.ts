@@ -21,7 +21,7 @@ import type { Write } from "../support/write-gate/write-gate.ts";
 const gated = useGatedLegation();
 const clients = useClients();
 
-// No container runs here, so nobody dials it; home-api-real.test.ts does.
+// No container runs here, so nobody dials it; real-nodes/home-api.test.ts does.
 const SERVER = "https://203.0.113.7:6443";
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const labels = { "legation.dev/delegation": "annotated" };
