@@ -259,7 +259,7 @@ export class DependencyController {
       ref,
       host: this.#options.identity,
       usable: member.reachable && member.read && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy }),
+      ...(copy === undefined ? {} : { copy, leaving: this.#executor.leaving(key) === copy.metadata.uid }),
       source: this.#sources.of(ref.kind, ref.namespace, ref.name),
       used,
       mounted,

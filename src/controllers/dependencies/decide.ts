@@ -15,7 +15,7 @@ export interface CopyDecision {
 
 /** Makes the copy when it is used, keeps it like its source, and removes it when nobody uses it any more. */
 export function decide(observed: Observed, now: number): CopyDecision {
-  const { ref, host, usable, copy, source, used, mounted, idleSince, refused } = observed;
+  const { ref, host, usable, copy, source, used, mounted, idleSince, refused, leaving = false } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (copy === undefined) {
@@ -29,14 +29,23 @@ export function decide(observed: Observed, now: number): CopyDecision {
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   const { uid, resourceVersion } = copy.metadata;
   const remove: Action = { type: "delete", ref, uid, resourceVersion };
+  // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays.
+  if (leaving && used) return { actions: [remove], outcome: "Replacing" };
   if (!used && !mounted) {
     const removeAt = idleSince + LINGERS_MS;
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
     return { actions: [remove], outcome: "Removing" };
   }
   // As on a node: what runs keeps what it has when its source is deleted. A delegate without a proxy gets nothing new.
-  if (!used || source.state !== "present" || inStep(copy, source.object, observed))
-    return { actions: [], outcome: "InStep" };
+  if (!used || source.state !== "present" || inStep(copy, source.object, observed)) {
+    // What was refused is not wanted any more.
+    return { actions: refused === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };
+  }
+  if (refused !== undefined) {
+    return now < refused.until
+      ? { actions: [], outcome: "Refused", requeueAt: refused.until }
+      : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
+  }
   // Neither may be changed in place; it is made again at once.
   if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
     return { actions: [remove], outcome: "Replacing" };

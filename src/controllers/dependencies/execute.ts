@@ -30,6 +30,8 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
+// The same request would be refused again.
+const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
 // Whoever has an object of that name there may remove it, and a quota may be raised.
 const REFUSED_FOR_MS = 60_000;
 // Nobody waits for this one.
@@ -106,20 +108,23 @@ export class Executor {
         // An account is who the pod is in that member: the member's administrator may have said so.
         return this.#refuse(key, message, kind === "ServiceAccount");
       }
-      if (!isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound", "MethodNotAllowed", "TooLarge")) {
-        throw error;
-      }
+      if (!isKubeError(error, "NotFound", ...REFUSALS)) throw error;
       const message = `its API server refused ${kind} ${name}, which the pod needs: ${error.detail}`;
       log.info(message);
       return this.#refuse(key, message, false);
     }
   }
 
-  async #patch(member: Member, { ref, patch, version }: ActionOf<"patch">, { signal }: Context): Result {
+  async #patch(member: Member, { ref, patch, version }: ActionOf<"patch">, { key, signal, log }: Context): Result {
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(RESOURCES[ref.kind], ref, { type: "json", body: patch }, options);
     } catch (error) {
+      if (isKubeError(error, ...REFUSALS)) {
+        const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${error.detail}`;
+        log.info(message);
+        return this.#refuse(key, message, false);
+      }
       // Changed, gone, or another by now: looked at again when the watch has told.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
@@ -131,8 +136,12 @@ export class Executor {
     try {
       await member.client.delete(RESOURCES[ref.kind], ref, { uid, resourceVersion, signal });
     } catch (error) {
-      if (isKubeError(error, "Conflict")) this.#leaving.delete(key);
-      else if (!isKubeError(error, "NotFound")) throw error;
+      // The watch has yet to tell of the end of one that is gone; after any other sure refusal it is there as before.
+      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") {
+        this.#leaving.delete(key);
+        this.#options.onRefusal(key);
+      }
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }

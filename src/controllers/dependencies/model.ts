@@ -51,6 +51,8 @@ export interface Observed {
   /** The member's API server answers, and its copies have been read. */
   readonly usable: boolean;
   readonly copy?: Stored<Digested>;
+  /** The copy's deletion was sent, and may still happen. */
+  readonly leaving?: boolean;
   readonly source: Source;
   /** A proxy on the host uses it, and has been given to this member or is about to be. */
   readonly used: boolean;

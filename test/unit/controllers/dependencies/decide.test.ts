@@ -92,6 +92,26 @@ describe("a copy that is there", () => {
     ["stays a while without users", { copy: copyOf(source()), ...idle }, ["Idle"]],
     ["goes when that is over", { copy: copyOf(source()), ...idle, idleSince: now - 10_000 }, ["Removing", "delete"]],
     [
+      "is deleted for certain and made anew when it is used and its deletion may still happen",
+      { copy: copyOf(source()), leaving: true },
+      ["Replacing", "delete"],
+    ],
+    [
+      "is not changed again soon after a refusal",
+      { copy: copyOf(source()), source: changed, refused: { until: now + 1 } },
+      ["Refused"],
+    ],
+    [
+      "may be changed some time after a refusal",
+      { copy: copyOf(source()), source: changed, refused: { until: now } },
+      ["Refused", "reconsider"],
+    ],
+    [
+      "is as good as ever when what was refused is not wanted any more",
+      { copy: copyOf(source()), refused: { until: now + 1 } },
+      ["InStep", "reconsider"],
+    ],
+    [
       "stays when its member cannot be asked",
       { copy: copyOf(source()), ...idle, idleSince: 0, usable: false },
       ["Unreachable"],
