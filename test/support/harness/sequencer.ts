@@ -4,11 +4,13 @@ import { BaseSequencer, type TestSpecification } from "vitest/node";
 export class AlternatingSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const isReal = ({ moduleId }: TestSpecification): boolean => moduleId.includes("/integration/real-nodes/");
-    const real = sorted.filter(isReal);
-    const others = sorted.filter((file) => !isReal(file));
-    return Array.from({ length: Math.max(real.length, others.length) }).flatMap((_, index) =>
-      [real[index], others[index]].filter((file) => file !== undefined),
+    const within = (folder: string) => sorted.filter(({ moduleId }) => moduleId.includes(folder));
+    const integration = new Set(within("/test/integration/"));
+    const real = within("/test/integration/real-nodes/");
+    const shared = [...integration].filter((file) => !real.includes(file));
+    const alternating = Array.from({ length: Math.max(real.length, shared.length) }).flatMap((_, index) =>
+      [real[index], shared[index]].filter((file) => file !== undefined),
     );
+    return [...sorted.filter((file) => !integration.has(file)), ...alternating];
   }
 }
