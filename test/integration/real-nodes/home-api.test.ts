@@ -21,7 +21,7 @@ const patient = { timeoutMs: 120_000 };
 
 /** The machine's kubectl in a pod, with the libraries that it needs: it finds its API server as every in-cluster client. */
 function kubectlIn(container: Container): Pick<PodSpec, "volumes" | "containers"> {
-  const binary = inject("clusters").kubectl;
+  const binary = inject("kubectl");
   const libraries = spawnSync("ldd", [binary], { encoding: "utf8" }).stdout.match(/\/\S+(?= \()/g) ?? [];
   const files = [{ from: binary, to: "/bin/kubectl" }, ...libraries.map((path) => ({ from: path, to: path }))];
   const volumes: Volume[] = files.map(({ from }, index) => ({ name: `file-${index}`, hostPath: { path: from } }));

@@ -37,20 +37,25 @@ function holderOf(path: string): number | undefined {
   }
 }
 
-/** Waits until no other process holds `path`, and holds it; the lock of a process that died is taken over. */
-export async function acquireLock(path: string, onProgress: (line: string) => void): Promise<() => void> {
+/** A lock that this process holds. */
+export interface Lock {
+  readonly path: string;
+  release(): void;
+}
+
+/** Waits until one of `paths` is held by no other process, and holds it; the lock of a process that died is taken over. */
+export async function acquireFirst(paths: readonly string[], onProgress: (line: string) => void): Promise<Lock> {
   let told = false;
-  while (!tryLock(path)) {
-    const holder = holderOf(path);
-    if (holder !== undefined && !isAlive(holder)) {
-      rmSync(path, { force: true });
-      continue;
+  while (true) {
+    for (const path of paths) {
+      if (tryLock(path)) return { path, release: () => rmSync(path, { force: true }) };
+      const holder = holderOf(path);
+      if (holder !== undefined && !isAlive(holder)) rmSync(path, { force: true });
     }
-    if (!told) onProgress(`waiting for process ${holder ?? "?"}, which holds ${path}`);
+    if (!told) onProgress(`waiting for the holder of ${paths.join(" or ")}`);
     told = true;
     await sleep(POLL_MS);
   }
-  return () => rmSync(path, { force: true });
 }
 
 /** Runs `work` while no other process does so under the same path. */
@@ -59,7 +64,7 @@ export async function withLock<T>(
   onProgress: (line: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
-  const release = await acquireLock(path, onProgress);
+  const { release } = await acquireFirst([path], onProgress);
   try {
     return await work();
   } finally {

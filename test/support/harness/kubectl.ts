@@ -16,7 +16,7 @@ export interface KubectlOptions {
 /** Runs kubectl against a cluster as admin and returns its standard output; rejects with its standard error. */
 export function kubectl(cluster: Cluster, args: readonly string[], options: KubectlOptions = {}): Promise<string> {
   const { input, kubeconfig = cluster.kubeconfig, timeoutMs = 60_000 } = options;
-  const child = spawn(inject("clusters").kubectl, [`--kubeconfig=${kubeconfig}`, ...args], { timeout: timeoutMs });
+  const child = spawn(inject("kubectl"), [`--kubeconfig=${kubeconfig}`, ...args], { timeout: timeoutMs });
   let output = "";
   let errors = "";
   child.stdout.on("data", (chunk: Buffer) => {

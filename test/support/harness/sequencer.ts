@@ -1,16 +1,17 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
+import { isOnRealNodes } from "./place-of-file.ts";
 
-/** Files on real nodes and others in turn, so that two workers seldom wait for the same clusters. */
+/** One file on real nodes, then two on the shared clusters, and so on: workers seldom wait for the same clusters. */
 export class AlternatingSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
-    const within = (folder: string) => sorted.filter(({ moduleId }) => moduleId.includes(folder));
-    const integration = new Set(within("/test/integration/"));
-    const real = within("/test/integration/real-nodes/");
-    const shared = [...integration].filter((file) => !real.includes(file));
-    const alternating = Array.from({ length: Math.max(real.length, shared.length) }).flatMap((_, index) =>
-      [real[index], shared[index]].filter((file) => file !== undefined),
+    const integration = sorted.filter(({ moduleId }) => moduleId.includes("/test/integration/"));
+    const real = integration.filter(({ moduleId }) => isOnRealNodes(moduleId));
+    const shared = integration.filter(({ moduleId }) => !isOnRealNodes(moduleId));
+    const rounds = Math.max(real.length, Math.ceil(shared.length / 2));
+    const alternating = Array.from({ length: rounds }).flatMap((_, round) =>
+      [real[round], shared[2 * round], shared[2 * round + 1]].filter((file) => file !== undefined),
     );
-    return [...sorted.filter((file) => !integration.has(file)), ...alternating];
+    return [...sorted.filter((file) => !integration.includes(file)), ...alternating];
   }
 }

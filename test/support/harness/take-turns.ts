@@ -1,12 +1,20 @@
 import { join } from "node:path";
 import { afterAll, expect, inject } from "vitest";
-import { acquireLock } from "../clusters/lock.ts";
+import { acquireFirst } from "../clusters/lock.ts";
+import { useShared } from "./clusters.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
+import { isOnRealNodes } from "./place-of-file.ts";
 
-// Two files run at a time: one on the clusters that files share, and one on real nodes of its own. Most of either is waiting.
+// A file has clusters to itself: one of the shared sets, or real nodes of its own. Most of every file is waiting.
 const { testPath = "" } = expect.getState();
-const group = testPath.includes("/real-nodes/") ? "real-nodes" : "shared";
-const release = await acquireLock(join(inject("clusters").directory, `${group}.turn`), () => undefined);
+const turn = (name: string): string => join(inject("turns"), `${name}.turn`);
+const sets = new Map(inject("sets").map((set, number) => [turn(`set-${number}`), set]));
+const { path, release } = await acquireFirst(
+  isOnRealNodes(testPath) ? [turn("real-nodes")] : [...sets.keys()],
+  () => {},
+);
+const set = sets.get(path);
+if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
 afterAll(release);

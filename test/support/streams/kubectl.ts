@@ -43,7 +43,7 @@ export class StreamingKubectl implements Disposable {
       KUBECTL_REMOTE_COMMAND_WEBSOCKETS: sockets,
       KUBECTL_PORT_FORWARD_WEBSOCKETS: sockets,
     };
-    const command = [inject("clusters").kubectl, `--kubeconfig=${kubeconfig}`, ...args];
+    const command = [inject("kubectl"), `--kubeconfig=${kubeconfig}`, ...args];
     const [program = "", ...rest] = terminal === undefined ? command : inTerminal(command, terminal);
     this.child = spawn(program, rest, { env, timeout: timeoutMs, killSignal: "SIGKILL" });
     this.child.stdout?.on("data", (chunk: Buffer) => this.#stdout.push(chunk));
