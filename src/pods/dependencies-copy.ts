@@ -80,7 +80,7 @@ export function isCopy(object: KubeObject, hostId: string): boolean {
 /** Labels and annotations of the copy as they are to be; undefined when they are so. What others added stays. */
 export function wantedMetadata(
   copy: Stored<KubeObject>,
-  source: Stored<DependencyObject>,
+  source: Stored<KubeObject>,
   host: HostIdentity,
 ): { labels: Record<string, string>; annotations: Record<string, string> } | undefined {
   const wanted = copyMetadata(source, host);
@@ -121,8 +121,9 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
   return ownerOf(copy)?.uid === source.metadata.uid;
 }
 
-function copyMetadata(
-  { metadata }: Stored<DependencyObject>,
+/** Labels and annotations of a new copy: those of its source, and whose it is. */
+export function copyMetadata(
+  { metadata }: Stored<KubeObject>,
   host: HostIdentity,
 ): { labels: Record<string, string>; annotations: Record<string, string> } {
   const { name, namespace = "", uid } = metadata;

@@ -8,6 +8,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
+  type DependencyKind,
   dependenciesOf,
   dependencyKey,
   dependencyKeys,
@@ -21,8 +22,9 @@ import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "./copies.ts";
 import { decide, inStep } from "./decide.ts";
+import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
-import { type Action, type CopyKey, copyKey, copyRef, dependencyOf, type Observed } from "./model.ts";
+import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
 import { Sources } from "./sources.ts";
 import { Users, usesOf } from "./users.ts";
 
@@ -46,7 +48,7 @@ export interface DependencyOptions {
 export class DependencyController {
   readonly #options: DependencyOptions;
   readonly #sources: Sources;
-  readonly #copies: Copies;
+  readonly #copies: Copies<DependencyKind, Digested>;
   readonly #users: Users;
   readonly #executor: Executor;
   readonly #loop: Controller<CopyKey, Observed, Action>;
@@ -68,8 +70,9 @@ export class DependencyController {
           }
         }
         for (const member of registry.members()) {
-          for (const key of this.#copies.in(member)) {
-            if (key.startsWith(`${kind}/${namespace}/`)) this.#loop.enqueue(copyKey(member.name, key));
+          for (const copy of this.#copies.in(member)) {
+            if (copy.kind !== kind || copy.namespace !== namespace) continue;
+            this.#loop.enqueue(copyKey(member.name, dependencyKey(copy)));
           }
         }
       },
@@ -79,7 +82,9 @@ export class DependencyController {
     });
     this.#copies = new Copies({
       hostId: identity.id,
-      onCopy: (member, key) => this.#onCopy(member, key),
+      resources: forEachKind((kind) => RESOURCES[kind]),
+      transform: (kind, object) => withoutContent(digested(kind, object)),
+      onCopy: (member, copy) => this.#onCopy(member, dependencyKey(copy)),
       onRead: (member) => {
         this.#onRead(member);
         options.onRead();
@@ -225,7 +230,7 @@ export class DependencyController {
 
   #onRead(member: Member): void {
     if (!this.#copies.read(member)) return;
-    for (const key of this.#copies.in(member)) this.#loop.enqueue(copyKey(member.name, key));
+    for (const copy of this.#copies.in(member)) this.#loop.enqueue(copyKey(member.name, dependencyKey(copy)));
     for (const key of this.#users.placedIn(member.name)) {
       this.#loop.enqueue(key);
       this.#wake(dependencyOf(key));

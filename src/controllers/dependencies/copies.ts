@@ -1,32 +1,41 @@
 import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
-import { objectKey, type Stored } from "../../api/kubernetes.ts";
+import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
+import type { Resource } from "../../kube/resources.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
-import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
-import type { Digested } from "./model.ts";
 
-export interface CopiesOptions {
+/** Names one copy within its member. */
+export interface CopyName<Kind extends string> {
+  readonly kind: Kind;
+  readonly namespace: string;
+  readonly name: string;
+}
+
+export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly hostId: string;
+  /** What is copied, each as a kind of its own. */
+  readonly resources: ReadonlyMap<Kind, Resource<T>>;
+  /** Makes copies smaller before they are kept. */
+  readonly transform: (kind: Kind, object: Stored<T>) => Stored<T>;
   /** A copy came, changed or went. */
-  readonly onCopy: (member: Member, key: DependencyKey) => void;
+  readonly onCopy: (member: Member, copy: CopyName<Kind>) => void;
   /** A member's copies have been read. */
   readonly onRead: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
 
-type Reflectors = ReadonlyMap<DependencyKind, Reflector<Digested>>;
+type Reflectors<Kind, T extends KubeObject> = ReadonlyMap<Kind, Reflector<T>>;
 
-/** The copies in all members, without their content. */
-export class Copies {
-  readonly #options: CopiesOptions;
-  readonly #members = new Map<Member, Reflectors>();
+/** The copies of some kinds of objects in all members, by watch. */
+export class Copies<Kind extends string, T extends KubeObject> {
+  readonly #options: CopiesOptions<Kind, T>;
+  readonly #members = new Map<Member, Reflectors<Kind, T>>();
 
-  constructor(options: CopiesOptions) {
+  constructor(options: CopiesOptions<Kind, T>) {
     this.#options = options;
   }
 
@@ -39,7 +48,9 @@ export class Copies {
     }
     for (const member of members) {
       if (this.#members.has(member)) continue;
-      const reflectors = forEachKind((kind) => this.#reflector(member, kind));
+      const reflectors = new Map(
+        [...this.#options.resources].map(([kind, resource]) => [kind, this.#reflector(member, kind, resource)]),
+      );
       this.#members.set(member, reflectors);
       for (const reflector of reflectors.values()) reflector.start();
       void Promise.all([...reflectors.values()].map((reflector) => reflector.whenSynced())).then(() =>
@@ -59,32 +70,35 @@ export class Copies {
     return reflectors !== undefined && [...reflectors.values()].every(({ store }) => store.synced);
   }
 
-  of(member: Member, kind: DependencyKind, namespace: string, name: string): Stored<Digested> | undefined {
+  of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#members.get(member)?.get(kind)?.store.get(objectKey({ namespace, name }));
     return found !== undefined && isCopy(found, this.#options.hostId) ? found : undefined;
   }
 
   /** Names of all copies in a member. */
-  in(member: Member): DependencyKey[] {
+  in(member: Member): CopyName<Kind>[] {
     return [...(this.#members.get(member) ?? [])].flatMap(([kind, { store }]) =>
-      store.list().map(({ metadata }) => keyOf(kind, metadata)),
+      store.list().map(({ metadata }) => nameOf(kind, metadata)),
     );
   }
 
-  #reflector(member: Member, kind: DependencyKind): Reflector<Digested> {
-    const { hostId, onCopy, clock } = this.#options;
-    return new Reflector<Digested>({
+  #reflector(member: Member, kind: Kind, resource: Resource<T>): Reflector<T> {
+    const { hostId, transform, onCopy, clock } = this.#options;
+    return new Reflector<T>({
       client: member.client,
-      resource: RESOURCES[kind],
+      resource,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
-      transform: (object) => withoutContent(digested(kind, object)),
+      transform: (object) => transform(kind, object),
       clock,
       log: this.#options.log.child({ member: member.name }),
-      onEvent: ({ object }) => onCopy(member, keyOf(kind, object.metadata)),
+      onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),
     });
   }
 }
 
-function keyOf(kind: DependencyKind, { namespace = "", name }: { namespace?: string; name: string }): DependencyKey {
-  return dependencyKey({ kind, namespace, name });
+function nameOf<Kind extends string>(
+  kind: Kind,
+  { namespace = "", name }: { namespace?: string; name: string },
+): CopyName<Kind> {
+  return { kind, namespace, name };
 }
