@@ -34,15 +34,18 @@ await using clusters = await startClusters({
 const host = clusters.get("host");
 const members = [clusters.get("west"), clusters.get("east")];
 const figures: Figure[] = [];
+// At once: a run of many minutes may be broken off.
+const onFigure = (figure: Figure): void => {
+  figures.push(figure);
+  console.log(lineOf(figure));
+};
 if (parts.has("client")) {
   progress("requests and watch events of src/kube beside @kubernetes/client-node");
   const { requests, watchEvents } = await benchClient({ kubeconfig: host.kubeconfig });
-  figures.push(
-    { name: "client: requests", value: requests.legation.perSecond, unit: "/s" },
-    { name: "client: requests / client-node's", value: requests.ratio, unit: "" },
-    { name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" },
-    { name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" },
-  );
+  onFigure({ name: "client: requests", value: requests.legation.perSecond, unit: "/s" });
+  onFigure({ name: "client: requests / client-node's", value: requests.ratio, unit: "" });
+  onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
+  onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
 if (parts.has("webhook") || parts.has("delegation")) {
   await using legation = await startLegation({
@@ -56,13 +59,17 @@ if (parts.has("webhook") || parts.has("delegation")) {
   const { pid } = legation.webhook;
   if (parts.has("webhook") && pid !== undefined) {
     progress("admission reviews");
-    figures.push(...(await benchWebhook(legation.webhookPort, pid)));
+    for (const figure of await benchWebhook(legation.webhookPort, pid)) onFigure(figure);
   }
   if (parts.has("delegation")) {
-    figures.push(...(await benchDelegation({ host, members, legation, pods: counts, onProgress: progress })));
+    // Without its controller a run would wait for ever.
+    const ended = legation.controller.whenEnded().then((tail) => {
+      throw new Error(`the controller ended by itself:\n${tail}`);
+    });
+    const done = benchDelegation({ host, members, legation, pods: counts, onProgress: progress, onFigure });
+    await Promise.race([done, ended]);
   }
 }
-for (const figure of figures) console.log(lineOf(figure));
 const missed = figures.filter((figure) => meets(figure) === false);
 console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
 

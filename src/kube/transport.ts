@@ -333,15 +333,18 @@ export class Transport {
     return new Promise((resolve) => {
       const exchange = new Exchange(mayStart, (outcome) => {
         clearTimeout(timer);
+        clearImmediate(last);
         forget();
         resolve(outcome);
       });
       const onAbort = (): void =>
         exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-      const timer = setTimeout(
-        () => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`)),
-        leftMs,
-      );
+      const late = (): void => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`));
+      let last: NodeJS.Immediate | undefined;
+      // Timers come before sockets: in a process that has had no processor for a while, the answer may be there unread.
+      const timer = setTimeout(() => {
+        last = setImmediate(late);
+      }, leftMs);
       const forget = this.#aborts.add(request.signal, onAbort);
       try {
         this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);

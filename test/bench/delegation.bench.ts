@@ -19,6 +19,8 @@ export interface DelegationBenchOptions {
   /** One comparison for each number of pods. */
   readonly pods: readonly number[];
   readonly onProgress: (line: string) => void;
+  /** Called with each figure as soon as it is known. */
+  readonly onFigure: (figure: Figure) => void;
 }
 
 /** Requests in flight of the load generator, the same for both ways. */
@@ -30,8 +32,8 @@ const IDLE_MS = 30_000;
 type Way = "direct" | "delegated" | "same writes";
 
 /** Delegated pods beside the same pods created in one member, in one run. */
-export async function benchDelegation(options: DelegationBenchOptions): Promise<Figure[]> {
-  const { host, members, legation, onProgress } = options;
+export async function benchDelegation(options: DelegationBenchOptions): Promise<void> {
+  const { host, members, legation, onProgress, onFigure } = options;
   const direct = members[0];
   if (direct === undefined) throw new Error("a comparison needs a member");
   const controllerPid = legation.controller.pid;
@@ -40,24 +42,23 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
   const [hostClient, ...memberClients] = clients;
   const directClient = memberClients[0];
   if (hostClient === undefined || directClient === undefined) throw new Error("a comparison needs a host and a member");
-  const figures: Figure[] = [];
   try {
     for (const count of options.pods) {
       const best = { direct: 0, delegated: 0, sameWrites: 0 };
       // In turns, the better of two: other work on the machine only ever slows a round down.
       for (let round = 1; round <= 2; round++) {
         onProgress(`${count} pods, round ${round}: created in ${direct.name}`);
-        best.direct = Math.max(best.direct, await burst(directClient, count, "direct"));
+        best.direct = Math.max(best.direct, await burst(directClient, [], count, "direct"));
         onProgress(`${count} pods, round ${round}: delegated`);
         const cpuBefore = cpuMs(controllerPid);
-        const measured = await burst(hostClient, count, "delegated", () => {
-          figures.push({
+        const measured = await burst(hostClient, memberClients, count, "delegated", () => {
+          onFigure({
             name: `controller: memory with ${count} proxies, round ${round}`,
             value: rssMb(controllerPid),
             unit: "MB",
             target: { atMost: 250 },
           });
-          figures.push({
+          onFigure({
             name: `controller: processor time for ${count} pods until Running, round ${round}`,
             value: (cpuMs(controllerPid) - cpuBefore) / count,
             unit: "ms/pod",
@@ -67,35 +68,40 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
         onProgress(`${count} pods, round ${round}: the same writes without Legation`);
         best.sameWrites = Math.max(best.sameWrites, await sameWrites(hostClient, memberClients, count));
       }
-      figures.push({ name: `${count} pods: created directly`, value: best.direct, unit: "pods/s" });
-      figures.push({ name: `${count} pods: delegated`, value: best.delegated, unit: "pods/s" });
-      figures.push({ name: `${count} pods: the same writes without Legation`, value: best.sameWrites, unit: "pods/s" });
+      onFigure({ name: `${count} pods: created directly`, value: best.direct, unit: "pods/s" });
+      onFigure({ name: `${count} pods: delegated`, value: best.delegated, unit: "pods/s" });
+      onFigure({ name: `${count} pods: the same writes without Legation`, value: best.sameWrites, unit: "pods/s" });
       const ratio = best.delegated / best.direct;
-      figures.push({ name: `${count} pods: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.5 } });
+      onFigure({ name: `${count} pods: delegated / direct`, value: ratio, unit: "", target: { atLeast: 0.5 } });
       const bound = best.sameWrites / best.direct;
-      figures.push({ name: `${count} pods: the same writes / direct`, value: bound, unit: "" });
+      onFigure({ name: `${count} pods: the same writes / direct`, value: bound, unit: "" });
       const efficiency = best.delegated / best.sameWrites;
-      figures.push({ name: `${count} pods: delegated / the same writes`, value: efficiency, unit: "" });
+      onFigure({ name: `${count} pods: delegated / the same writes`, value: efficiency, unit: "" });
     }
     onProgress(`latency at ${STEADY_RATE} pods/s`);
-    figures.push(...(await latencies(hostClient, memberClients)));
+    for (const figure of await latencies(hostClient, memberClients)) onFigure(figure);
     onProgress("idle");
     await sleep(5_000);
     const before = cpuMs(controllerPid);
     await sleep(IDLE_MS);
     const share = (100 * (cpuMs(controllerPid) - before)) / IDLE_MS;
-    figures.push({ name: "controller: idle", value: share, unit: "% of a core", target: { atMost: 1 } });
-    return figures;
+    onFigure({ name: "controller: idle", value: share, unit: "% of a core", target: { atMost: 1 } });
   } finally {
     await Promise.all(clients.map((client) => client.close()));
   }
 }
 
 /** Pods a second from the first creation until all run. */
-async function burst(client: ClusterClient, count: number, way: Way, onRunning?: () => void): Promise<number> {
+async function burst(
+  client: ClusterClient,
+  members: readonly ClusterClient[],
+  count: number,
+  way: Way,
+  onRunning?: () => void,
+): Promise<number> {
   const namespace = await makeNamespace(client, way === "delegated");
   const rate = await timed(client, namespace, count, way, onRunning);
-  await client.delete(namespaces, { name: namespace });
+  await removeNamespace([client, ...members], namespace);
   return rate;
 }
 
@@ -107,7 +113,7 @@ async function sameWrites(host: ClusterClient, members: readonly ClusterClient[]
   await writes.start();
   const rate = await timed(host, namespace, count, "same writes");
   await writes.stop();
-  for (const client of [host, ...members]) await client.delete(namespaces, { name: namespace });
+  await removeNamespace([host, ...members], namespace);
   return rate;
 }
 
@@ -144,8 +150,8 @@ async function latencies(host: ClusterClient, members: readonly ClusterClient[])
     toProxy.push((proxies.running.get(name) ?? Number.NaN) - (delegate?.running.get(name) ?? Number.NaN));
   }
   await clear(host, namespace, proxies);
-  await host.delete(namespaces, { name: namespace });
   await Promise.all(delegates.map((watch) => watch.stop()));
+  await removeNamespace([host, ...members], namespace);
   const figure = (name: string, value: number, target?: Figure["target"]): Figure => ({
     name: `at ${STEADY_RATE} pods/s: ${name}`,
     value,
@@ -216,6 +222,16 @@ async function makeNamespace(
     if (found) return name;
     await sleep(50);
   }
+}
+
+/** Deletes a namespace and waits until it is gone: the thousands of events in it would burden what is measured next. */
+async function removeNamespace(clients: readonly ClusterClient[], name: string): Promise<void> {
+  await Promise.all(
+    clients.map(async (client) => {
+      if ((await client.find(namespaces, { name })) !== undefined) await client.delete(namespaces, { name });
+      while ((await client.find(namespaces, { name })) !== undefined) await sleep(200);
+    }),
+  );
 }
 
 /** Deletes the namespace's pods; at once where no node would confirm that they have ended. */

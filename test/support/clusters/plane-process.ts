@@ -31,6 +31,8 @@ export class PlaneProcess {
   #child: ChildProcess | undefined;
   #wanted = false;
   #gone: Promise<void> = Promise.resolve();
+  #stopping = false;
+  readonly #ended = Promise.withResolvers<string>();
 
   constructor(spec: PlaneSpec) {
     this.spec = spec;
@@ -47,6 +49,11 @@ export class PlaneProcess {
   /** True once it has been started, however it fared since. */
   get wanted(): boolean {
     return this.#wanted;
+  }
+
+  /** Resolves to the last lines of the log when the process ends without being told to. */
+  whenEnded(): Promise<string> {
+    return this.#ended.promise;
   }
 
   /** Starts or thaws the process, and waits until it is ready; ends it when that takes too long. */
@@ -72,6 +79,7 @@ export class PlaneProcess {
   async stop(signal: "SIGTERM" | "SIGKILL"): Promise<void> {
     const child = this.#child;
     if (child === undefined) return;
+    this.#stopping = true;
     child.kill(signal);
     // A frozen process would keep any other signal than SIGKILL waiting.
     child.kill("SIGCONT");
@@ -97,9 +105,11 @@ export class PlaneProcess {
     const child = spawn(command, args, { stdio: ["ignore", log, log] });
     closeSync(log);
     this.#child = child;
+    this.#stopping = false;
     this.#gone = new Promise((resolve) => {
       const gone = (): void => {
         this.#child = undefined;
+        if (!this.#stopping) this.#ended.resolve(this.logTail());
         resolve();
       };
       child.once("exit", gone);

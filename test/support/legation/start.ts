@@ -45,6 +45,8 @@ export interface LegationProcess {
   /** Everything it has logged. */
   log(): string;
   readonly pid: number | undefined;
+  /** Resolves to the last lines of its log when it ends without being told to. */
+  whenEnded(): Promise<string>;
   start(): Promise<void>;
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
   freeze(): void;
@@ -85,6 +87,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       get pid() {
         return plane.pid;
       },
+      whenEnded: () => plane.whenEnded(),
       start: () => {
         if (!plane.running) seen = read().length;
         return plane.start();
