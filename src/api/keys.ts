@@ -36,6 +36,8 @@ export const HOST_LABEL = "legation.dev/host";
 /** Label: a copy of an object that delegates there need. */
 export const COPY_LABEL = "legation.dev/copy";
 export const COPY_LABEL_VALUE = "true";
+/** Annotation on the copy of a Service: a ServiceExport was made beside it, or is about to be. */
+export const EXPORTED_ANNOTATION = "legation.dev/exported";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
 /** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */

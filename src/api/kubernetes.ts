@@ -3,6 +3,7 @@ import type {
   V1ConfigMap,
   V1Container,
   V1ContainerStatus,
+  V1EndpointSlice,
   V1Lease,
   V1Namespace,
   V1Node,
@@ -16,6 +17,7 @@ import type {
   V1PodSpec,
   V1PodStatus,
   V1Secret,
+  V1Service,
   V1Taint,
   V1Toleration,
   V1Volume,
@@ -66,6 +68,8 @@ export type ResourceList = Readonly<Record<string, string>>;
 export type Namespace = Wire<V1Namespace>;
 export type Secret = Wire<V1Secret>;
 export type ConfigMap = Wire<V1ConfigMap>;
+export type Service = Wire<V1Service>;
+export type EndpointSlice = Wire<V1EndpointSlice>;
 export type Lease = Wire<V1Lease>;
 export type KubeEvent = Wire<CoreV1Event>;
 

@@ -1,5 +1,16 @@
 import type { Cluster } from "../api/cluster.ts";
-import type { ConfigMap, KubeEvent, KubeNode, KubeObject, Lease, Namespace, Pod, Secret } from "../api/kubernetes.ts";
+import type {
+  ConfigMap,
+  EndpointSlice,
+  KubeEvent,
+  KubeNode,
+  KubeObject,
+  Lease,
+  Namespace,
+  Pod,
+  Secret,
+  Service,
+} from "../api/kubernetes.ts";
 
 /** One API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
@@ -32,6 +43,22 @@ export const serviceAccounts: Resource<KubeObject> = {
   namespaced: true,
 };
 export const events: Resource<KubeEvent> = { ...core, plural: "events", kind: "Event", namespaced: true };
+export const services: Resource<Service> = { ...core, plural: "services", kind: "Service", namespaced: true };
+export const endpointSlices: Resource<EndpointSlice> = {
+  group: "discovery.k8s.io",
+  version: "v1",
+  plural: "endpointslices",
+  kind: "EndpointSlice",
+  namespaced: true,
+};
+/** Of the Multi-Cluster Services API (KEP-1645), which only some clusters have. */
+export const serviceExports: Resource<KubeObject> = {
+  group: "multicluster.x-k8s.io",
+  version: "v1alpha1",
+  plural: "serviceexports",
+  kind: "ServiceExport",
+  namespaced: true,
+};
 export const leases: Resource<Lease> = {
   group: "coordination.k8s.io",
   version: "v1",

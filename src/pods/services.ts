@@ -1,0 +1,179 @@
+import { EXPORTED_ANNOTATION, GROUP } from "../api/keys.ts";
+import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
+import type { HostIdentity } from "./delegate.ts";
+import { copyMetadata, wantedMetadata } from "./dependencies-copy.ts";
+import { jsonEqual } from "./equal.ts";
+
+/** Kinds of which members get copies, so that names of Services lead somewhere there. */
+export type ServiceKind = "Service" | "EndpointSlice";
+
+type Spec = NonNullable<Service["spec"]>;
+type Copied =
+  | "selector"
+  | "ports"
+  | "externalName"
+  | "sessionAffinity"
+  | "sessionAffinityConfig"
+  | "publishNotReadyAddresses"
+  | "internalTrafficPolicy"
+  | "trafficDistribution";
+
+/** A Service's spec, as far as it is copied. */
+export type ServiceSpec = { [Field in Copied | "type" | "clusterIP"]?: Spec[Field] | undefined };
+
+type Endpoint = NonNullable<EndpointSlice["endpoints"]>[number];
+
+/** What of an EndpointSlice is copied and may change. */
+interface SliceContent {
+  endpoints?: Pick<Endpoint, "addresses" | "conditions" | "hostname">[] | null | undefined;
+  ports?: EndpointSlice["ports"] | undefined;
+}
+
+/** A Service or an EndpointSlice, as far as one is copied. */
+export interface ServiceObject extends KubeObject, SliceContent {
+  spec?: ServiceSpec;
+  addressType?: string;
+}
+
+const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
+/** Label on an EndpointSlice: who keeps it. */
+export const MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by";
+/** Slices that the host's own controller makes of a Service's selector; each member's makes them again. */
+export const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
+
+/** True when the Service's endpoints are pods that its selector matches. */
+export function hasSelector({ spec }: ServiceObject): boolean {
+  return spec?.type !== "ExternalName" && Object.keys(spec?.selector ?? {}).length > 0;
+}
+
+/** True when pods with these labels are endpoints of the Service. */
+export function selects(service: ServiceObject, labels: Readonly<Record<string, string>>): boolean {
+  return (
+    hasSelector(service) && Object.entries(service.spec?.selector ?? {}).every(([key, value]) => labels[key] === value)
+  );
+}
+
+/** True for what may be copied at all: every cluster has a Service of its own for its API server. */
+export function mayBeCopied({ metadata }: Stored<KubeObject>): boolean {
+  return !(metadata.namespace === "default" && metadata.name === "kubernetes");
+}
+
+/** Name of the Service that a slice holds endpoints of. */
+export function serviceOfSlice({ metadata }: KubeObject): string {
+  return metadata?.labels?.[SERVICE_NAME_LABEL] ?? "";
+}
+
+/** What of an object cannot be changed in place: `Headless`, `ClusterIP` or `ExternalName`; a slice's type of address. */
+export function shapeOf(kind: ServiceKind, { spec, addressType = "" }: ServiceObject): string {
+  if (kind === "EndpointSlice") return addressType;
+  if (spec?.type === "ExternalName") return "ExternalName";
+  return spec?.clusterIP === "None" ? "Headless" : "ClusterIP";
+}
+
+/** The object to create in a member for one of the host. */
+export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, host: HostIdentity): ServiceObject {
+  const { name, namespace = "" } = source.metadata;
+  const metadata = { name, namespace, ...copyMetadata(marked(kind, source), host) };
+  if (kind === "EndpointSlice") {
+    const { addressType = "IPv4" } = source;
+    return { apiVersion: "discovery.k8s.io/v1", kind, metadata, addressType, ...sliceContent(source) };
+  }
+  const shape = shapeOf(kind, source);
+  const spec: ServiceSpec = {
+    type: shape === "ExternalName" ? shape : "ClusterIP",
+    clusterIP: shape === "Headless" ? "None" : undefined,
+    ...serviceContent(source.spec ?? {}),
+  };
+  return { apiVersion: "v1", kind, metadata, spec };
+}
+
+/** True when the copy says what its source says. Fields that the member's API server fills in do not count. */
+export function isLike(
+  kind: ServiceKind,
+  copy: Stored<ServiceObject>,
+  source: Stored<ServiceObject>,
+  host: HostIdentity,
+): boolean {
+  return (
+    jsonEqual(contentOf(kind, copy), contentOf(kind, source)) &&
+    wantedMetadata(copy, marked(kind, source), host) === undefined
+  );
+}
+
+/**
+ * JSON patch that makes a copy like its source. It sets whole fields, and names uid and version of the copy that it was
+ * reckoned from: the API server refuses it for any other.
+ */
+export function serviceCopyPatch(
+  kind: ServiceKind,
+  copy: Stored<ServiceObject>,
+  source: Stored<ServiceObject>,
+  host: HostIdentity,
+): object[] {
+  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
+  const metadata = wantedMetadata(copy, marked(kind, source), host) ?? { labels, annotations };
+  const content: Record<string, unknown> = { ...contentOf(kind, source) };
+  const there: Record<string, unknown> = { ...contentOf(kind, copy) };
+  const set = (path: string, value: unknown): object => ({ op: "add", path, value });
+  const fields = Object.keys({ ...there, ...content }).filter((field) => !jsonEqual(there[field], content[field]));
+  return [
+    set("/metadata/uid", uid),
+    set("/metadata/resourceVersion", resourceVersion),
+    set("/metadata/labels", metadata.labels),
+    set("/metadata/annotations", metadata.annotations),
+    ...fields.map((field) => set(kind === "Service" ? `/spec/${field}` : `/${field}`, content[field] ?? null)),
+  ];
+}
+
+/** The ServiceExport beside a copy: it goes with the copy, which owns it. */
+export function toExport(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): KubeObject {
+  const { name, uid, namespace = "" } = copy.metadata;
+  const owner = { apiVersion: "v1", kind: "Service", name, uid };
+  return {
+    apiVersion: "multicluster.x-k8s.io/v1alpha1",
+    kind: "ServiceExport",
+    metadata: { name, namespace, ...copyMetadata(source, host), ownerReferences: [owner] },
+  };
+}
+
+/** True when a ServiceExport was made beside the copy, or is about to be. */
+export function isExported({ metadata }: KubeObject): boolean {
+  return metadata?.annotations?.[EXPORTED_ANNOTATION] !== undefined;
+}
+
+/** What is copied. Addresses, node ports and load balancers are each cluster's own; traffic from outside comes to the host. */
+function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | SliceContent {
+  return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
+}
+
+function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {
+  const { selector, externalName, sessionAffinity, sessionAffinityConfig, publishNotReadyAddresses } = spec;
+  const { internalTrafficPolicy, trafficDistribution } = spec;
+  return {
+    selector,
+    ports: spec.ports?.map(({ nodePort: _, ...port }) => port),
+    externalName,
+    sessionAffinity,
+    sessionAffinityConfig,
+    publishNotReadyAddresses,
+    internalTrafficPolicy,
+    trafficDistribution,
+  };
+}
+
+/** Nodes, zones and objects that endpoints name are the host's. */
+function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
+  const copied = (endpoints ?? []).map(({ addresses, conditions, hostname }) => ({
+    addresses,
+    ...(conditions === undefined ? {} : { conditions }),
+    ...(hostname === undefined ? {} : { hostname }),
+  }));
+  return { endpoints: copied, ports };
+}
+
+/** A slice's copy is kept by nobody but Legation. */
+function marked(kind: ServiceKind, source: Stored<KubeObject>): Stored<KubeObject> {
+  if (kind === "Service") return source;
+  const labels = { ...source.metadata.labels, [MANAGED_BY_LABEL]: GROUP };
+  return { ...source, metadata: { ...source.metadata, labels } };
+}
