@@ -36,3 +36,11 @@ export interface Refusal {
   readonly reason: RefusalReason;
   readonly message: string;
 }
+
+/** One thing that decides which members may have a pod, or which are better for it. */
+export interface Rule {
+  /** Why the member may not have the pod now; undefined when it may. */
+  readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message"> | undefined;
+  /** How good the member is, lower being better; absent: all are alike. */
+  readonly cost?: (candidate: Candidate) => number;
+}

@@ -1,5 +1,5 @@
 import { type Amounts, formatQuantity } from "../api/quantity.ts";
-import type { Candidate, Refusal } from "./candidate.ts";
+import type { Candidate, Refusal, Rule } from "./candidate.ts";
 
 /** Members for one pod, best first. */
 export interface Ranking {
@@ -13,33 +13,31 @@ export interface Ranking {
 
 export interface RankInput {
   readonly requests: Amounts;
-  /** Whether the author's names and selector allow a member; the message says why not. */
-  readonly allows: (candidate: Candidate) => string | undefined;
+  /** The first that refuses a member gives the reason; an earlier one's cost matters more than a later one's. */
+  readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
 }
 
 /**
- * Ranks members for one pod: allowed and open, then with room, then those that answer, then least loaded. Load is the greatest share of any
- * requested resource after the pod is added, so that members fill evenly relative to their size.
+ * Ranks members for one pod: those that no rule refuses, open and with room; among these the ones that answer, then the
+ * best by the rules' costs, then the least loaded. Load is the greatest share of any requested resource after the pod is
+ * added, so that members fill evenly relative to their size.
  */
-export function rank({ requests, allows, candidates }: RankInput): Ranking {
+export function rank({ requests, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
   for (const candidate of candidates) {
     const { name: cluster, closed } = candidate;
-    const excluded = allows(candidate);
-    if (excluded !== undefined) {
-      refusals.push({ cluster, reason: "NotSelected", message: excluded });
-      continue;
-    }
-    if (closed !== undefined) {
-      refusals.push({ cluster, ...closed });
+    const refusal = firstRefusal(rules, candidate) ?? closed;
+    if (refusal !== undefined) {
+      refusals.push({ cluster, ...refusal });
       continue;
     }
     const shortage = shortageOf(requests, candidate);
     const { overdue = false, used } = candidate;
-    const scored = { name: cluster, overdue, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+    const costs = rules.map(({ cost }) => cost?.(candidate) ?? 0);
+    const scored = { name: cluster, overdue, costs, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
     if (shortage === undefined) {
       fitting.push(scored);
     } else {
@@ -53,6 +51,8 @@ export function rank({ requests, allows, candidates }: RankInput): Ranking {
 interface Scored {
   readonly name: string;
   readonly overdue: boolean;
+  /** One per rule. */
+  readonly costs: readonly number[];
   readonly load: number;
   readonly pods: number;
 }
@@ -64,7 +64,23 @@ const nameOf = ({ name }: Scored): string => name;
 
 function byPreference(a: Scored, b: Scored): number {
   if (a.overdue !== b.overdue) return a.overdue ? 1 : -1;
-  return a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
+  return byCosts(a.costs, b.costs) || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
+}
+
+function byCosts(a: readonly number[], b: readonly number[]): number {
+  for (const [rule, cost] of a.entries()) {
+    const other = b[rule] ?? 0;
+    if (cost !== other) return cost < other ? -1 : 1;
+  }
+  return 0;
+}
+
+function firstRefusal(rules: readonly Rule[], candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {
+  for (const { refusal } of rules) {
+    const refused = refusal?.(candidate);
+    if (refused !== undefined) return refused;
+  }
+  return undefined;
 }
 
 function loadOf(requests: Amounts, { used, allocatable }: Candidate): number {

@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Candidate, Refusal } from "../../placement/candidate.ts";
+import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import { explain, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
@@ -151,14 +151,20 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   return create(best, fitting === undefined);
 }
 
-function rankFor(proxy: Stored<Pod>, { members, allows, lacks }: Observed, needs?: Needs): Ranking {
+function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): Ranking {
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);
     return typeof readiness === "object" ? readiness.refused : undefined;
   };
+  const selection: Rule = {
+    refusal: (candidate) => {
+      const message = allows(candidate) ?? lacks?.(candidate) ?? refused(candidate);
+      return message === undefined ? undefined : { reason: "NotSelected", message };
+    },
+  };
   return rank({
     requests: podRequests(proxy),
-    allows: (candidate) => allows(candidate) ?? lacks?.(candidate) ?? refused(candidate),
+    rules: [selection, ...(rules?.() ?? [])],
     candidates: members.map(({ candidate }) => candidate),
   });
 }

@@ -1,6 +1,6 @@
 import type { ObjectRef, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
-import type { Candidate, Refusal } from "../../placement/candidate.ts";
+import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward.ts";
@@ -82,6 +82,8 @@ export interface Observed {
   readonly allows: (candidate: Candidate) => string | undefined;
   /** What a member lacks for the pod at present: it may have had the pod all the same. */
   readonly lacks?: (candidate: Candidate) => string | undefined;
+  /** What else refuses or prefers members at present, strongest preference first; asked only when the pod needs a place. */
+  readonly rules?: () => readonly Rule[];
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */

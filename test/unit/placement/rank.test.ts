@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Candidate } from "../../../src/placement/candidate.ts";
+import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 
 function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
@@ -8,8 +8,16 @@ function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
   return { name, labels: {}, allocatable, largestNode: allocatable, used: {}, ...parts };
 }
 
+function excludes(...names: string[]): Rule {
+  const refused = { reason: "NotSelected", message: "not named" } as const;
+  return { refusal: ({ name }) => (names.includes(name) ? refused : undefined) };
+}
+
+function costs(of: Record<string, number>): Rule {
+  return { cost: ({ name }) => of[name] ?? 0 };
+}
+
 const requests = { cpu: 1, pods: 1 };
-const anywhere = (): undefined => undefined;
 
 describe("members are ranked for one pod", () => {
   test.each<[string, Candidate[], string[]]>([
@@ -31,7 +39,7 @@ describe("members are ranked for one pod", () => {
     ],
     ["equal load: by name", [candidate("b"), candidate("a")], ["a", "b"]],
   ])("%s", (_, candidates, order) => {
-    expect(rank({ requests, allows: anywhere, candidates }).fitting).toEqual(order);
+    expect(rank({ requests, candidates }).fitting).toEqual(order);
   });
 
   test.each<[string, Partial<Candidate>, string]>([
@@ -48,7 +56,7 @@ describe("members are ranked for one pod", () => {
       "w: its virtual node is cordoned",
     ],
   ])("a member is refused with its reason when %s", (_, parts, words) => {
-    const ranking = rank({ requests, allows: anywhere, candidates: [candidate("w", parts)] });
+    const ranking = rank({ requests, candidates: [candidate("w", parts)] });
     expect(ranking.fitting).toEqual([]);
     expect(explain(ranking.refusals)).toBe(words);
   });
@@ -60,8 +68,7 @@ describe("members are ranked for one pod", () => {
       candidate("closed", { closed: { reason: "ClusterNotReady", message: "down" } }),
       candidate("excluded"),
     ];
-    const allows = ({ name }: Candidate): string | undefined => (name === "excluded" ? "not named" : undefined);
-    const ranking = rank({ requests, allows, candidates });
+    const ranking = rank({ requests, rules: [excludes("excluded")], candidates });
     expect(ranking.full).toEqual(["full", "fuller"]);
     expect(ranking.refusals.map(({ cluster, reason }) => `${cluster} ${reason}`).sort()).toEqual([
       "closed ClusterNotReady",
@@ -71,9 +78,26 @@ describe("members are ranked for one pod", () => {
     ]);
   });
 
+  test.each<[string, Rule[], Partial<Candidate>, string[]]>([
+    ["a cost outweighs load", [costs({ a: 1 })], { used: { cpu: 6 } }, ["c", "b", "a"]],
+    ["an earlier cost outweighs a later one", [costs({ a: 2, b: 1 }), costs({ c: 9 })], {}, ["c", "b", "a"]],
+    ["a later cost decides where the earlier ones are equal", [costs({ c: 1 }), costs({ a: 1 })], {}, ["b", "a", "c"]],
+    ["no cost outweighs an answer that is overdue", [costs({ a: 1, c: 1 })], { overdue: true }, ["a", "c", "b"]],
+  ])("%s", (_, rules, parts, order) => {
+    const candidates = [candidate("a"), candidate("b", parts), candidate("c")];
+    expect(rank({ requests, rules, candidates }).fitting).toEqual(order);
+  });
+
+  test("the first rule that refuses a member gives the reason, before that it is closed", () => {
+    const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
+    const later: Rule = { refusal: () => ({ reason: "Full", message: "never heard" }) };
+    const { refusals } = rank({ requests, rules: [excludes("a"), later], candidates: [candidate("a", { closed })] });
+    expect(refusals).toEqual([{ cluster: "a", reason: "NotSelected", message: "not named" }]);
+  });
+
   test("fractions that add up to the whole are not refused for their rounding", () => {
     const used = { cpu: 0.1 + 0.2 + 6.7 };
-    expect(rank({ requests, allows: anywhere, candidates: [candidate("a", { used })] }).fitting).toEqual(["a"]);
+    expect(rank({ requests, candidates: [candidate("a", { used })] }).fitting).toEqual(["a"]);
   });
 
   test("every member is either fitting or refused, exactly once", () => {
@@ -90,7 +114,7 @@ describe("members are ranked for one pod", () => {
             largestNode: { cpu: has, pods: 9 },
           }),
         );
-        const { fitting, refusals } = rank({ requests: { cpu, pods: 1 }, allows: anywhere, candidates });
+        const { fitting, refusals } = rank({ requests: { cpu, pods: 1 }, candidates });
         expect([...fitting, ...refusals.map(({ cluster }) => cluster)].sort()).toEqual(
           all.map(({ name }) => name).sort(),
         );
