@@ -15,6 +15,8 @@ import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
+import { ServiceController } from "./services/controller.ts";
+import { together } from "./services/together.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -76,10 +78,12 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         serving?.onCluster(name);
         homeApi.onMembers();
         dependencies.onMembers();
+        services.onMembers();
         delegation.onCapacity();
         events?.refresh(name);
       },
-      onDelegate: (_member, key) => {
+      onDelegate: (member, key) => {
+        services.onDelegate(member, key);
         delegation.onDelegate(key);
         homeApi.enqueue(key);
       },
@@ -96,6 +100,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         virtualNodes.enqueue(member.name);
         homeApi.onConnection(member);
         dependencies.onConnection(member);
+        services.onConnection(member);
         delegation.onConnection(member);
         events?.refresh(member.name);
       },
@@ -131,6 +136,17 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("dependencies", ...told) }),
   });
+  const services: ServiceController = new ServiceController({
+    host,
+    identity,
+    registry,
+    memberNamespaces,
+    proxies: () => delegation.proxies,
+    onProxy: (key) => delegation.onDelegate(key),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("services", ...told) }),
+  });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -144,7 +160,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     identity,
     registry,
-    dependencies,
+    dependencies: together(dependencies, services),
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
@@ -171,6 +187,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   await delegation.start(signal);
   homeApi.onProxies();
   dependencies.onProxies();
+  services.onProxies();
   serving?.start();
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {
@@ -181,6 +198,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       await delegation.stop();
       await homeApi.stop();
       await dependencies.stop();
+      await services.stop();
       await virtualNodes.stop();
       await tokens.stop();
       await registry.stop();

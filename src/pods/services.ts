@@ -37,7 +37,7 @@ export interface ServiceObject extends KubeObject, SliceContent {
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
 /** Label on an EndpointSlice: who keeps it. */
-export const MANAGED_BY_LABEL = "endpointslice.kubernetes.io/managed-by";
+export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 /** Slices that the host's own controller makes of a Service's selector; each member's makes them again. */
 export const OWN_SLICES_MANAGER = "endpointslice-controller.k8s.io";
 
@@ -174,6 +174,6 @@ function sliceContent({ endpoints, ports }: ServiceObject): SliceContent {
 /** A slice's copy is kept by nobody but Legation. */
 function marked(kind: ServiceKind, source: Stored<KubeObject>): Stored<KubeObject> {
   if (kind === "Service") return source;
-  const labels = { ...source.metadata.labels, [MANAGED_BY_LABEL]: GROUP };
+  const labels = { ...source.metadata.labels, [SLICE_MANAGER_LABEL]: GROUP };
   return { ...source, metadata: { ...source.metadata, labels } };
 }

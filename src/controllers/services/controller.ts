@@ -1,0 +1,301 @@
+import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { isBound, isTerminal } from "../../pods/phase.ts";
+import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSlice } from "../../pods/services.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Controller } from "../../runtime/controller.ts";
+import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Needs, Readiness } from "../delegation/model.ts";
+import { Copies } from "../dependencies/copies.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import { type Action, type CopyKey, copyKey, copyRef, type Observed } from "./model.ts";
+import { Patience } from "./patience.ts";
+import { RESOURCES, Sources } from "./sources.ts";
+import { Users } from "./users.ts";
+
+export interface ServiceOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  /** The host's proxies. */
+  readonly proxies: () => ReadStore<Pod>;
+  /** A proxy that waits may have what it waits for. */
+  readonly onProxy: (key: ObjectKey) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+/** Keeps in each member the Services by whose names pods there find each other. */
+export class ServiceController {
+  readonly #options: ServiceOptions;
+  readonly #sources: Sources;
+  readonly #copies: Copies<ServiceKind, ServiceObject>;
+  readonly #users = new Users();
+  readonly #patience: Patience;
+  readonly #executor: Executor;
+  readonly #loop: Controller<CopyKey, Observed, Action>;
+  /** Since when nobody uses a copy. */
+  readonly #idleSince = new Map<CopyKey, number>();
+
+  constructor(options: ServiceOptions) {
+    this.#options = options;
+    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    this.#patience = new Patience({ clock, onChange: options.onProxy });
+    this.#sources = new Sources({
+      host,
+      onService: (service) => this.#onService(service),
+      onSlice: (slice) => this.#onSlice(slice),
+      onExport: (namespace, name) => this.#enqueueEverywhere("Service", namespace, name),
+      onState: () => {
+        this.#patience.wakeAll();
+        for (const member of registry.members()) this.#onRead(member);
+      },
+      clock,
+      log,
+    });
+    this.#copies = new Copies<ServiceKind, ServiceObject>({
+      hostId: identity.id,
+      resources: RESOURCES,
+      transform: (_kind, object) => object,
+      onCopy: (member, copy) => {
+        this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
+        if (copy.kind === "Service") this.#patience.wake(copy.namespace);
+      },
+      onRead: (member) => {
+        this.#onRead(member);
+        this.#patience.wakeAll();
+      },
+      clock,
+      log,
+    });
+    this.#executor = new Executor({
+      host,
+      hostId: identity.id,
+      hostName: identity.name,
+      registry,
+      memberNamespaces,
+      onRefusal: ({ namespace }) => this.#patience.wake(namespace),
+      clock,
+    });
+    this.#loop = new Controller<CopyKey, Observed, Action>(
+      {
+        name: "services",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#executor.execute(action, context),
+        ...(onReconcile === undefined ? {} : { onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#patience.stop();
+    await Promise.all([this.#sources.stop(), this.#copies.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** The host's proxies have been read: who is where is known. */
+  onProxies(): void {
+    for (const member of this.#options.registry.members()) {
+      for (const delegate of member.delegates()) this.#onHeld(member, delegate);
+      this.#onRead(member);
+    }
+  }
+
+  /** Members were connected, or left. */
+  onMembers(): void {
+    this.#copies.follow(this.#options.registry.members());
+  }
+
+  /** A member was lost or found again. */
+  onConnection(member: Member): void {
+    if (member.reachable) this.#onRead(member);
+  }
+
+  /** A delegate came, changed or went. */
+  onDelegate(member: Member, key: ObjectKey): void {
+    const delegate = member.delegate(key);
+    if (delegate !== undefined) this.#onHeld(member, delegate);
+  }
+
+  /** A proxy came, changed or went. */
+  onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
+    const { uid } = proxy.metadata;
+    if (type === "deleted" || isTerminal(proxy)) {
+      this.#patience.forget(uid);
+      const left = this.#users.forget(uid);
+      if (left !== undefined) this.#onLeft(left.member, left.namespace);
+      if (this.#options.proxies().size === 0) this.#sources.release();
+      return;
+    }
+    this.#sources.need();
+    const node = proxy.spec?.nodeName;
+    if (node === undefined) {
+      const member = this.#users.memberOf(uid);
+      if (member !== undefined) this.#place(proxy, member);
+      return;
+    }
+    this.#patience.forget(uid);
+    this.#place(proxy, node.slice(VIRTUAL_NODE_PREFIX.length));
+  }
+
+  /** The Services that a proxy should find in its member, and who has them; undefined when there are none. */
+  needs(proxy: Stored<Pod>): Needs | undefined {
+    const { uid, namespace = "" } = proxy.metadata;
+    if (this.#sources.pending) {
+      return { read: true, in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
+    }
+    const services = this.#servicesOf(proxy);
+    if (services.length === 0) return undefined;
+    return { read: true, in: (member) => this.#readiness(uid, namespace, member, services) };
+  }
+
+  /** Has them made in the member; true when they are there, or have been waited for long enough. */
+  prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const proxy = this.#options.proxies().get(key);
+    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    this.#place(proxy, member);
+    const needs = this.needs(proxy);
+    if (needs === undefined || needs.in(member) === "ready") return true;
+    this.#patience.wait(key, proxyUid);
+    return false;
+  }
+
+  #readiness(uid: string, namespace: string, name: string, services: readonly Stored<ServiceObject>[]): Readiness {
+    const member = this.#options.registry.member(name);
+    if (member === undefined || this.#patience.over(uid)) return "ready";
+    // One that joined with an earlier version never gives the right to read them: nobody waits for that.
+    if (!this.#copies.read(member)) return this.#patience.overFor(member) ? "ready" : "unprepared";
+    const isThere = (service: Stored<ServiceObject>): boolean => {
+      const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
+      const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
+      const removed = copy?.metadata.deletionTimestamp !== undefined;
+      return (copy !== undefined && !removed) || this.#executor.refusal(copyKey(ref)) !== undefined;
+    };
+    return services.every(isThere) ? "ready" : "unprepared";
+  }
+
+  /** Those whose endpoint the pod is, and those that have no selector. */
+  #servicesOf({ metadata }: Stored<Pod>): Stored<ServiceObject>[] {
+    const { namespace = "", labels = {} } = metadata;
+    return this.#sources.servicesIn(namespace).filter((service) => !hasSelector(service) || selects(service, labels));
+  }
+
+  #place(proxy: Stored<Pod>, member: string): void {
+    const from = this.#users.memberOf(proxy.metadata.uid);
+    if (!this.#users.place(proxy, member)) return;
+    const { namespace = "" } = proxy.metadata;
+    if (from !== undefined && from !== member && !this.#users.any(from, namespace)) this.#onLeft(from, namespace);
+    for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
+  }
+
+  /** A delegate of an earlier leader: its proxy is on its way there, though nothing on the host says so yet. */
+  #onHeld(member: Member, delegate: Stored<Pod>): void {
+    const owner = ownerOf(delegate);
+    const proxy = owner && this.#options.proxies().get(objectKey(delegate.metadata));
+    if (proxy === undefined || proxy.metadata.uid !== owner?.uid || isBound(proxy) || isTerminal(proxy)) return;
+    if (this.#users.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
+  }
+
+  #onLeft(name: string, namespace: string): void {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return;
+    for (const copy of this.#copies.in(member)) {
+      if (copy.namespace === namespace) this.#loop.enqueue(copyKey({ member: name, ...copy }));
+    }
+  }
+
+  #onService(service: Stored<ServiceObject>): void {
+    const { namespace = "", name } = service.metadata;
+    for (const { name: member } of this.#options.registry.members()) {
+      if (this.#users.any(member, namespace)) this.#enqueueIn(member, service);
+      else this.#loop.enqueue(copyKey({ member, kind: "Service", namespace, name }));
+    }
+  }
+
+  #onSlice(slice: Stored<ServiceObject>): void {
+    this.#enqueueEverywhere("EndpointSlice", slice.metadata.namespace ?? "", slice.metadata.name);
+  }
+
+  #enqueueEverywhere(kind: ServiceKind, namespace: string, name: string): void {
+    for (const member of this.#options.registry.members()) {
+      this.#loop.enqueue(copyKey({ member: member.name, kind, namespace, name }));
+    }
+  }
+
+  #enqueueIn(member: string, service: Stored<ServiceObject>): void {
+    const { namespace = "", name } = service.metadata;
+    this.#loop.enqueue(copyKey({ member, kind: "Service", namespace, name }));
+    for (const slice of this.#sources.slicesOf(service)) {
+      this.#loop.enqueue(copyKey({ member, kind: "EndpointSlice", namespace, name: slice.metadata.name }));
+    }
+  }
+
+  #onRead(member: Member): void {
+    if (!this.#copies.read(member)) return;
+    for (const copy of this.#copies.in(member)) this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
+    for (const namespace of this.#users.namespacesIn(member.name)) {
+      for (const service of this.#sources.servicesIn(namespace)) this.#enqueueIn(member.name, service);
+    }
+  }
+
+  #observe(key: CopyKey): Observed | undefined {
+    const { registry, proxies, identity, clock } = this.#options;
+    const ref = copyRef(key);
+    const { kind, namespace, name } = ref;
+    const member = registry.member(ref.member);
+    // Before the host's proxies are known, nobody would seem to be anywhere.
+    if (member === undefined || !proxies().synced) return undefined;
+    const copy = this.#copies.of(member, kind, namespace, name);
+    const source = this.#sources.of(kind, namespace, name);
+    const service = source.state === "present" ? this.#serviceOf(kind, source.object) : undefined;
+    const kept = this.#users.any(member.name, namespace) && (source.state !== "present" || service !== undefined);
+    const wanted = kept && copy === undefined && service !== undefined && this.#isWanted(member, service);
+    if (copy === undefined && !wanted) {
+      this.#idleSince.delete(key);
+      this.#executor.forget(key);
+      return undefined;
+    }
+    const idleSince = this.#idleSince.get(key) ?? clock.now();
+    if (kept) this.#idleSince.delete(key);
+    else this.#idleSince.set(key, idleSince);
+    const refused = this.#executor.refusal(key);
+    const settled = this.#executor.settled(key);
+    return {
+      ref,
+      host: identity,
+      usable: member.reachable && this.#copies.read(member),
+      ...(copy === undefined ? {} : { copy }),
+      source,
+      wanted,
+      kept,
+      idleSince,
+      ...(refused === undefined ? {} : { refused }),
+      ...(settled === undefined ? {} : { settled }),
+      exported: kind === "Service" ? this.#sources.exportOf(namespace, name) : { state: "missing" },
+      exportDue: copy === undefined ? 0 : this.#executor.exportDue(key, copy.metadata.uid),
+    };
+  }
+
+  /** The Service that decides where an object goes; a slice of one with a selector goes nowhere. */
+  #serviceOf(kind: ServiceKind, object: Stored<ServiceObject>): Stored<ServiceObject> | undefined {
+    if (kind === "Service") return object;
+    const service = this.#sources.of("Service", object.metadata.namespace ?? "", serviceOfSlice(object));
+    return service.state === "present" && !hasSelector(service.object) ? service.object : undefined;
+  }
+
+  #isWanted(member: Member, service: Stored<ServiceObject>): boolean {
+    return !hasSelector(service) || this.#users.selected(member.name, service);
+  }
+}

@@ -1,0 +1,80 @@
+import type { Stored } from "../../api/kubernetes.ts";
+import {
+  isExported,
+  isLike,
+  type ServiceObject,
+  serviceCopyPatch,
+  shapeOf,
+  toServiceCopy,
+} from "../../pods/services.ts";
+import { type Action, type Observed, settlement } from "./model.ts";
+
+// Pods that follow each other find the same address, though none of them is there for a moment between two.
+const LINGERS_MS = 10_000;
+
+/** What to do for one copy now, and when to look again when nothing happens. */
+export interface CopyDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+/** Makes the copy when a pod there needs it, keeps it like its source, and removes it with its source or the last pod. */
+export function decide(observed: Observed, now: number): CopyDecision {
+  const { ref, host, usable, copy, source, wanted, kept, idleSince, refused } = observed;
+  // What becomes usable or readable is an event of its own.
+  if (!usable) return { actions: [], outcome: "Unreachable" };
+  if (copy === undefined) {
+    if (!wanted || source.state !== "present") return { actions: [], outcome: "Idle" };
+    if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
+    const object = toServiceCopy(ref.kind, source.object, host);
+    return { actions: [{ type: "create", ref, object, source: source.object }], outcome: "Copying" };
+  }
+  if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
+  const remove: Action = { type: "delete", ref, copy };
+  if (source.state === "missing") return { actions: [remove], outcome: "Removing" };
+  if (!kept) {
+    const removeAt = idleSince + LINGERS_MS;
+    if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
+    return { actions: [remove], outcome: "Removing" };
+  }
+  if (source.state === "unknown") return { actions: [], outcome: "Waiting" };
+  return decideKept(observed, copy, source.object, now);
+}
+
+function decideKept(
+  observed: Observed,
+  copy: Stored<ServiceObject>,
+  source: Stored<ServiceObject>,
+  now: number,
+): CopyDecision {
+  const { ref, host, refused, settled } = observed;
+  const { kind } = ref;
+  const { resourceVersion } = copy.metadata;
+  // Whether a Service has an address cannot be changed in place; the copy is made again at once.
+  if (shapeOf(kind, copy) !== shapeOf(kind, source)) {
+    return { actions: [{ type: "delete", ref, copy }], outcome: "Replacing" };
+  }
+  if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {
+    if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
+    const patch = serviceCopyPatch(kind, copy, source, host);
+    return { actions: [{ type: "patch", ref, patch, copy, source }], outcome: "Copying" };
+  }
+  return decideExport(observed, copy, now);
+}
+
+function decideExport({ ref, exported, exportDue }: Observed, copy: Stored<ServiceObject>, now: number): CopyDecision {
+  if (exported.state === "present") {
+    if (now < exportDue) return { actions: [], outcome: "InStep", requeueAt: exportDue };
+    return { actions: [{ type: "export", ref, copy, source: exported.object }], outcome: "Exporting" };
+  }
+  if (exported.state === "missing" && isExported(copy)) {
+    return { actions: [{ type: "unexport", ref, copy }], outcome: "Exporting" };
+  }
+  return { actions: [], outcome: "InStep" };
+}
+
+function refusedUntil(requeueAt: number): CopyDecision {
+  return { actions: [], outcome: "Refused", requeueAt };
+}

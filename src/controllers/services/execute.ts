@@ -1,0 +1,188 @@
+import type { KubeEvent, KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, type Resource, services } from "../../kube/resources.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import type { ServiceObject } from "../../pods/services.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { serviceEvent } from "./events.ts";
+import { Exports } from "./exports.ts";
+import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
+import { RESOURCES } from "./sources.ts";
+
+export interface ExecutorOptions {
+  readonly host: ClusterClient;
+  readonly hostId: string;
+  readonly hostName: string;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  /** Pods that wait for the copy need not wait any more. */
+  readonly onRefusal: (ref: CopyRef) => void;
+  readonly clock: Clock;
+}
+
+type Context = ActionContext<CopyKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+// The same request would be refused again.
+const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge", "NotFound"] as const;
+// Whoever has an object of that name there may remove it, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
+
+/** Carries out the service controller's writes, and remembers what members refused. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+  readonly #exports: Exports;
+  readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: string }>();
+  readonly #settled = new Map<CopyKey, string>();
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+    const { hostId: id, hostName: name, clock } = options;
+    this.#exports = new Exports({ host: { id, name }, clock, tell: (...event) => this.#tell(...event) });
+  }
+
+  /** Until when the member is not asked for the copy again. */
+  refusal(key: CopyKey): { readonly until: number } | undefined {
+    return this.#refusals.get(key);
+  }
+
+  /** Between which versions the member leaves a difference. */
+  settled(key: CopyKey): string | undefined {
+    return this.#settled.get(key);
+  }
+
+  /** When the ServiceExport beside the copy is to be made next; epoch ms. */
+  exportDue(key: CopyKey, copyUid: string): number {
+    return this.#exports.due(key, copyUid);
+  }
+
+  /** Nothing is left of the copy, and nobody wants one. */
+  forget(key: CopyKey): void {
+    this.#refusals.delete(key);
+    this.#settled.delete(key);
+    this.#exports.forget(key);
+  }
+
+  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
+  async execute(action: Action, context: Context): Result {
+    const member = this.#options.registry.member(action.ref.member);
+    if (member === undefined) return undefined;
+    try {
+      switch (action.type) {
+        case "create":
+          return await this.#create(member, action, context);
+        case "patch":
+          return await this.#patch(member, action, context);
+        case "delete":
+          return await this.#delete(member, action, context);
+        case "export":
+          return await this.#exports.make(member, action, context);
+        case "unexport":
+          return await this.#exports.remove(member, action, context);
+      }
+    } catch (error) {
+      member.noteFailure(error);
+      throw error;
+    }
+  }
+
+  async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
+    const { memberNamespaces, hostId } = this.#options;
+    const { kind, namespace, name } = ref;
+    const { key, signal } = context;
+    const resource = resourceOf(ref);
+    const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
+    try {
+      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
+      this.#refusals.delete(key);
+      return ({ copy }) => copy?.metadata.uid === metadata.uid;
+    } catch (error) {
+      if (isKubeError(error, "AlreadyExists")) {
+        // By a list, as watches are: the right to get single objects is not needed for anything else.
+        const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+        const [there] = (await member.client.list(resource, options)).items;
+        // Ours after a lost answer, or gone again: the watch says which.
+        if (there === undefined) return () => true;
+        if (isCopy(there, hostId)) return ({ copy }) => copy?.metadata.uid === there.metadata.uid;
+        const message = `${kind} ${name} is there already and was not made by Legation for this host: pods in ${member.name} see that one`;
+        return this.#refuse(context, ref, source, message);
+      }
+      if (!isKubeError(error, ...REFUSALS)) throw error;
+      const message = `its API server refused the ${kind}: ${error.detail}`;
+      return this.#refuse(context, ref, source, message);
+    }
+  }
+
+  async #patch(member: Member, { ref, patch, copy, source }: ActionOf<"patch">, context: Context): Result {
+    const { key, signal } = context;
+    const { resourceVersion } = copy.metadata;
+    try {
+      const options = { signal, metadataOnly: true };
+      const { metadata } = await member.client.patch(resourceOf(ref), ref, { type: "json", body: patch }, options);
+      // An older member does not know every field: what it has not taken now it will not take the next time.
+      this.#settled.set(key, settlement(source, metadata.resourceVersion));
+      this.#refusals.delete(key);
+      if (metadata.resourceVersion === resourceVersion) return undefined;
+    } catch (error) {
+      if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable")) {
+        return this.#refuse(
+          context,
+          ref,
+          source,
+          `its API server refused the change of the ${ref.kind}: ${error.detail}`,
+        );
+      }
+      // Changed, gone, or another by now: looked at again when the watch has told.
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { signal }: Context): Result {
+    const { uid, resourceVersion } = copy.metadata;
+    try {
+      await member.client.delete(resourceOf(ref), ref, { uid, resourceVersion, signal });
+    } catch (error) {
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  async #refuse(
+    { key, signal, log }: Context,
+    ref: CopyRef,
+    source: Stored<KubeObject>,
+    message: string,
+  ): Promise<Shown<Observed>> {
+    const told = this.#refusals.get(key)?.told;
+    this.#refusals.set(key, { until: this.#options.clock.now() + REFUSED_FOR_MS, told: message });
+    this.#options.onRefusal(ref);
+    if (told !== message) {
+      log.info(message);
+      await this.#tell(
+        serviceEvent(source, "NotInMember", `${ref.member}: ${message}`, this.#options.clock.now()),
+        signal,
+      );
+    }
+    return () => true;
+  }
+
+  /** An event is worth no second attempt: the write that it tells of would be repeated with it. */
+  async #tell(event: KubeEvent, signal: AbortSignal): Promise<void> {
+    try {
+      await this.#options.host.create(events, event, { signal });
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+    }
+  }
+}
+
+function resourceOf({ kind }: CopyRef): Resource<ServiceObject> {
+  return RESOURCES.get(kind) ?? services;
+}

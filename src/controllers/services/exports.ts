@@ -1,0 +1,107 @@
+import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
+import type { KubeEvent } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { serviceExports, services } from "../../kube/resources.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import { isExported, toExport } from "../../pods/services.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { serviceEvent } from "./events.ts";
+import type { Action, CopyKey, Observed } from "./model.ts";
+
+export interface ExportsOptions {
+  readonly host: HostIdentity;
+  readonly tell: (event: KubeEvent, signal: AbortSignal) => Promise<void>;
+  readonly clock: Clock;
+}
+
+type Context = ActionContext<CopyKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+// ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
+const AGAIN_MS = 10 * 60_000;
+
+/**
+ * Makes ServiceExports beside copies. Whether there is one is written down on the copy before, so that it is removed
+ * whoever leads then; the copy owns it, so that it goes with the copy.
+ */
+export class Exports {
+  readonly #options: ExportsOptions;
+  readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: string }>();
+
+  constructor(options: ExportsOptions) {
+    this.#options = options;
+  }
+
+  /** When the member is to be told next; epoch ms. */
+  due(key: CopyKey, copyUid: string): number {
+    const made = this.#made.get(key);
+    return made?.copyUid === copyUid ? made.due : 0;
+  }
+
+  forget(key: CopyKey): void {
+    this.#made.delete(key);
+  }
+
+  async make(member: Member, { ref, copy, source }: ActionOf<"export">, { key, signal, log }: Context): Result {
+    const { host, clock, tell } = this.#options;
+    const { uid } = copy.metadata;
+    if (!isExported(copy) && !(await this.#mark(member, copy.metadata, "true", signal))) return () => true;
+    const due = clock.now() + AGAIN_MS;
+    let problem: string | undefined;
+    try {
+      await member.client.create(serviceExports, toExport(copy, source, host), { signal, metadataOnly: true });
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) {
+        problem = `it has no API multicluster.x-k8s.io/v1alpha1, so the Service ${ref.name} is not exported from there`;
+      } else if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed")) {
+        problem = `its API server refused the ServiceExport: ${error.detail}`;
+      } else if (!isKubeError(error, "AlreadyExists")) throw error;
+    }
+    const told = this.#made.get(key)?.told;
+    this.#made.set(key, { copyUid: uid, due, ...(problem === undefined ? {} : { told: problem }) });
+    if (problem !== undefined && problem !== told) {
+      log.info(problem);
+      const exported = { apiVersion: "multicluster.x-k8s.io/v1alpha1", kind: "ServiceExport", ...source };
+      await tell(serviceEvent(exported, "NotExported", `${ref.member}: ${problem}`, clock.now()), signal);
+    }
+    return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
+  }
+
+  async remove(member: Member, { ref, copy }: ActionOf<"unexport">, { key, signal }: Context): Result {
+    const { namespace, name } = ref;
+    this.#made.delete(key);
+    try {
+      const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+      const [there] = (await member.client.list(serviceExports, options)).items;
+      if (there !== undefined && isCopy(there, this.#options.host.id)) {
+        await member.client.delete(serviceExports, { namespace, name }, { uid: there.metadata.uid, signal });
+      }
+    } catch (error) {
+      if (!isKubeError(error, "NotFound", "Conflict", "Forbidden")) throw error;
+    }
+    await this.#mark(member, copy.metadata, null, signal);
+    const { uid } = copy.metadata;
+    return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || !isExported(shown);
+  }
+
+  /** False when the copy is another by now. */
+  async #mark(
+    member: Member,
+    { namespace = "", name, uid }: { namespace?: string; name: string; uid: string },
+    mark: string | null,
+    signal: AbortSignal,
+  ): Promise<boolean> {
+    const body = { metadata: { uid, annotations: { [EXPORTED_ANNOTATION]: mark } } };
+    try {
+      await member.client.patch(services, { namespace, name }, { type: "merge", body }, { signal, metadataOnly: true });
+      return true;
+    } catch (error) {
+      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+      return false;
+    }
+  }
+}

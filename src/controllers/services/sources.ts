@@ -1,0 +1,200 @@
+import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
+import {
+  hasSelector,
+  mayBeCopied,
+  OWN_SLICES_MANAGER,
+  type ServiceKind,
+  type ServiceObject,
+  SLICE_MANAGER_LABEL,
+  serviceOfSlice,
+} from "../../pods/services.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { Reflector, type ReflectorState } from "../../runtime/reflector.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { ExportSource, Source } from "./model.ts";
+
+export interface SourcesOptions {
+  readonly host: ClusterClient;
+  /** A Service came, changed or went. */
+  readonly onService: (service: Stored<ServiceObject>) => void;
+  /** A slice of a Service without selector came, changed or went. */
+  readonly onSlice: (slice: Stored<ServiceObject>) => void;
+  /** A ServiceExport came, changed or went. */
+  readonly onExport: (namespace: string, name: string) => void;
+  /** One kind of them has been read, or cannot be. */
+  readonly onState: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The resource of each kind. */
+export const RESOURCES: ReadonlyMap<ServiceKind, Resource<ServiceObject>> = new Map<
+  ServiceKind,
+  Resource<ServiceObject>
+>([
+  ["Service", services],
+  ["EndpointSlice", endpointSlices],
+]);
+
+const NAMESPACE_INDEX = "namespace";
+const SERVICE_INDEX = "service";
+// Longer than a CronJob takes to start its next pod.
+const KEPT_MS = 5 * 60_000;
+// Clusters get new APIs seldom.
+const LOOK_FOR_EXPORTS_MS = 60_000;
+
+interface Reflectors {
+  readonly services: Reflector<ServiceObject>;
+  readonly slices: Reflector<ServiceObject>;
+}
+
+/**
+ * The host's Services, the slices of those without a selector, and the ServiceExports where the host has that API. They are
+ * read from the first proxy on until some time after the last.
+ */
+export class Sources {
+  readonly #options: SourcesOptions;
+  #reflectors: Reflectors | undefined;
+  #exports: Reflector<KubeObject> | undefined;
+  /** The host is known to have no ServiceExports. */
+  #noExports = false;
+  #ending: Timer | undefined;
+  #looking: Timer | undefined;
+  #stopped = false;
+
+  constructor(options: SourcesOptions) {
+    this.#options = options;
+  }
+
+  /** There are proxies: starts to read, unless that has been begun. */
+  need(): void {
+    this.#ending?.cancel();
+    this.#ending = undefined;
+    if (this.#reflectors !== undefined || this.#stopped) return;
+    const { host: client, clock, log, onService, onSlice } = this.#options;
+    const onState = (state: ReflectorState): void => this.#onState(state);
+    this.#reflectors = {
+      services: new Reflector<ServiceObject>({
+        client,
+        resource: services,
+        transform: withoutStatus,
+        indexes: { [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""] },
+        clock,
+        log,
+        onEvent: ({ object }) => onService(object),
+        onState,
+      }),
+      slices: new Reflector<ServiceObject>({
+        client,
+        resource: endpointSlices,
+        // One for every Service, rewritten with every pod: members make these themselves.
+        labelSelector: `${SLICE_MANAGER_LABEL}!=${OWN_SLICES_MANAGER}`,
+        indexes: { [SERVICE_INDEX]: (slice) => [serviceKey(slice)] },
+        clock,
+        log,
+        onEvent: ({ object }) => onSlice(object),
+        onState,
+      }),
+    };
+    this.#reflectors.services.start();
+    this.#reflectors.slices.start();
+    void this.#lookForExports();
+  }
+
+  /** There are no proxies any more: reading ends some time later. */
+  release(): void {
+    this.#ending ??= this.#options.clock.after(KEPT_MS, () => {
+      this.#ending = undefined;
+      void this.#end();
+    });
+  }
+
+  async stop(): Promise<void> {
+    this.#stopped = true;
+    this.#ending?.cancel();
+    await this.#end();
+  }
+
+  /** Whether the host's Services are still being read for the first time; not when they cannot be. */
+  get pending(): boolean {
+    const reflector = this.#reflectors?.services;
+    return reflector !== undefined && !reflector.store.synced && reflector.state !== "backing-off";
+  }
+
+  of(kind: ServiceKind, namespace: string, name: string): Source {
+    const reflector = kind === "Service" ? this.#reflectors?.services : this.#reflectors?.slices;
+    if (reflector?.store.synced !== true) return { state: "unknown" };
+    const object = reflector.store.get(objectKey({ namespace, name }));
+    return object === undefined || !mayBeCopied(object) ? { state: "missing" } : { state: "present", object };
+  }
+
+  /** The Services of a namespace that may be copied. */
+  servicesIn(namespace: string): Stored<ServiceObject>[] {
+    return (this.#reflectors?.services.store.byIndex(NAMESPACE_INDEX, namespace) ?? []).filter(mayBeCopied);
+  }
+
+  /** The slices of a Service without a selector. */
+  slicesOf(service: Stored<ServiceObject>): Stored<ServiceObject>[] {
+    if (hasSelector(service)) return [];
+    const { namespace = "", name } = service.metadata;
+    return this.#reflectors?.slices.store.byIndex(SERVICE_INDEX, `${namespace}/${name}`) ?? [];
+  }
+
+  /** Whether the host exports the Service to other clusters. */
+  exportOf(namespace: string, name: string): ExportSource {
+    if (this.#exports?.store.synced !== true) return { state: this.#noExports ? "missing" : "unknown" };
+    const object = this.#exports.store.get(objectKey({ namespace, name }));
+    if (object === undefined || object.metadata.deletionTimestamp !== undefined) return { state: "missing" };
+    return { state: "present", object };
+  }
+
+  #onState(state: ReflectorState): void {
+    if (state === "watching" || state === "backing-off") this.#options.onState();
+  }
+
+  async #end(): Promise<void> {
+    this.#looking?.cancel();
+    const ended = [this.#reflectors?.services, this.#reflectors?.slices, this.#exports];
+    this.#reflectors = undefined;
+    this.#exports = undefined;
+    await Promise.all(ended.map((reflector) => reflector?.stop()));
+  }
+
+  async #lookForExports(): Promise<void> {
+    const { host: client, clock, log, onExport } = this.#options;
+    const begun = this.#reflectors;
+    const { group, version } = serviceExports;
+    try {
+      await client.raw({ method: "GET", path: `/apis/${group}/${version}` });
+      this.#noExports = false;
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) this.#noExports = true;
+      if (this.#reflectors !== begun || begun === undefined) return;
+      this.#looking = clock.after(LOOK_FOR_EXPORTS_MS, () => void this.#lookForExports());
+      this.#options.onState();
+      return;
+    }
+    if (this.#reflectors !== begun || begun === undefined) return;
+    this.#exports = new Reflector<KubeObject>({
+      client,
+      resource: serviceExports,
+      clock,
+      log,
+      onEvent: ({ object }) => onExport(object.metadata.namespace ?? "", object.metadata.name),
+      onState: (state) => this.#onState(state),
+    });
+    this.#exports.start();
+  }
+}
+
+function serviceKey(slice: Stored<ServiceObject>): string {
+  return `${slice.metadata.namespace}/${serviceOfSlice(slice)}`;
+}
+
+function withoutStatus(service: Stored<ServiceObject>): Stored<ServiceObject> {
+  const { apiVersion = "v1", kind = "Service", metadata, spec = {} } = service;
+  return { apiVersion, kind, metadata, spec };
+}

@@ -1,0 +1,29 @@
+import type { Needs } from "../delegation/model.ts";
+import type { Dependencies } from "../delegation/options.ts";
+
+/** What several controllers make for pods, as one: a pod has what it needs when each of them says so. */
+export function together(...all: readonly Dependencies[]): Dependencies {
+  return {
+    onProxy: (event) => {
+      for (const one of all) one.onProxy(event);
+    },
+    needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
+    prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
+  };
+}
+
+function merged(needs: readonly Needs[]): Needs | undefined {
+  const [only] = needs;
+  if (needs.length < 2) return only;
+  const missing = needs.find((one) => one.missing !== undefined)?.missing;
+  return {
+    read: needs.every(({ read }) => read),
+    ...(missing === undefined ? {} : { missing }),
+    in: (member) => {
+      const answers = needs.map((one) => one.in(member));
+      return (
+        answers.find((answer) => typeof answer === "object") ?? answers.find((answer) => answer !== "ready") ?? "ready"
+      );
+    },
+  };
+}
