@@ -1,0 +1,8 @@
+import type { KnownDifference } from "./scenario.ts";
+
+/** Everything that a person can tell Legation from a plain cluster by in the scenarios; docs/conformance.md says why. */
+export const KNOWN_DIFFERENCES: readonly KnownDifference[] = [
+  { id: "marks-of-a-proxy", plain: /^Annotations: +<none>$/, legation: /legation\.dev\/|^ +finalizers:$/ },
+  { id: "scheduler-name", plain: /schedulerName: default-scheduler/, legation: /schedulerName: legation/ },
+  { id: "missing-objects", plain: /CreateContainerConfigError/, legation: /^web +0\/1 +Pending/ },
+];

@@ -1,0 +1,27 @@
+/** One call of kubectl. */
+export interface Call {
+  /** Arguments as a shell's user writes them, e.g. `get pod web`; the namespace is added. Words in `'…'` stay together. */
+  readonly kubectl: string;
+  /** Standard input: a text, or objects that are written as JSON. */
+  readonly input?: string | readonly object[];
+  /** Called again until its output matches; only that last call is in the transcript. */
+  readonly until?: RegExp;
+  /** Lines of the output in any order are the same. */
+  readonly unordered?: boolean;
+}
+
+/** What is done in one namespace, by calls of kubectl alone. */
+export interface Scenario {
+  readonly name: string;
+  readonly calls: readonly Call[];
+}
+
+/** A difference between a plain cluster and Legation that stays, and why. */
+export interface KnownDifference {
+  /** Name in docs/conformance.md. */
+  readonly id: string;
+  /** Lines of the plain cluster's transcript that it explains. */
+  readonly plain?: RegExp;
+  /** Lines of Legation's. */
+  readonly legation?: RegExp;
+}

@@ -1,0 +1,79 @@
+import type { Place } from "../harness/real-nodes.ts";
+import { eventually } from "../harness/wait.ts";
+import { runStreaming } from "../streams/kubectl.ts";
+import type { Call, Scenario } from "./scenario.ts";
+
+/** Lines of what a person at a terminal has seen, without what no two runs have in common. */
+export type Transcript = readonly string[];
+
+/** Runs every call of a scenario, one after the other. */
+export async function transcribe({ calls }: Scenario, place: Place): Promise<Transcript> {
+  const lines: string[] = [];
+  for (const call of calls) lines.push(...(await outcomeOf(call, place)));
+  return lines;
+}
+
+async function outcomeOf(call: Call, place: Place): Promise<string[]> {
+  const once = async (): Promise<string[]> => {
+    const { cluster, namespace } = place;
+    const { code, stdout, stderr } = await runStreaming(
+      ["-n", namespace, ...words(call.kubectl.replaceAll("<namespace>", namespace))],
+      {
+        kubeconfig: cluster.kubeconfig,
+        transport: "WebSocket",
+        ...(call.input === undefined ? {} : { input: inputText(call.input) }),
+      },
+    );
+    const text = (output: string): string[] => normalLines(output, place);
+    const out = text(stdout.toString());
+    return [...(call.unordered === true ? out.sort() : out), ...text(stderr).map((line) => `! ${line}`), `= ${code}`];
+  };
+  const { until } = call;
+  const lines =
+    until === undefined
+      ? await once()
+      : await eventually(
+          async () => {
+            const seen = await once();
+            if (until.test(seen.join("\n"))) return seen;
+            throw new Error(seen.join("\n"));
+          },
+          { timeoutMs: 90_000, intervalMs: 300, what: `${place.cluster.name}: ${call.kubectl} shows ${until}` },
+        );
+  return [`$ ${call.kubectl}`, ...lines];
+}
+
+function inputText(input: string | readonly object[]): string {
+  return typeof input === "string" ? input : JSON.stringify({ apiVersion: "v1", kind: "List", items: input });
+}
+
+/** The words of a command line; single quotes keep spaces. */
+function words(line: string): string[] {
+  return [...line.matchAll(/'([^']*)'|(\S+)/g)].map(([, quoted, plain = ""]) => quoted ?? plain);
+}
+
+const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
+/** What differs from run to run, whatever the cluster. */
+const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
+  [UUID, "<uid>"],
+  [/\b[0-9a-f]{64}\b/g, "<container>"],
+  [/\b10\.\d+\.\d+\.\d+\b/g, "<ip>"],
+  [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, "<time>"],
+  [/\b(Mon|Tue|Wed|Thu|Fri|Sat|Sun), \d\d \w{3} \d{4} \d\d:\d\d:\d\d [+-]\d{4}/g, "<time>"],
+  [/\bresourceVersion: "\d+"/g, 'resourceVersion: "<version>"'],
+  [/\bkube-api-access-[a-z0-9]{5}\b/g, "kube-api-access-<generated>"],
+  [/\bweb-[0-9a-f]{8,10}-[a-z0-9]{5}\b/g, "web-<hash>-<generated>"],
+  [/\bweb-(\d-)?[bcdfghjklmnpqrstvwxz2456789]{5}\b/g, "web-$1<generated>"],
+  // kubectl's ages; a count of repetitions stands before some of them.
+  [/(?<=\s)(\d+[smhd])+( ago)?(?=[\s)])/g, "<age>"],
+  [/\(x\d+ over <age>\)/g, ""],
+];
+
+function normalLines(text: string, { namespace, cluster }: Place): string[] {
+  let normal = text.replaceAll(namespace, "<namespace>").replaceAll(`${cluster.name}-real`, "<node>");
+  normal = normal.replaceAll(/\b(west|plain)-real\b|\blegation-west\b/g, "<node>");
+  for (const [pattern, replacement] of RUN_VALUES) normal = normal.replaceAll(pattern, replacement);
+  // Columns are as wide as their longest value.
+  const lines = normal.split("\n").map((line) => line.trimEnd().replaceAll(/(\S) {2,}/g, "$1  "));
+  return lines.filter((line) => line !== "");
+}
