@@ -1,0 +1,134 @@
+import { parse } from "yaml";
+import { z } from "zod";
+import { closestKey } from "./closest-key.ts";
+import { clusterNameProblem } from "./cluster.ts";
+
+/** What one cluster should get of a workload's replicas. */
+export interface ClusterPreferences {
+  /** Its share of what is left when every cluster has its least; 0: nothing of that. */
+  readonly weight: number;
+  /** Given before anything is shared by weight. */
+  readonly minReplicas: number;
+  /** Never more than this; absent: no limit. */
+  readonly maxReplicas?: number;
+}
+
+/** How the replicas of one workload are divided over clusters. */
+export interface SchedulingPreferences {
+  /** Running replicas may be moved to keep the division. */
+  readonly rebalance: boolean;
+  /** By name; `*` is for every cluster that has no entry of its own. Without an entry a cluster gets nothing. */
+  readonly clusters: Readonly<Record<string, ClusterPreferences>>;
+}
+
+/** Stands for all clusters that have no entry of their own. */
+export const ANY_CLUSTER = "*";
+
+const EXAMPLE = '{"clusters": {"west": {"weight": 2}, "*": {"weight": 1, "maxReplicas": 10}}}';
+
+// KubeFed has them in 32 bits; sums and products of these stay exact.
+const MOST = 2 ** 31 - 1;
+const count = z.number().int().min(0).max(MOST);
+const clusterPreferences = z
+  .strictObject({ weight: count.default(0), minReplicas: count.default(0), maxReplicas: count.optional() })
+  .refine(({ minReplicas, maxReplicas }) => maxReplicas === undefined || minReplicas <= maxReplicas, {
+    message: "minReplicas is greater than maxReplicas",
+  });
+const preferences = z.strictObject({
+  rebalance: z.boolean().default(false),
+  clusters: z.record(z.string(), clusterPreferences).optional(),
+});
+
+/** What KubeFed's own resource says beside the division: here the workload says it. */
+const ELSEWHERE: Readonly<Record<string, string>> = {
+  totalReplicas: "the workload's own replicas say that; remove it",
+  targetKind: "the annotation stands on the workload itself; remove it",
+  intersectWithClusterSelector: "legation.dev/cluster-selector always counts too; remove it",
+};
+
+type Parsed = SchedulingPreferences | { readonly problem: string };
+
+// The same text is on every pod of a workload and read again with each decision about one.
+const known = new Map<string, Parsed>();
+const KNOWN = 1000;
+
+/** The preferences, the same object for the same text; or everything that is wrong with them and what to write instead. */
+export function parsePreferences(text: string): Parsed {
+  let parsed = known.get(text);
+  if (parsed === undefined) {
+    parsed = read(text);
+    if (known.size >= KNOWN) known.clear();
+    known.set(text, parsed);
+  }
+  return parsed;
+}
+
+/** What a cluster should get; undefined when the preferences leave it out. */
+export function preferencesFor({ clusters }: SchedulingPreferences, cluster: string): ClusterPreferences | undefined {
+  return Object.hasOwn(clusters, cluster) ? clusters[cluster] : clusters[ANY_CLUSTER];
+}
+
+function read(text: string): Parsed {
+  let value: unknown;
+  try {
+    // JSON is YAML, too. Aliases have no use here, and a few of them could stand for megabytes.
+    value = parse(text, { maxAliasCount: 0 });
+  } catch (error) {
+    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    return { problem: `is neither JSON nor YAML: ${reason.replace(/:$/, "")}; write e.g. ${EXAMPLE}` };
+  }
+  const parsed = preferences.safeParse(value);
+  const problems = parsed.success ? [] : parsed.error.issues.flatMap(problemsOf);
+  if (typeof value === "object" && value !== null && "clusters" in value)
+    problems.push(...nameProblems(value.clusters));
+  if (!parsed.success || problems.length > 0) return { problem: `${problems.join(", ")}; write e.g. ${EXAMPLE}` };
+  const { rebalance, clusters = {} } = parsed.data;
+  // As KubeFed: who names no cluster means all of them, alike.
+  const named = Object.keys(clusters).length > 0 ? clusters : { [ANY_CLUSTER]: { weight: 1, minReplicas: 0 } };
+  return { rebalance, clusters: Object.fromEntries(Object.entries(named).map(([name, own]) => [name, present(own)])) };
+}
+
+function present({ maxReplicas, ...rest }: z.infer<typeof clusterPreferences>): ClusterPreferences {
+  return maxReplicas === undefined ? rest : { ...rest, maxReplicas };
+}
+
+const ROOT_FIELDS = ["rebalance", "clusters"];
+const CLUSTER_FIELDS = ["weight", "minReplicas", "maxReplicas"];
+
+function problemsOf(issue: z.core.$ZodIssue): string[] {
+  const path = issue.path.join(".");
+  const at = path === "" ? "" : `${path}: `;
+  switch (issue.code) {
+    case "unrecognized_keys":
+      return issue.keys.map((key) => `${path === "" ? key : `${path}.${key}`}: ${unknownField(key, path === "")}`);
+    case "invalid_type":
+      if (issue.path.length === 0) return [`must be a map with the fields ${ROOT_FIELDS.join(" and ")}`];
+      return [`${at}${issue.expected === "int" ? "must be a whole number" : `must be a ${kindOf(issue.expected)}`}`];
+    case "too_small":
+      return [`${at}must not be negative`];
+    case "too_big":
+      return [`${at}must be at most ${MOST}`];
+    default:
+      return [`${at}${issue.message}`];
+  }
+}
+
+function kindOf(expected: string): string {
+  return { record: "map", object: "map", number: "whole number" }[expected] ?? expected;
+}
+
+function unknownField(key: string, atRoot: boolean): string {
+  const elsewhere = atRoot ? ELSEWHERE[key] : undefined;
+  if (elsewhere !== undefined) return elsewhere;
+  const fields = atRoot ? ROOT_FIELDS : CLUSTER_FIELDS;
+  const closest = closestKey(key, fields);
+  return `is no field here; ${closest === undefined ? `there are ${fields.join(", ")}` : `did you mean ${closest}?`}`;
+}
+
+function nameProblems(clusters: unknown): string[] {
+  if (typeof clusters !== "object" || clusters === null) return [];
+  return Object.keys(clusters).flatMap((name) => {
+    const problem = name === ANY_CLUSTER ? undefined : clusterNameProblem(name);
+    return problem === undefined ? [] : [`clusters: ${JSON.stringify(name.slice(0, 100))} ${problem}`];
+  });
+}
