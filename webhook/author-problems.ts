@@ -1,4 +1,5 @@
 import { type Annotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
+import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
 import { INTERNAL_ANNOTATIONS, SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
 
 /** What an author's annotations mean, and everything that is wrong with them. */
@@ -22,11 +23,19 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
 }
 
 /** What is legal but does less, or other, than it may seem. */
-export function placementWarnings({ delegate, clusters, selector }: Placement): string[] {
+export function placementWarnings({ delegate, clusters, selector, affinity, group, groupBy }: Placement): string[] {
   const warnings: string[] = [];
   if (delegate === false && (clusters !== undefined || selector !== undefined)) {
     warnings.push('legation.dev/delegate: "false": the pod stays in this cluster, whatever clusters are named');
   }
   if (selector?.length === 0) warnings.push("legation.dev/cluster-selector is empty: it selects every cluster");
+  const required = affinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms ?? [];
+  const preferred = affinity?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  if ([...required, ...preferred.map(({ preference }) => preference)].some(isEmptyTerm)) {
+    warnings.push("legation.dev/cluster-affinity has an empty term: it matches no cluster");
+  }
+  if (group !== undefined && groupBy !== undefined) {
+    warnings.push("legation.dev/group names the group: legation.dev/group-by does not count");
+  }
   return warnings;
 }

@@ -1,6 +1,15 @@
 import fastJsonPatch from "fast-json-patch";
 import { asksForDelegation, type Placement } from "../src/api/annotations.ts";
-import { API_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
+import {
+  API_ANNOTATION,
+  CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  GROUP_ANNOTATION,
+  GROUP_BY_ANNOTATION,
+  HOST_LABEL,
+  PROXY_LABEL,
+} from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
@@ -30,14 +39,35 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);
   if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(placement)]);
-  return patched(proxyPatch(object, spec), [...placementWarnings(placement), ...specWarnings(spec)]);
+  const warnings = [...placementWarnings(placement), ...specWarnings(spec), ...lonelyWarnings(object, placement)];
+  return patched(proxyPatch(object, spec), warnings);
 }
 
 /** What says how a pod is delegated, on one that is not. */
-function idleWarnings({ api }: Placement): string[] {
-  return api === undefined
-    ? []
-    : [`${API_ANNOTATION}: the pod is not delegated, so its API server is this cluster's own`];
+function idleWarnings({ api, delegate, affinity, spread, group, groupBy }: Placement): string[] {
+  const where: readonly [string, unknown][] = [
+    [CLUSTER_AFFINITY_ANNOTATION, affinity],
+    [CLUSTER_SPREAD_ANNOTATION, spread],
+    [GROUP_ANNOTATION, group],
+    [GROUP_BY_ANNOTATION, groupBy],
+  ];
+  const idle = where.filter(([, value]) => value !== undefined).map(([key]) => key);
+  const remedy = delegate === false ? "" : `; write ${DELEGATE_ANNOTATION}: "true" to have it delegated`;
+  return [
+    ...(api === undefined
+      ? []
+      : [`${API_ANNOTATION}: the pod is not delegated, so its API server is this cluster's own`]),
+    ...(idle.length === 0 ? [] : [`${idle.join(", ")}: the pod is not delegated, so this has no effect${remedy}`]),
+  ];
+}
+
+/** Spreading needs others to spread from. */
+function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement): string[] {
+  const owned = metadata.ownerReferences?.some(({ controller }) => controller === true) ?? false;
+  if (owned || spread.every(({ labelSelector }) => labelSelector !== undefined)) return [];
+  return [
+    `${CLUSTER_SPREAD_ANNOTATION}: the pod has no controller, and so none to be spread with; write a labelSelector, or it has no effect`,
+  ];
 }
 
 /** The JSON patch from the pod to its proxy; empty when it is one. Only the fields that `toProxy` owns are compared. */

@@ -1,18 +1,36 @@
 import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
+import { affinityAllows, type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
+import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
 import {
   API_ANNOTATION,
+  CLUSTER_AFFINITY_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
   GROUP,
+  GROUP_ANNOTATION,
+  GROUP_BY_ANNOTATION,
   INTERNAL_ANNOTATIONS,
+  PREFERENCES_ANNOTATION,
 } from "./keys.ts";
-import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label-selector.ts";
+import {
+  isLabelValue,
+  type LabelSelector,
+  labelKeyProblem,
+  parseLabelSelector,
+  selectorMatches,
+} from "./label-selector.ts";
+import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
+import { parseStructuredText } from "./structured-text.ts";
 
 const API_MODES = ["host", "member", "none"] as const;
 /** Whose API server a pod's in-cluster configuration leads to. */
 export type ApiMode = (typeof API_MODES)[number];
+
+/** What makes a group of pods that name none. */
+export type GroupBy = { readonly by: "owner" } | { readonly by: "label"; readonly key: string };
 
 /** Where an author wants a pod to run, and how. */
 export interface Placement {
@@ -24,6 +42,15 @@ export interface Placement {
   readonly selector?: LabelSelector;
   /** The selector as written, for messages. */
   readonly selectorText?: string;
+  /** Members by terms over their Clusters, of which some only say what is better; absent: any. */
+  readonly affinity?: ClusterAffinity;
+  readonly spread?: readonly ClusterSpread[];
+  /** Pods of the namespace with the same value run in one member. */
+  readonly group?: string;
+  /** Counts where no group is named. */
+  readonly groupBy?: GroupBy;
+  /** How the replicas of the pod's owner are divided; absent: as they fit best. */
+  readonly preferences?: SchedulingPreferences;
   /** `legation.dev/api`; absent: the host's, when there is a way to it. */
   readonly api?: ApiMode;
 }
@@ -47,12 +74,15 @@ const AUTHOR_KEYS: readonly string[] = [
   DELEGATE_ANNOTATION,
   CLUSTERS_ANNOTATION,
   CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTER_AFFINITY_ANNOTATION,
+  CLUSTER_SPREAD_ANNOTATION,
+  GROUP_ANNOTATION,
+  GROUP_BY_ANNOTATION,
+  PREFERENCES_ANNOTATION,
   API_ANNOTATION,
 ];
 // Keys of features to come: refused, so that nobody takes them to work already.
-const LATER_KEYS: ReadonlySet<string> = new Set(
-  ["scheduling-preferences", "overrides", "group", "group-by", "mode", "failover"].map((name) => KEY_PREFIX + name),
-);
+const LATER_KEYS: ReadonlySet<string> = new Set(["overrides", "mode", "failover"].map((name) => KEY_PREFIX + name));
 
 /** The annotations of Legation that authors write, known or not, taken out of all others. */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
@@ -86,12 +116,15 @@ export function asksForDelegation({ delegate, clusters, selector }: Placement): 
 
 /** Why a member is not among those the author wants; undefined when it is. */
 export function placementExcludes(
-  { clusters, selector, selectorText }: Placement,
+  { clusters, selector, selectorText, affinity }: Placement,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
 ): string | undefined {
   if (clusters !== undefined && !clusters.includes(member.name)) return `not named by ${CLUSTERS_ANNOTATION}`;
   if (selector !== undefined && !selectorMatches(selector, member.labels)) {
     return `its labels do not match ${CLUSTER_SELECTOR_ANNOTATION} "${selectorText}"`;
+  }
+  if (affinity !== undefined && !affinityAllows(affinity, member)) {
+    return `no term of ${CLUSTER_AFFINITY_ANNOTATION} matches it`;
   }
   return undefined;
 }
@@ -108,6 +141,25 @@ function readAnnotation(key: string, text: string): Placement | string {
       const parsed = parseLabelSelector(text);
       if (parsed.ok) return { selector: parsed.selector, selectorText: text };
       return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
+    }
+    case CLUSTER_AFFINITY_ANNOTATION: {
+      const parsed = parseStructuredText(text, clusterAffinitySchema);
+      if (parsed.ok) return { affinity: parsed.value };
+      return `${parsed.problems.join("; ")}; write what a pod's nodeAffinity takes, as JSON or YAML`;
+    }
+    case CLUSTER_SPREAD_ANNOTATION: {
+      const parsed = parseStructuredText(text, clusterSpreadsSchema);
+      if (parsed.ok) return { spread: parsed.value };
+      return `${parsed.problems.join("; ")}; write a list as a pod's topologySpreadConstraints, as JSON or YAML`;
+    }
+    case GROUP_ANNOTATION:
+      if (text !== "" && isLabelValue(text)) return { group: text };
+      return `${quote(text)} names no group; write up to 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .`;
+    case GROUP_BY_ANNOTATION:
+      return readGroupBy(text);
+    case PREFERENCES_ANNOTATION: {
+      const parsed = parsePreferences(text);
+      return "problem" in parsed ? parsed.problem : { preferences: parsed };
     }
     case API_ANNOTATION: {
       const api = API_MODES.find((mode) => mode === text);
@@ -127,6 +179,13 @@ function readClusters(text: string): Placement | string {
     return problem === undefined ? [] : [`${quote(name)} ${problem}`];
   });
   return problems.length === 0 ? { clusters: [...new Set(names)] } : `${problems.join(", ")}; ${example}`;
+}
+
+function readGroupBy(text: string): Placement | string {
+  if (text === "owner") return { groupBy: { by: "owner" } };
+  const [, key] = /^label:(.*)$/.exec(text) ?? [];
+  if (key !== undefined && labelKeyProblem(key) === undefined) return { groupBy: { by: "label", key } };
+  return `${quote(text)} makes no groups; write "owner", or "label:" and the key of a label, e.g. "label:app"`;
 }
 
 function unknownKey(key: string): string {

@@ -10,6 +10,16 @@ export const DELEGATION_LABEL = "legation.dev/delegation";
 export const DELEGATE_ANNOTATION = "legation.dev/delegate";
 export const CLUSTERS_ANNOTATION = "legation.dev/clusters";
 export const CLUSTER_SELECTOR_ANNOTATION = "legation.dev/cluster-selector";
+/** Terms over Clusters that must or should match: a pod's `nodeAffinity` as JSON or YAML. */
+export const CLUSTER_AFFINITY_ANNOTATION = "legation.dev/cluster-affinity";
+/** How pods are spread over Clusters: `topologySpreadConstraints` as JSON or YAML. */
+export const CLUSTER_SPREAD_ANNOTATION = "legation.dev/cluster-spread";
+/** Pods of a namespace with the same value run in one and the same member. */
+export const GROUP_ANNOTATION = "legation.dev/group";
+/** What makes a group of pods that name none: `owner`, or `label:` and the key of a label. */
+export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
+/** How a workload's replicas are divided over Clusters, as JSON or YAML. */
+export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
 /** Which API server the pod's service account talks to: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 
@@ -27,6 +37,10 @@ export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
 export const CLUSTER_ANNOTATION = "legation.dev/cluster";
 export const DELEGATE_UID_ANNOTATION = "legation.dev/delegate-uid";
 export const MEMBER_NODE_ANNOTATION = "legation.dev/member-node";
+/** Of Kubernetes: when a ReplicaSet shrinks, the pod with the lowest goes first. Authors write it, too. */
+export const DELETION_COST_ANNOTATION = "controller.kubernetes.io/pod-deletion-cost";
+/** The deletion cost that Legation has written; one that is different is somebody else's. */
+export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
 /** Pod condition on a proxy that has no member yet: False, with a reason per refused member in its message. */
 export const PLACED_CONDITION = "legation.dev/Placed";
 
@@ -56,6 +70,8 @@ export const VIRTUAL_NODE_LABEL = "legation.dev/cluster";
 export const VIRTUAL_NODE_TAINT = "legation.dev/virtual-node";
 /** Annotation on a virtual node: the label keys it has from its Cluster, comma-separated; others are not touched. */
 export const NODE_LABELS_ANNOTATION = "legation.dev/node-labels";
+/** Annotation on a virtual node: JSON, the taints it has from its Cluster; others are not touched. */
+export const NODE_TAINTS_ANNOTATION = "legation.dev/node-taints";
 /** A virtual node is named `legation-<cluster>`. */
 export const VIRTUAL_NODE_PREFIX = "legation-";
 
@@ -79,6 +95,7 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
+  OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
   FORWARDED_ANNOTATION,
 ]);

@@ -66,7 +66,7 @@ function holds(requirement: Requirement, value: string | undefined): boolean {
 }
 
 /** Why the text is no label key; undefined when it is one. */
-function labelKeyProblem(key: string): string | undefined {
+export function labelKeyProblem(key: string): string | undefined {
   const slash = key.indexOf("/");
   if (!NAME.test(key.slice(slash + 1))) return "at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .";
   if (slash === -1) return undefined;
@@ -75,7 +75,7 @@ function labelKeyProblem(key: string): string | undefined {
 }
 
 /** Whether the text may stand as a label's value; the empty text may. */
-function isLabelValue(text: string): boolean {
+export function isLabelValue(text: string): boolean {
   return text === "" || NAME.test(text);
 }
 
@@ -174,7 +174,8 @@ function parseValues(tokens: Tokens): readonly string[] | string {
   }
 }
 
-function parseInteger(text: string): bigint | undefined {
+/** An integer as the API server reads a label's value for `>` and `<`; undefined when it is none. */
+export function parseInteger(text: string): bigint | undefined {
   if (!INTEGER.test(text)) return undefined;
   const number = BigInt(text.startsWith("+") ? text.slice(1) : text);
   return number >= INT64.least && number <= INT64.most ? number : undefined;

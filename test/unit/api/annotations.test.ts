@@ -30,6 +30,26 @@ describe("what an author writes is read", () => {
     });
   });
 
+  test("affinity, spread and groups", () => {
+    const parsed = parsePlacement({
+      "legation.dev/cluster-affinity":
+        "preferredDuringSchedulingIgnoredDuringExecution:\n- weight: 5\n  preference:\n    matchFields: [{key: metadata.name, operator: In, values: [west]}]\n",
+      "legation.dev/cluster-spread": '[{"topologyKey":"region","labelSelector":{"matchLabels":{"app":"web"}}}]',
+      "legation.dev/group": "flow-1",
+      "legation.dev/group-by": "label:app.kubernetes.io/name",
+    });
+    const preference = { matchFields: [{ key: "metadata.name", operator: "In", values: ["west"] }] };
+    expect(parsed).toEqual({
+      ok: true,
+      placement: {
+        affinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 5, preference }] },
+        spread: [{ topologyKey: "region", labelSelector: { matchLabels: { app: "web" } } }],
+        group: "flow-1",
+        groupBy: { by: "label", key: "app.kubernetes.io/name" },
+      },
+    });
+  });
+
   test("the pod wins over the namespace, key by key", () => {
     const parsed = parsePlacement(
       { "legation.dev/clusters": "west" },
@@ -88,7 +108,17 @@ describe("a malformed value is a problem that names the key, the fault and the r
     [
       "something",
       "west",
-      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/api",
+      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/api",
+    ],
+    [
+      "group",
+      "a b",
+      'annotation legation.dev/group: "a b" names no group; write up to 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .',
+    ],
+    [
+      "group-by",
+      "label:",
+      'annotation legation.dev/group-by: "label:" makes no groups; write "owner", or "label:" and the key of a label, e.g. "label:app"',
     ],
     ["api", "Host", 'annotation legation.dev/api: "Host" is no API server; write "host", "member" or "none"'],
     ["overrides", "[]", "annotation legation.dev/overrides: is not supported by this version of Legation; remove it"],
@@ -96,12 +126,53 @@ describe("a malformed value is a problem that names the key, the fault and the r
     expect(problemsOf({ [`legation.dev/${name}`]: value })).toEqual([message]);
   });
 
-  test.each(["scheduling-preferences", "group", "group-by", "mode", "failover"])(
+  test.each(["mode", "failover"])(
     "the key of a feature to come, %s, is not ignored",
     (name) => {
       expect(problemsOf({ [`legation.dev/${name}`]: "x" })[0]).toContain("not supported by this version");
     },
   );
+
+  const affinityRemedy = "; write what a pod's nodeAffinity takes, as JSON or YAML";
+  const required = (terms: string): string =>
+    `{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [${terms}]}}`;
+  test.each([
+    ["text", "Invalid input: expected object, received string"],
+    ["{required: []}", 'Unrecognized key: "required"'],
+    [
+      required("{matchExpressions: [{key: gpu, operator: In}]}"),
+      "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: In needs values",
+    ],
+    [
+      required("{matchFields: [{key: metadata.uid, operator: In, values: [a]}]}"),
+      "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchFields: only metadata.name with In or NotIn is known",
+    ],
+    [
+      required('{matchExpressions: [{key: _, operator: Exists, values: [a]}, {key: a, operator: Gt, values: ["x"]}]}'),
+      'requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: key "_" is no label key: at most 63 of a-z, A-Z, 0-9, -, _ and ., not first or last -, _ or .; ' +
+        "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[0]: Exists takes no values; remove them; " +
+        "requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms[0].matchExpressions[1]: Gt takes one value, an integer in quotes",
+    ],
+  ])("every problem of the affinity %j is named with its field", (value, problems) => {
+    expect(problemsOf({ "legation.dev/cluster-affinity": value })).toEqual([
+      `annotation legation.dev/cluster-affinity: ${problems}${affinityRemedy}`,
+    ]);
+  });
+
+  test.each([
+    ["[]", "Too small: expected array to have >=1 items"],
+    ["[{topologyKey: region, maxSkew: 0}]", "[0].maxSkew: Too small: expected number to be >=1"],
+    [
+      "[{topologyKey: region, whenUnsatisfiable: ScheduleAnyway, minDomains: 2}]",
+      "[0]: minDomains needs whenUnsatisfiable: DoNotSchedule",
+    ],
+    ["[{topologyKey: a b}]", "[0].topologyKey: is no label key: at most 63"],
+    ["{", "is neither JSON nor YAML: "],
+  ])("every problem of the spread %j is named with its field", (value, problem) => {
+    const [message] = problemsOf({ "legation.dev/cluster-spread": value });
+    expect(message).toContain(`annotation legation.dev/cluster-spread: ${problem}`);
+    expect(message).toContain("; write a list as a pod's topologySpreadConstraints");
+  });
 
   test("all problems are listed, those of the namespace's defaults too", () => {
     const problems = problemsOf(
@@ -119,6 +190,10 @@ describe("a malformed value is a problem that names the key, the fault and the r
 
 describe("a member is left out with a reason", () => {
   const member = { name: "west", labels: { region: "eu" } };
+  const anyOf = (...expressions: string[]): string => {
+    const terms = expressions.map((all) => `{matchExpressions: ${all}}`);
+    return `{requiredDuringSchedulingIgnoredDuringExecution: {nodeSelectorTerms: [${terms}]}}`;
+  };
   test.each([
     [{}, undefined],
     [{ "legation.dev/clusters": "west,east" }, undefined],
@@ -127,6 +202,17 @@ describe("a member is left out with a reason", () => {
     [
       { "legation.dev/cluster-selector": "region=us" },
       'its labels do not match legation.dev/cluster-selector "region=us"',
+    ],
+    [{ "legation.dev/cluster-affinity": anyOf("[{key: region, operator: In, values: [eu]}]") }, undefined],
+    [
+      { "legation.dev/cluster-affinity": anyOf("[{key: region, operator: NotIn, values: [eu]}]") },
+      "no term of legation.dev/cluster-affinity matches it",
+    ],
+    [
+      {
+        "legation.dev/cluster-affinity": anyOf("[]", "[{key: region, operator: Exists}, {key: gpu, operator: Exists}]"),
+      },
+      "no term of legation.dev/cluster-affinity matches it",
     ],
   ])("%j", (annotations, reason) => {
     const parsed = parsePlacement(annotations);

@@ -1,0 +1,96 @@
+import { z } from "zod";
+import { isLabelValue, type LabelSelector, labelKeyProblem, parseInteger, type Requirement } from "./label-selector.ts";
+
+/** One requirement as manifests have it: a `NodeSelectorRequirement`, of which a `LabelSelectorRequirement` is a part. */
+export interface LabelExpression {
+  readonly key: string;
+  readonly operator: "In" | "NotIn" | "Exists" | "DoesNotExist" | "Gt" | "Lt";
+  readonly values?: readonly string[];
+}
+
+/** A `metav1.LabelSelector`. */
+export interface LabelSelectorFields {
+  readonly matchLabels?: Readonly<Record<string, string>>;
+  readonly matchExpressions?: readonly LabelExpression[];
+}
+
+const SET_OPERATORS = ["In", "NotIn", "Exists", "DoesNotExist"] as const;
+// The API server's own rules of these fields, for where no code of ours reads what was written.
+const expressionRules = [
+  {
+    rule: "self.operator in ['Exists', 'DoesNotExist'] ? !has(self.values) || size(self.values) == 0 : has(self.values) && size(self.values) > 0",
+    message: "In, NotIn, Gt and Lt need values; Exists and DoesNotExist take none",
+  },
+];
+
+function expressionSchema(operator: z.ZodType<LabelExpression["operator"]>): z.ZodType<LabelExpression> {
+  return z
+    .strictObject({
+      key: z.string().min(1).max(317),
+      operator,
+      values: z.array(z.string().max(63)).max(100).exactOptional(),
+    })
+    .meta({ "x-kubernetes-validations": expressionRules })
+    .check(({ value, issues }) => {
+      for (const message of expressionProblems(value)) issues.push({ code: "custom", message, input: value });
+    });
+}
+
+/** A `NodeSelectorRequirement`. */
+export const nodeExpressionSchema: z.ZodType<LabelExpression> = expressionSchema(
+  z.enum([...SET_OPERATORS, "Gt", "Lt"]),
+);
+
+/** A `metav1.LabelSelector`; empty selects everything. */
+export const labelSelectorSchema: z.ZodType<LabelSelectorFields> = z.strictObject({
+  matchLabels: z.record(z.string(), z.string().max(63)).exactOptional(),
+  matchExpressions: z
+    .array(expressionSchema(z.enum(SET_OPERATORS)))
+    .max(100)
+    .exactOptional(),
+});
+
+function expressionProblems({ key, operator, values = [] }: LabelExpression): string[] {
+  const problems: string[] = [];
+  const keyProblem = labelKeyProblem(key);
+  if (keyProblem !== undefined) problems.push(`key ${JSON.stringify(key)} is no label key: ${keyProblem}`);
+  if (operator === "Exists" || operator === "DoesNotExist") {
+    if (values.length > 0) problems.push(`${operator} takes no values; remove them`);
+    return problems;
+  }
+  if (operator === "Gt" || operator === "Lt") {
+    if (values.length !== 1 || parseInteger(values[0] ?? "") === undefined) {
+      problems.push(`${operator} takes one value, an integer in quotes`);
+    }
+    return problems;
+  }
+  if (values.length === 0) problems.push(`${operator} needs values`);
+  for (const value of values) if (!isLabelValue(value)) problems.push(`${JSON.stringify(value)} is no label value`);
+  return problems;
+}
+
+/** The expression as a selector has it. One that the API server should have refused matches nothing. */
+export function requirementOf({ key, operator, values = [] }: LabelExpression): Requirement {
+  switch (operator) {
+    case "In":
+    case "NotIn":
+      return { key, operator, values };
+    case "Exists":
+    case "DoesNotExist":
+      return { key, operator };
+    case "Gt":
+    case "Lt": {
+      const bound = parseInteger(values[0] ?? "");
+      if (bound === undefined) return { key, operator: "In", values: [] };
+      return { key, operator: operator === "Gt" ? "GreaterThan" : "LessThan", bound };
+    }
+  }
+}
+
+/** The fields as one selector. */
+export function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelectorFields): LabelSelector {
+  const equal = Object.entries(matchLabels).map(
+    ([key, value]): Requirement => ({ key, operator: "In", values: [value] }),
+  );
+  return [...equal, ...matchExpressions.map(requirementOf)];
+}

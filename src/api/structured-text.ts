@@ -1,0 +1,27 @@
+import { parse } from "yaml";
+import type { z } from "zod";
+
+/** What a text with structure means, or everything that is wrong with it. */
+export type ParsedText<T> =
+  | { readonly ok: true; readonly value: T }
+  | { readonly ok: false; readonly problems: readonly string[] };
+
+/** Reads an annotation's value that is JSON or YAML and must have a shape. Each problem starts with its field's path. */
+export function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
+  let written: unknown;
+  try {
+    // Aliases would let a short text stand for a huge one.
+    written = parse(text, { maxAliasCount: 0 });
+  } catch (error) {
+    const [reason = ""] = (error instanceof Error ? error.message : String(error)).split("\n");
+    return { ok: false, problems: [`is neither JSON nor YAML: ${reason}`] };
+  }
+  const checked = schema.safeParse(written);
+  if (checked.success) return { ok: true, value: checked.data };
+  return { ok: false, problems: checked.error.issues.map(({ path, message }) => `${pathText(path)}${message}`) };
+}
+
+function pathText(path: readonly PropertyKey[]): string {
+  const text = path.map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`)).join("");
+  return text === "" ? "" : `${text.replace(/^\./, "")}: `;
+}
