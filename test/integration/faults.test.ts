@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
@@ -6,6 +6,7 @@ import { ownerOf } from "../../src/pods/delegate.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { type PodHistories, watchPods } from "../support/delegated/histories.ts";
 import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
@@ -88,7 +89,7 @@ describe("a burst of 200 pods", () => {
   let undisturbed: { readonly half: number; readonly all: number };
 
   beforeAll(async () => {
-    namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels, onFinished: afterAll });
+    namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels, onFinished: afterFile });
     const { histories, stop } = await watchPods(clients().host, namespace);
     await burst(numbered("pod", COUNT));
     await allRun(COUNT);

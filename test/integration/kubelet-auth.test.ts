@@ -7,6 +7,7 @@ import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vit
 import type { KubeNode, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, nodes } from "../../src/kube/resources.ts";
 import { Authority, type KeyAndCertificate } from "../support/clusters/pki.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -111,7 +112,7 @@ describe("the kubelet API of a virtual node", () => {
       expect((await ask(port, "/healthz")).status).toBe(401);
       expect((await ask(elsewhere, "/healthz")).status).toBe(401);
     });
-    namespace = await freshNamespace(hostCluster(), { prefix: "callers", onFinished: afterAll });
+    namespace = await freshNamespace(hostCluster(), { prefix: "callers", onFinished: afterFile });
     stranger = await Authority.create("somebody else");
   });
 

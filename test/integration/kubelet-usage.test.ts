@@ -6,6 +6,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { HOST_LABEL } from "../../src/api/keys.ts";
 import { nodes, pods } from "../../src/kube/resources.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -64,7 +65,7 @@ describe("what a virtual node and its proxies use", () => {
     namespace = await freshNamespace(hostCluster(), {
       prefix: "usage",
       labels: { "legation.dev/delegation": "annotated" },
-      onFinished: afterAll,
+      onFinished: afterFile,
     });
     const web = delegatedPod(namespace, "web", { annotations: { "legation.dev/clusters": "west" } });
     await clients().host.create(pods, web);

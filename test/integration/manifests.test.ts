@@ -1,7 +1,8 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { loadManifests, type Manifest, parseManifests } from "../../src/cli/manifests/load.ts";
 import type { Cluster } from "../support/clusters/types.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
@@ -14,7 +15,7 @@ const MEMBER_HOST = "host-of-a-member";
 let host: Cluster;
 
 beforeAll(async () => {
-  host = await startInstalledCluster("manifests", afterAll);
+  host = await startInstalledCluster("manifests", afterFile);
   await run(["apply", "-k", join(MANIFESTS, "member")]);
   await run(["create", "clusterrolebinding", MEMBER_HOST, "--clusterrole=legation-host", `--user=${MEMBER_HOST}`]);
 });

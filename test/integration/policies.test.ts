@@ -1,6 +1,7 @@
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import type { Cluster } from "../support/clusters/types.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace, type NamespaceOptions } from "../support/harness/namespace.ts";
@@ -16,12 +17,12 @@ let annotated: string;
 let all: string;
 
 beforeAll(async () => {
-  host = await startInstalledCluster("policies", afterAll);
+  host = await startInstalledCluster("policies", afterFile);
   // Nothing but the policies stands between an author and the API server's store.
   await kubectl(host, ["delete", "mutatingwebhookconfiguration/legation"]);
   const namespace = (mode?: string): Promise<string> => {
     const labels = mode === undefined ? {} : { "legation.dev/delegation": mode };
-    return freshNamespace(host, { labels, onFinished: afterAll } satisfies NamespaceOptions);
+    return freshNamespace(host, { labels, onFinished: afterFile } satisfies NamespaceOptions);
   };
   [plain, annotated, all] = await Promise.all([namespace(), namespace("annotated"), namespace("all")]);
 });

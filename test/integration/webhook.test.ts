@@ -12,6 +12,7 @@ import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { startClusters } from "../support/clusters/start.ts";
 import type { Cluster } from "../support/clusters/types.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
@@ -67,14 +68,14 @@ let all: string;
 beforeAll(async () => {
   // A cluster of its own: admission decides over all namespaces, and here it also fails.
   const clusters = await startClusters({ names: ["admission"], clusters: { admission: { nodes: [{ count: 1 }] } } });
-  afterAll(() => clusters.stop());
+  afterFile(() => clusters.stop());
   host = clusters.get("admission");
   port = await freePort();
   await install();
   const namespace = (mode?: string): Promise<string> =>
     freshNamespace(host, {
       labels: mode === undefined ? {} : { "legation.dev/delegation": mode },
-      onFinished: afterAll,
+      onFinished: afterFile,
     });
   [plain, annotated, all] = await Promise.all([namespace(), namespace("annotated"), namespace("all")]);
   webhook = await startReplica(port);

@@ -4,6 +4,7 @@ import { compare } from "../../support/conformance/compare.ts";
 import { KNOWN_DIFFERENCES } from "../../support/conformance/differences.ts";
 import { SCENARIOS } from "../../support/conformance/scenarios.ts";
 import { transcribe } from "../../support/conformance/transcript.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
 import { onRealNodes } from "../../support/harness/real-nodes.ts";
 
 // The same manifests and the same calls of kubectl, on a plain cluster with a real node and through Legation: what a person
@@ -20,7 +21,7 @@ onRealNodes((realNodes) => {
   const met = new Set<string>();
 
   test.concurrent.each(SCENARIOS)("$name looks the same", async (scenario) => {
-    const { plain, delegating } = await realNodes().places({ onFinished: afterAll });
+    const { plain, delegating } = await realNodes().places({ onFinished: afterFile });
     const [expected, seen] = await Promise.all([transcribe(scenario, plain), transcribe(scenario, delegating)]);
     const { unexplained, known } = compare(expected, seen, KNOWN_DIFFERENCES);
     for (const id of known) met.add(id);

@@ -1,7 +1,8 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Agent, get } from "node:https";
-import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../../support/clusters/types.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
@@ -18,7 +19,7 @@ onRealNodes((realNodes) => {
   let here: Place;
 
   beforeAll(async () => {
-    const places = await realNodes().places({ onFinished: afterAll });
+    const places = await realNodes().places({ onFinished: afterFile });
     [plain, here] = [places.plain, places.delegating];
     const pods = [
       podManifest(

@@ -9,7 +9,7 @@ export const MANIFESTS: string = fileURLToPath(new URL("../../../manifests", imp
 
 /**
  * A cluster of its own with everything in manifests/ applied and no process of Legation running. It is not shared, since
- * policies and webhook configurations decide over all namespaces. Pass vitest's `afterAll` to have it stopped.
+ * policies and webhook configurations decide over all namespaces. Pass `afterFile` to have it stopped.
  */
 export async function startInstalledCluster(
   name: string,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll } from "vitest";
 import { type Legation, type LegationOptions, startLegation } from "../legation/start.ts";
+import { cleanUpFile } from "./after-file.ts";
 import { hostCluster, memberCluster } from "./clusters.ts";
 
 /**
@@ -17,6 +18,8 @@ export function useLegation(options: Partial<LegationOptions> = {}): () => Legat
     });
   });
   afterAll(async () => {
+    // While proxies can still be released.
+    await cleanUpFile();
     await running?.stop();
   });
   return () => {

@@ -10,7 +10,7 @@ export interface NamespaceOptions {
   readonly prefix?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Called when it can be deleted; default: vitest's `onTestFinished`. Pass `afterAll` outside a test. */
+  /** Called when it can be deleted; default: vitest's `onTestFinished`. Pass `afterFile` outside a test. */
   readonly onFinished?: (cleanUp: () => Promise<void>) => void;
 }
 

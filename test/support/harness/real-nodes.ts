@@ -6,6 +6,7 @@ import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster, Clusters } from "../clusters/types.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
+import { cleanUpFile } from "./after-file.ts";
 import { freshNamespace, type NamespaceOptions } from "./namespace.ts";
 
 /** Where a manifest is tried: a namespace of one cluster, and a client of it. */
@@ -84,6 +85,7 @@ function useRealNodes(): () => RealNodes {
     };
   });
   afterAll(async () => {
+    await cleanUpFile();
     await legation?.stop();
     await Promise.all(clients.map((client) => client.close()));
     await clusters?.stop();

@@ -1,6 +1,7 @@
 import { join } from "node:path";
 import { afterAll, expect, inject } from "vitest";
 import { acquireFirst } from "../clusters/lock.ts";
+import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
@@ -17,4 +18,7 @@ const { path, release } = await acquireFirst(
 const set = sets.get(path);
 if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
-afterAll(release);
+afterAll(async () => {
+  await cleanUpFile();
+  release();
+});

@@ -1,0 +1,106 @@
+import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import type { Cluster } from "../../support/clusters/types.ts";
+import { onEngineClusters } from "../../support/engines/clusters.ts";
+import {
+  airflowEnvironment,
+  type EngineFolder,
+  type EngineProgram,
+  ensureEngine,
+  startProgram,
+} from "../../support/engines/python.ts";
+import { podsOf } from "../../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../../support/harness/wait.ts";
+import { ROOT } from "../../support/legation/cli.ts";
+
+// Airflow itself, with the DAGs of examples/: it has the host's kubeconfig, and the namespace has one label.
+
+const DAGS = join(ROOT, "examples", "engines", "airflow");
+const RUN = join(ROOT, "test", "support", "engines", "airflow", "run.py");
+
+onEngineClusters((clusters) => {
+  let airflow: EngineFolder;
+  beforeAll(async () => {
+    airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
+  }, 600_000);
+
+  /** Variables of an Airflow with a database of its own, whose pods go to a namespace. */
+  function environment(home: string, host: Cluster, namespace: string): NodeJS.ProcessEnv {
+    mkdirSync(home, { recursive: true });
+    copyFileSync(join(airflow.folder, "home", "airflow.db"), join(home, "airflow.db"));
+    const extra = { kube_config_path: host.kubeconfig, namespace, xcom_sidecar_container_image: "localhost/busybox:1" };
+    return {
+      ...airflowEnvironment(home),
+      AIRFLOW__CORE__DAGS_FOLDER: DAGS,
+      AIRFLOW_CONN_KUBERNETES_DEFAULT: JSON.stringify({ conn_type: "kubernetes", extra }),
+    };
+  }
+
+  /** Runs DAGs one after another and returns what Airflow said in each, and how its tasks ended. */
+  async function run(namespace: string, ...dags: string[]): Promise<Map<string, { log: string; tasks: unknown }>> {
+    const { host, directory } = clusters();
+    const home = join(directory, dags.join("-"));
+    const result = join(home, "result.json");
+    const program: EngineProgram = startProgram(airflow, [RUN, join(DAGS, "pods.py"), result, ...dags], {
+      env: environment(home, host, namespace),
+      cwd: home,
+      logFile: join(home, "run.log"),
+    });
+    const { code, output } = await program.ended;
+    if (code !== 0) throw new Error(`Airflow ended with ${code}:\n${output.slice(-4000)}`);
+    const ended = JSON.parse(readFileSync(result, "utf8"));
+    const logs = output.split(/^=== /m).slice(1);
+    return new Map(dags.map((dag, index) => [dag, { log: logs[index] ?? "", tasks: ended[dag] }]));
+  }
+
+  /** Nothing of a finished task is left, on the host or in the member. */
+  async function nothingLeft(namespace: string): Promise<void> {
+    const { client, member } = clusters();
+    await eventuallyPasses(async () => {
+      expect(await podsOf(client, namespace)).toEqual([]);
+      expect(await podsOf(member, namespace)).toEqual([]);
+    });
+  }
+
+  test.concurrent("KubernetesPodOperator: results, logs, failures and retries", async ({ expect, onTestFinished }) => {
+    const namespace = await clusters().namespace(onTestFinished);
+    const ended = await run(namespace, "results", "failing", "retried");
+
+    const results = ended.get("results");
+    expect(results?.tasks).toEqual({ measured: ["success", 1], told: ["success", 1] });
+    expect(results?.log).toMatch(/\[base\] measuring in measured-/);
+    expect(results?.log).toContain('the pod has answered {"answer": 42}');
+
+    const failing = ended.get("failing");
+    expect(failing?.tasks).toEqual({ failing: ["failed", 1] });
+    expect(failing?.log).toContain("[base] about to fail");
+    expect(failing?.log).toMatch(/Pod failing-\w+ returned a failure/);
+    expect(failing?.log).toMatch(/'exit_code': 3/);
+
+    const retried = ended.get("retried");
+    expect(retried?.tasks).toEqual({ retried: ["success", 2] });
+    expect(retried?.log).toMatch(/\[base\] this is try 1[\s\S]*\[base\] this is try 2/);
+    await nothingLeft(namespace);
+  });
+
+  test.concurrent("KubernetesPodOperator: a task that takes too long, and one that waits in the triggerer", async ({
+    expect,
+    onTestFinished,
+  }) => {
+    const namespace = await clusters().namespace(onTestFinished);
+    const ended = await run(namespace, "killed", "deferred");
+
+    const killed = ended.get("killed");
+    expect(killed?.tasks).toEqual({ killed: ["failed", 1] });
+    expect(killed?.log).toContain("AirflowTaskTimeout");
+
+    const deferred = ended.get("deferred");
+    expect(deferred?.tasks).toEqual({ deferred: ["success", 1] });
+    expect(deferred?.log).toContain("Pausing task as DEFERRED");
+    // The trigger's own listing of events, by the name of the pod.
+    expect(deferred?.log).toMatch(/The Pod has an Event: Successfully assigned \S+ to \S+/);
+    expect(deferred?.log).toMatch(/step 1[\s\S]*step 6/);
+    await nothingLeft(namespace);
+  });
+});
