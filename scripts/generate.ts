@@ -4,6 +4,7 @@ import { fileURLToPath } from "node:url";
 import { parseArgs } from "node:util";
 import { stringify } from "yaml";
 import { clusterDefinition } from "./crds/cluster-definition.ts";
+import { placementDefaultsDefinition } from "./crds/placement-defaults-definition.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const HEADER = "# Generated from src/api by `npm run generate`: change the schemas there, not this file.\n";
@@ -11,6 +12,8 @@ const HEADER = "# Generated from src/api by `npm run generate`: change the schem
 /** Every generated file with the text it must have. */
 const FILES: Readonly<Record<string, () => string>> = {
   "manifests/crds/legation.dev_clusters.yaml": () => HEADER + stringify(clusterDefinition(), { lineWidth: 120 }),
+  "manifests/crds/legation.dev_placementdefaults.yaml": () =>
+    HEADER + stringify(placementDefaultsDefinition(), { lineWidth: 120 }),
 };
 
 const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });

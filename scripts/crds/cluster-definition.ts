@@ -1,9 +1,8 @@
 import { clusterSchema } from "../../src/api/cluster.ts";
 import { GROUP } from "../../src/api/keys.ts";
+import { INSTALLATION_LABELS, withObjectFields } from "./object-fields.ts";
 import { structuralSchema } from "./structural-schema.ts";
 
-// As on everything in manifests/: `legation uninstall` finds its objects by them, whoever applied them.
-const INSTALLATION_LABELS = { "app.kubernetes.io/part-of": "legation", "app.kubernetes.io/managed-by": "legation" };
 const ready = '.status.conditions[?(@.type=="Ready")]';
 
 /** The CustomResourceDefinition of Cluster. */
@@ -39,20 +38,6 @@ export function clusterDefinition(): object {
           schema: { openAPIV3Schema: withObjectFields(structuralSchema(clusterSchema)) },
         },
       ],
-    },
-  };
-}
-
-/** The fields that every object has, so that `kubectl explain` shows them. */
-function withObjectFields(schema: { readonly [field: string]: unknown }): object {
-  const properties = schema.properties;
-  return {
-    ...schema,
-    properties: {
-      apiVersion: { type: "string" },
-      kind: { type: "string" },
-      metadata: { type: "object" },
-      ...(typeof properties === "object" ? properties : {}),
     },
   };
 }

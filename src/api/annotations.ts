@@ -94,13 +94,17 @@ export function authorAnnotations(annotations: Annotations | undefined): Record<
 }
 
 /**
- * Reads what an author wrote on a pod, with a namespace's annotations as defaults key by key. Every problem is found, not
- * just the first. What Legation writes itself is passed over.
+ * Reads what an author wrote on a pod, with a namespace's annotations as defaults key by key, and `base` behind them. Every
+ * problem is found, not just the first. What Legation writes itself is passed over.
  */
-export function parsePlacement(annotations: Annotations, defaults: Annotations = {}): ParsedPlacement {
+export function parsePlacement(
+  annotations: Annotations,
+  defaults: Annotations = {},
+  base: Placement = {},
+): ParsedPlacement {
   const written = { ...authorAnnotations(defaults), ...authorAnnotations(annotations) };
   const problems: Problem[] = [];
-  let placement: Placement = {};
+  let placement = base;
   for (const [key, text] of Object.entries(written)) {
     const read = readAnnotation(key, text);
     if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
@@ -110,8 +114,8 @@ export function parsePlacement(annotations: Annotations, defaults: Annotations =
 }
 
 /** Whether the author asked for delegation: said so, or said where to. */
-export function asksForDelegation({ delegate, clusters, selector }: Placement): boolean {
-  return delegate ?? (clusters !== undefined || selector !== undefined);
+export function asksForDelegation({ delegate, clusters, selector, preferences }: Placement): boolean {
+  return delegate ?? (clusters !== undefined || selector !== undefined || preferences !== undefined);
 }
 
 /** Why a member is not among those the author wants; undefined when it is. */

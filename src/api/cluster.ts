@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { type ClusterPolicy, clusterPolicyFields } from "./cluster-policy.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
 
 /** Where the kubeconfig of a member is kept. */
@@ -25,7 +26,7 @@ export interface HomeApiSpec {
 }
 
 /** What an operator says about a member. */
-export interface ClusterSpec {
+export interface ClusterSpec extends ClusterPolicy {
   readonly credentialsSecret: CredentialsSecret;
   /** May a namespace that the member lacks be made there? Default true. */
   readonly createNamespaces?: boolean;
@@ -150,6 +151,7 @@ const specSchema = z
       })
       .describe("How pods in the member reach the host's API server; default: as the controller's flag says.")
       .exactOptional(),
+    ...clusterPolicyFields,
   })
   .describe("What an operator says about the member.");
 

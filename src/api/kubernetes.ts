@@ -8,6 +8,7 @@ import type {
   V1Namespace,
   V1Node,
   V1NodeCondition,
+  V1NodeSelectorTerm,
   V1NodeStatus,
   V1NodeSystemInfo,
   V1ObjectMeta,
@@ -61,6 +62,7 @@ export type Toleration = Wire<V1Toleration>;
 export type Taint = Wire<V1Taint>;
 export type KubeNode = Wire<V1Node>;
 export type NodeStatus = Wire<V1NodeStatus>;
+export type NodeSelectorTerm = Wire<V1NodeSelectorTerm>;
 export type NodeCondition = Wire<V1NodeCondition>;
 export type NodeSystemInfo = Wire<V1NodeSystemInfo>;
 /** Quantities by resource name, as on the wire. */

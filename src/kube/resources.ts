@@ -11,6 +11,7 @@ import type {
   Secret,
   Service,
 } from "../api/kubernetes.ts";
+import type { PlacementDefaults } from "../api/placement-defaults.ts";
 
 /** One API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
@@ -71,5 +72,12 @@ export const clusters: Resource<Cluster> = {
   version: "v1alpha1",
   plural: "clusters",
   kind: "Cluster",
+  namespaced: false,
+};
+export const placementDefaults: Resource<PlacementDefaults> = {
+  group: "legation.dev",
+  version: "v1alpha1",
+  plural: "placementdefaults",
+  kind: "PlacementDefaults",
   namespaced: false,
 };

@@ -1,4 +1,8 @@
+import type { LimitAmounts } from "../api/cluster-policy.ts";
+import type { Taint } from "../api/kubernetes.ts";
+import type { LabelSelector } from "../api/label-selector.ts";
 import type { Amounts } from "../api/quantity.ts";
+import type { NodeFit, NodeNeeds } from "./node-fit.ts";
 
 /** What placement knows of one member: facts only, gathered by the caller. */
 export interface Candidate {
@@ -15,15 +19,35 @@ export interface Candidate {
   readonly largestNode: Amounts;
   /** What delegates there request already, those on their way included. */
   readonly used: Amounts;
+  /** What pods that are not this host's request there, as last read; absent: not known. */
+  readonly foreign?: Amounts;
+  /** Taints that count for pods, of its Cluster and its virtual node. */
+  readonly taints?: readonly Taint[];
+  /** The host's namespaces that may use it, by their labels; absent: all. */
+  readonly admits?: LabelSelector;
+  readonly limits?: LimitAmounts;
+  /** The part of `used` that a namespace's delegates request. */
+  readonly usedIn?: (namespace: string) => Amounts;
+  /** The part of `used` that is kept for a proxy which has no delegate there yet. */
+  readonly keptFor?: (proxyUid: string) => Amounts | undefined;
+  /** What its nodes have for a pod that may not go to each of them; absent: not known. */
+  readonly nodesFor?: (needs: NodeNeeds) => NodeFit;
 }
 
 /** Why a member does not get a pod. */
 export type RefusalReason =
   | "NotSelected" // the author's names or selector leave it out
+  | "NotPreferred" // the author's scheduling preferences give it no more of the workload's replicas
   | "UnknownCluster" // named by the author, and no Cluster has that name
+  | "NotPermitted" // its Cluster does not admit the namespace
+  | "Tainted" // its Cluster has a taint that the pod does not tolerate
+  | "OtherGroup" // the pod's group runs in another member, or has no member yet
+  | "Spread" // the pod would make the spread more uneven than the author allows
+  | "OverLimit" // its Cluster limits what the host's pods request there
   | "ClusterNotReady"
   | "Cordoned"
   | "ClusterBeingRemoved"
+  | "NoNodeMatches" // no node of it is one that the pod may go to
   | "TooLarge" // no node of it has that much
   | "Full" // not enough left of what its nodes have
   | "Unschedulable" // its own scheduler found no node in time

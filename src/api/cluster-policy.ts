@@ -1,0 +1,70 @@
+import { z } from "zod";
+import { type LabelSelectorFields, labelSelectorSchema } from "./label-expressions.ts";
+import { type Amounts, parseAmounts } from "./quantity.ts";
+
+/** A taint of a Cluster: its virtual node has it too. */
+export interface ClusterTaint {
+  readonly key: string;
+  readonly value?: string;
+  readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
+}
+
+/** The most that this host's delegates may request of a member. Quantities by resource, as in a ResourceQuota. */
+export interface ClusterLimits {
+  readonly total?: Readonly<Record<string, string>>;
+  /** Of each namespace of the host. */
+  readonly perNamespace?: Readonly<Record<string, string>>;
+}
+
+/** Who may use a member, and how much of it. */
+export interface ClusterPolicy {
+  /** Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may. */
+  readonly namespaceSelector?: LabelSelectorFields;
+  readonly taints?: readonly ClusterTaint[];
+  readonly limits?: ClusterLimits;
+}
+
+/** `ClusterLimits` as amounts. */
+export interface LimitAmounts {
+  readonly total: Amounts;
+  readonly perNamespace: Amounts;
+}
+
+/** Reads the limits; what is not limited is absent. */
+export function limitAmounts({ total, perNamespace }: ClusterLimits): LimitAmounts {
+  return { total: parseAmounts(total), perNamespace: parseAmounts(perNamespace) };
+}
+
+const quantityRules = [
+  { rule: "isQuantity(self)", message: 'must be a quantity in quotes, e.g. "100", "500m" or "64Gi"' },
+];
+const limitSchema = z
+  .record(z.string(), z.string().max(32).meta({ "x-kubernetes-validations": quantityRules }))
+  .meta({ maxProperties: 16 });
+
+/** The policy's fields in the schema of a Cluster's spec. */
+export const clusterPolicyFields: {
+  [Field in keyof ClusterPolicy]-?: z.ZodExactOptional<z.ZodType<Exclude<ClusterPolicy[Field], undefined>>>;
+} = {
+  namespaceSelector: labelSelectorSchema
+    .describe("Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may.")
+    .exactOptional(),
+  taints: z
+    .array(
+      z.object({
+        key: z.string().min(1).max(317),
+        value: z.string().max(63).exactOptional(),
+        effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+      }),
+    )
+    .max(32)
+    .describe("Keep pods off that do not tolerate them, as taints of nodes do; the virtual node has them too.")
+    .exactOptional(),
+  limits: z
+    .object({
+      total: limitSchema.describe("Of all pods of this host together.").exactOptional(),
+      perNamespace: limitSchema.describe("Of the pods of each namespace of the host.").exactOptional(),
+    })
+    .describe("The most that this host's pods may request there; pods beyond it wait or go elsewhere.")
+    .exactOptional(),
+};

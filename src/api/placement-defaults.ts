@@ -1,0 +1,64 @@
+import { z } from "zod";
+import type { Placement } from "./annotations.ts";
+import { type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
+import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
+import type { ObjectMeta } from "./kubernetes.ts";
+import { type LabelSelectorFields, labelSelectorSchema, selectorOf } from "./label-expressions.ts";
+
+/** Name of the one object that counts. */
+export const PLACEMENT_DEFAULTS_NAME = "default";
+
+/** What pods get that neither say it themselves nor have it from their namespace, key by key. */
+export interface PlacementDefaultsSpec {
+  readonly clusterSelector?: LabelSelectorFields;
+  readonly clusterAffinity?: ClusterAffinity;
+  readonly clusterSpread?: readonly ClusterSpread[];
+}
+
+/** Defaults of placement for all namespaces: a preference of the operator that authors may replace. */
+export interface PlacementDefaults {
+  readonly apiVersion?: string;
+  readonly kind?: string;
+  readonly metadata: ObjectMeta;
+  readonly spec: PlacementDefaultsSpec;
+}
+
+/** The defaults as placement has them. */
+export function defaultPlacement({
+  clusterSelector,
+  clusterAffinity,
+  clusterSpread,
+}: PlacementDefaultsSpec): Placement {
+  return {
+    ...(clusterSelector === undefined
+      ? {}
+      : { selector: selectorOf(clusterSelector), selectorText: JSON.stringify(clusterSelector) }),
+    ...(clusterAffinity === undefined ? {} : { affinity: clusterAffinity }),
+    ...(clusterSpread === undefined ? {} : { spread: clusterSpread }),
+  };
+}
+
+const nameRule = {
+  rule: `self.metadata.name == '${PLACEMENT_DEFAULTS_NAME}'`,
+  message: `there is one object of this kind, and its name is ${PLACEMENT_DEFAULTS_NAME}`,
+};
+
+/** The CustomResourceDefinition's schema is generated from this. */
+export const placementDefaultsSchema: z.ZodType<Pick<PlacementDefaults, "spec">> = z
+  .object({
+    spec: z
+      .object({
+        clusterSelector: labelSelectorSchema
+          .describe("As the annotation legation.dev/cluster-selector.")
+          .exactOptional(),
+        clusterAffinity: clusterAffinitySchema
+          .describe("As the annotation legation.dev/cluster-affinity.")
+          .exactOptional(),
+        clusterSpread: clusterSpreadsSchema.describe("As the annotation legation.dev/cluster-spread.").exactOptional(),
+      })
+      .describe("What pods get that neither say it themselves nor have it from their namespace, key by key."),
+  })
+  .describe(
+    "Defaults of placement for all namespaces. Authors may replace them; a Cluster's own spec says what is allowed.",
+  )
+  .meta({ "x-kubernetes-validations": [nameRule] });

@@ -1,0 +1,96 @@
+import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
+import { type LabelExpression, requirementOf } from "../api/label-expressions.ts";
+import { selectorMatches } from "../api/label-selector.ts";
+import { type Amounts, parseAmounts } from "../api/quantity.ts";
+import { repellingTaint } from "./tolerations.ts";
+
+/** What a pod wants of the one node that it goes to. */
+export interface NodeNeeds {
+  readonly nodeSelector: Readonly<Record<string, string>>;
+  /** Of its required node affinity: one must match; absent: any node. */
+  readonly terms?: readonly NodeSelectorTerm[];
+  readonly tolerations: readonly Toleration[];
+  readonly requests: Amounts;
+}
+
+/** What the nodes of a member have for a pod. */
+export interface NodeFit {
+  readonly nodes: number;
+  /** Those that the pod selects, and that take new pods. */
+  readonly selected: number;
+  /** Those of them whose taints it tolerates. */
+  readonly tolerated: number;
+  /** Per resource, the most that one of these has. */
+  readonly largest: Amounts;
+  /** One of these has as much as the pod requests, of every resource. */
+  readonly large: boolean;
+}
+
+/** What a pod wants of its node. */
+export function nodeNeeds({ spec }: Pod, requests: Amounts): NodeNeeds {
+  const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
+  return {
+    nodeSelector: spec?.nodeSelector ?? {},
+    ...(terms === undefined ? {} : { terms }),
+    tolerations: spec?.tolerations ?? [],
+    requests,
+  };
+}
+
+/** Judges a member's nodes by kube-scheduler's rules for names, labels, taints and resources, as far as these go. */
+export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
+  const largest: Record<string, number> = {};
+  let all = 0;
+  let selected = 0;
+  let tolerated = 0;
+  let large = false;
+  for (const node of nodes) {
+    all += 1;
+    if (node.spec?.unschedulable === true || !isReady(node) || !isSelected(needs, node)) continue;
+    selected += 1;
+    if (repellingTaint(node.spec?.taints ?? [], needs.tolerations) !== undefined) continue;
+    tolerated += 1;
+    const allocatable = parseAmounts(node.status?.allocatable);
+    for (const resource in allocatable) {
+      largest[resource] = Math.max(largest[resource] ?? 0, allocatable[resource] ?? 0);
+    }
+    large ||= Object.entries(needs.requests).every(([resource, wanted]) => wanted <= (allocatable[resource] ?? 0));
+  }
+  return { nodes: all, selected, tolerated, largest, large };
+}
+
+function isReady({ status }: KubeNode): boolean {
+  return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;
+}
+
+function isSelected({ nodeSelector, terms }: NodeNeeds, { metadata }: KubeNode): boolean {
+  const labels = metadata?.labels ?? {};
+  if (Object.entries(nodeSelector).some(([key, value]) => labels[key] !== value)) return false;
+  return terms === undefined || terms.some((term) => termMatches(term, labels, metadata?.name ?? ""));
+}
+
+function termMatches(term: NodeSelectorTerm, labels: Readonly<Record<string, string>>, name: string): boolean {
+  const { matchExpressions = [], matchFields = [] } = term;
+  if (matchExpressions.length + matchFields.length === 0) return false;
+  return (
+    holds(matchExpressions, labels) &&
+    // The only field that nodes can be selected by.
+    holds(matchFields, { "metadata.name": name })
+  );
+}
+
+function holds(
+  expressions: readonly { readonly key: string; readonly operator: string; readonly values?: readonly string[] }[],
+  labels: Readonly<Record<string, string>>,
+): boolean {
+  return expressions.every(
+    (expression) => !isKnown(expression) || selectorMatches([requirementOf(expression)], labels),
+  );
+}
+
+const OPERATORS: ReadonlySet<string> = new Set(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]);
+
+/** An operator of a later Kubernetes is the member's scheduler's to judge. */
+function isKnown(expression: { readonly key: string; readonly operator: string }): expression is LabelExpression {
+  return OPERATORS.has(expression.operator);
+}

@@ -1,0 +1,140 @@
+import { type Placement, placementExcludes } from "../api/annotations.ts";
+import { affinityWeight } from "../api/cluster-affinity.ts";
+import type { ClusterSpread } from "../api/cluster-spread.ts";
+import type { Pod, Stored } from "../api/kubernetes.ts";
+import { selectorOf } from "../api/label-expressions.ts";
+import { selectorMatches } from "../api/label-selector.ts";
+import { type Amounts, formatQuantity } from "../api/quantity.ts";
+import type { Candidate, Rule } from "./candidate.ts";
+import { nodeNeeds } from "./node-fit.ts";
+import { spreadRule } from "./spread.ts";
+import { isTolerated, repellingTaint, taintText } from "./tolerations.ts";
+
+/** Everything about a pod that rules judge members by. */
+export interface RuleFacts {
+  readonly pod: Stored<Pod>;
+  readonly requests: Amounts;
+  readonly placement: Placement;
+  /** Labels of the pod's namespace. */
+  readonly namespaceLabels: Readonly<Record<string, string>>;
+  readonly candidates: readonly Candidate[];
+  /** Pods of the namespace that a constraint counts, without this one, by member. */
+  readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;
+}
+
+/**
+ * What Clusters and authors say of a pod's place beside names and selectors. What the operator forbids comes first, so that
+ * nothing else is told of such a member.
+ */
+export function placementRules(facts: RuleFacts): Rule[] {
+  const { pod, requests, placement } = facts;
+  const { affinity, spread = [] } = placement;
+  return [
+    permissionRule(pod.metadata.namespace ?? "", facts.namespaceLabels),
+    limitRule(pod, requests),
+    taintRule(pod),
+    ...(affinity === undefined ? [] : [{ cost: (candidate: Candidate) => -affinityWeight(affinity, candidate) }]),
+    ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
+    nodeRule(pod, requests),
+  ];
+}
+
+/** Only namespaces that the Cluster admits, whatever the author writes. */
+function permissionRule(namespace: string, labels: Readonly<Record<string, string>>): Rule {
+  return {
+    refusal: ({ admits }) =>
+      admits === undefined || selectorMatches(admits, labels)
+        ? undefined
+        : { reason: "NotPermitted", message: `its namespaceSelector does not admit namespace ${namespace}` },
+  };
+}
+
+function limitRule(pod: Stored<Pod>, requests: Amounts): Rule {
+  const { namespace = "", uid } = pod.metadata;
+  return {
+    refusal: ({ limits, used, usedIn, keptFor }) => {
+      if (limits === undefined) return undefined;
+      const kept = keptFor?.(uid) ?? {};
+      const message =
+        excess(requests, limits.total, used, kept, "its limit") ??
+        excess(requests, limits.perNamespace, usedIn?.(namespace) ?? {}, kept, `its limit for namespace ${namespace}`);
+      return message === undefined ? undefined : { reason: "OverLimit", message };
+    },
+  };
+}
+
+// Sums of fractions of cores drift in the last bits; no request is this small.
+const ROUNDING = 1e-6;
+
+function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts, what: string): string | undefined {
+  for (const resource in limits) {
+    const wanted = requests[resource] ?? 0;
+    const limit = limits[resource] ?? 0;
+    const left = limit - ((used[resource] ?? 0) - (kept[resource] ?? 0));
+    if (wanted === 0 || wanted - left <= ROUNDING) continue;
+    const shown = (value: number): string => formatQuantity(resource, value);
+    return `${what} of ${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} of ${shown(limit)} left`;
+  }
+  return undefined;
+}
+
+function taintRule({ spec }: Pod): Rule {
+  const tolerations = spec?.tolerations ?? [];
+  return {
+    refusal: ({ taints = [] }) => {
+      const taint = repellingTaint(taints, tolerations);
+      return taint === undefined
+        ? undefined
+        : { reason: "Tainted", message: `the pod does not tolerate its taint ${taintText(taint)}` };
+    },
+    cost: ({ taints = [] }) =>
+      taints.filter((taint) => taint.effect === "PreferNoSchedule" && !isTolerated(taint, tolerations)).length,
+  };
+}
+
+function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
+  const { pod, placement, namespaceLabels, candidates } = facts;
+  const { labelSelector, nodeTaintsPolicy = "Ignore" } = spread;
+  const tolerations = pod.spec?.tolerations ?? [];
+  const eligible = candidates.filter((candidate) => {
+    const { closed, taints = [], admits } = candidate;
+    if (placementExcludes(placement, candidate) !== undefined) return false;
+    if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
+    if (nodeTaintsPolicy === "Ignore") return true;
+    return closed === undefined && repellingTaint(taints, tolerations) === undefined;
+  });
+  const countsItself =
+    labelSelector === undefined || selectorMatches(selectorOf(labelSelector), pod.metadata.labels ?? {});
+  return spreadRule({ spread, counts: facts.spreadCounts(spread), countsItself, eligible });
+}
+
+/** The pod's node selector, required node affinity and tolerations against the member's nodes. */
+function nodeRule(pod: Pod, requests: Amounts): Rule {
+  const needs = nodeNeeds(pod, requests);
+  return {
+    refusal: ({ nodesFor, largestNode }) => {
+      const fit = nodesFor?.(needs);
+      if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
+      if (fit.selected === 0) {
+        return { reason: "NoNodeMatches", message: `none of its ${fit.nodes} nodes is one that the pod selects` };
+      }
+      if (fit.tolerated === 0) {
+        const nodes = fit.selected === 1 ? "the node" : `the ${fit.selected} nodes`;
+        return { reason: "NoNodeMatches", message: `the pod tolerates the taints of none of ${nodes} that it selects` };
+      }
+      for (const resource in requests) {
+        const wanted = requests[resource] ?? 0;
+        const most = fit.largest[resource] ?? 0;
+        // What no node at all has is said with the nodes' sizes.
+        if (wanted <= most || wanted > (largestNode[resource] ?? 0)) continue;
+        const shown = (value: number): string => formatQuantity(resource, value);
+        const has = `the largest node that the pod may go to has ${shown(most)}`;
+        return { reason: "TooLarge", message: `${resource}: ${shown(wanted)} requested, ${has}` };
+      }
+      const together = Object.keys(requests).every(
+        (resource) => (requests[resource] ?? 0) <= (largestNode[resource] ?? 0),
+      );
+      return together ? { reason: "TooLarge", message: "no one node has all that is requested" } : undefined;
+    },
+  };
+}
