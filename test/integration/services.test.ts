@@ -1,17 +1,20 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
-import { pods, services } from "../../src/kube/resources.ts";
+import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { installServiceExports, removeServiceExports } from "../support/services/mcs-api.ts";
 import { makeScene, PATIENT } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
 
-useGatedLegation();
+const gated = useGatedLegation();
 const clients = useClients();
 
 /** Legation's writes in west, in their order. */
@@ -98,7 +101,6 @@ describe.concurrent("a Service of the host", () => {
     await scene.run("client");
     await Promise.all(names.map((name) => scene.end(name)));
     const before = await scene.inWest("web");
-    await new Promise((resolve) => setTimeout(resolve, 12_000));
     expect((await scene.inWest("web")).metadata.uid).toBe(before.metadata.uid);
     await scene.end("client");
     await scene.goes(west, services, "web");
@@ -131,4 +133,222 @@ describe.concurrent("a Service of the host", () => {
     await clients().host.patch(pods, { namespace: scene.namespace, name: "client-west" }, { type: "merge", body });
     await scene.inWest("db");
   });
+
+  test("changes, is made anew and goes, and its copy with it", async (context) => {
+    const scene = await makeScene(clients(), context.onTestFinished);
+    const { host, west } = clients();
+    const ref = { namespace: scene.namespace, name: "web" };
+    await scene.service("web", {}, { labels: { old: "yes" } });
+    await scene.run("web-0", { app: "web" });
+    const first = await scene.inWest("web");
+
+    const spec = { selector: { app: "web", color: "blue" }, ports: [{ port: 81, targetPort: 8080 }] };
+    const metadata = { labels: { old: null, fresh: "yes" } };
+    await host.patch(services, ref, { type: "merge", body: { metadata, spec } });
+    const changed = await scene.inWest("web", ({ spec }) => spec?.ports?.[0]?.port === 81);
+    expect(changed.spec).toMatchObject({ ...spec, clusterIP: first.spec?.clusterIP });
+    expect(changed.metadata.labels).toMatchObject({ fresh: "yes" });
+    expect(changed.metadata.labels).not.toHaveProperty("old");
+    // Nobody matches it any more, and it stays, as on the host.
+    expect(changed.metadata.uid).toBe(first.metadata.uid);
+
+    await west.patch(services, ref, { type: "merge", body: { spec: { selector: { app: "mine" } } } });
+    await scene.inWest("web", (copy) => copy.spec?.selector?.app === "web");
+
+    await host.delete(services, ref);
+    const anew = await scene.service("web", { selector: { app: "web" } });
+    const followed = await scene.inWest("web", (copy) => ownerOf(copy)?.uid === anew.metadata.uid);
+    expect(followed.spec?.ports?.[0]?.port).toBe(80);
+
+    // Whether it has an address cannot be changed in place, neither on the host nor in a member.
+    await host.delete(services, ref);
+    await scene.service("web", { clusterIP: "None" });
+    await scene.inWest("web", (copy) => copy.spec?.clusterIP === "None");
+
+    await host.delete(services, ref);
+    await scene.goes(west, services, "web");
+    expect(await scene.find(west, pods, "web-0")).toBeDefined();
+  });
+
+  test("that a member has one of its own in place of is left alone, and the host says so", async (context) => {
+    const scene = await makeScene(clients(), context.onTestFinished);
+    const { west } = clients();
+    const foreign = await west.create(services, {
+      metadata: { name: "web", namespace: scene.namespace },
+      spec: { ports: [{ port: 99 }] },
+    });
+    await scene.service("web");
+    await scene.run("web-0", { app: "web" });
+    const why =
+      "west: Service web is there already and was not made by Legation for this host: pods in west see that one";
+    await scene.saysOn("Service", "web", why);
+    expect(await scene.find(west, services, "web")).toEqual(foreign);
+    await scene.end("web-0");
+    await scene.run("web-1", { app: "web" });
+    expect(await scene.find(west, services, "web")).toEqual(foreign);
+  });
+
+  test("that a member refuses keeps no pod from running", async (context) => {
+    const scene = await makeScene(clients(), context.onTestFinished);
+    const quota = JSON.stringify({
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "none", namespace: scene.namespace },
+      spec: { hard: { services: "0" } },
+    });
+    await kubectl(memberCluster("west"), ["create", "-f", "-"], { input: quota });
+    await eventuallyPasses(async () => {
+      const args = ["get", "quota", "none", "-n", scene.namespace, "-o", "jsonpath={.status.hard.services}"];
+      expect(await kubectl(memberCluster("west"), args)).toBe("0");
+    }, PATIENT);
+    await scene.service("web");
+    await scene.run("web-0", { app: "web" });
+    await scene.saysOn("Service", "web", "west: its API server refused the Service: ");
+  });
+
+  test("without a selector is where pods of its namespace are, with the endpoints that it was given", async (context) => {
+    const scene = await makeScene(clients(), context.onTestFinished);
+    const { host, west, east } = clients();
+    const { namespace } = scene;
+    const { type, externalName } = { type: "ExternalName", externalName: "db.example.com" };
+    await host.create(services, { metadata: { name: "outside", namespace }, spec: { type, externalName } });
+    await host.create(services, { metadata: { name: "manual", namespace }, spec: { ports: [{ port: 5432 }] } });
+    await host.create(endpointSlices, {
+      metadata: { name: "manual-1", namespace, labels: { "kubernetes.io/service-name": "manual" } },
+      addressType: "IPv4",
+      endpoints: [{ addresses: ["192.0.2.1"], nodeName: "host-0", zone: "here" }],
+      ports: [{ port: 5432, name: "" }],
+    });
+    await scene.run("client");
+    expect((await scene.inWest("outside")).spec).toMatchObject({ type, externalName });
+    await scene.inWest("manual");
+    await eventuallyPasses(async () => expect(await scene.endpoints(west, "manual")).toEqual(["192.0.2.1"]), PATIENT);
+    const slice = await west.get(endpointSlices, { namespace, name: "manual-1" });
+    expect(slice.endpoints).toEqual([{ addresses: ["192.0.2.1"], conditions: {} }]);
+    expect(await scene.find(east, services, "outside")).toBeUndefined();
+
+    const body = { endpoints: [{ addresses: ["192.0.2.2"] }] };
+    await host.patch(endpointSlices, { namespace, name: "manual-1" }, { type: "merge", body });
+    await eventuallyPasses(async () => expect(await scene.endpoints(west, "manual")).toEqual(["192.0.2.2"]), PATIENT);
+    await host.delete(services, { namespace, name: "manual" });
+    await scene.goes(west, services, "manual");
+    await scene.goes(west, endpointSlices, "manual-1");
+    await scene.end("client");
+    await scene.goes(west, services, "outside");
+  });
+});
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  const points = [
+    ["that makes the copy", "POST", ""],
+    ["that changes the copy", "PATCH", "/web"],
+    ["that removes the copy", "DELETE", "/web"],
+  ] as const;
+  test.each(points)("%s is followed by one that ends the same", async (_, method, path) => {
+    const scene = await makeScene(clients());
+    const { legation, trap, release } = gated();
+    onTestFinished(release);
+    const { host, west } = clients();
+    const ref = { namespace: scene.namespace, name: "web" };
+    let killed = false;
+    trap("member", {
+      when,
+      catches: (write: Write) =>
+        write.method === method && write.path === `/api/v1/namespaces/${scene.namespace}/services${path}`,
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    const follow = async (): Promise<void> => {
+      await eventually(() => killed, { ...PATIENT, what: "the write" });
+      await legation.controller.start();
+    };
+    await scene.service("web");
+    const live = async (): Promise<void> => {
+      await scene.run("web-0", { app: "web" });
+      await scene.inWest("web");
+      await host.patch(services, ref, { type: "merge", body: { spec: { ports: [{ port: 81 }] } } });
+      await scene.inWest("web", ({ spec }) => spec?.ports?.[0]?.port === 81);
+      await host.delete(services, ref);
+      await scene.goes(west, services, "web");
+    };
+    await Promise.all([live(), follow()]);
+    expect(await scene.find(west, pods, "web-0")).toBeDefined();
+    expect((await auditEvents(memberCluster("west"), isSecondCopy(scene.namespace))).length).toBeLessThan(2);
+  });
+});
+
+/** Copies that were really made of the one Service. */
+function isSecondCopy(namespace: string): (event: AuditEvent) => boolean {
+  return ({ verb, objectRef, responseStatus }) =>
+    verb === "create" &&
+    objectRef?.resource === "services" &&
+    objectRef.namespace === namespace &&
+    responseStatus?.code === 201;
+}
+
+test("a Service that is deleted while a member hangs, and one while no controller runs, are gone there in the end", async () => {
+  const scene = await makeScene(clients());
+  const { legation } = gated();
+  const { host, west } = clients();
+  const member = memberCluster("west");
+  onTestFinished(() => member.mend());
+  await scene.service("one", { selector: { app: "web" } });
+  await scene.service("two", { selector: { app: "web" } });
+  await scene.run("web-0", { app: "web" });
+  await Promise.all([scene.inWest("one"), scene.inWest("two")]);
+  await member.apiServer.freeze();
+  await host.delete(services, { namespace: scene.namespace, name: "one" });
+  await new Promise((resolve) => setTimeout(resolve, 2000));
+  await member.apiServer.thaw();
+  await scene.goes(west, services, "one");
+  await legation.controller.stop("SIGKILL");
+  await host.delete(services, { namespace: scene.namespace, name: "two" });
+  await legation.controller.start();
+  await scene.goes(west, services, "two");
+  expect(await scene.find(west, pods, "web-0")).toBeDefined();
+});
+
+test("a Service that the host exports is exported from the members that run it, where they can", async () => {
+  const scene = await makeScene(clients());
+  const { legation } = gated();
+  const { host, west } = clients();
+  const { namespace } = scene;
+  await Promise.all([hostCluster(), memberCluster("west")].map(installServiceExports));
+  onTestFinished(async () => {
+    await Promise.all([hostCluster(), memberCluster("west")].map(removeServiceExports));
+  });
+  // Whether the host has the API is asked when the controller starts, and once a minute.
+  await legation.controller.stop();
+  await legation.controller.start();
+  await scene.service("web");
+  await scene.run("web-0", { app: "web" });
+  const exported = {
+    apiVersion: "multicluster.x-k8s.io/v1alpha1",
+    kind: "ServiceExport",
+    metadata: { name: "web", namespace },
+  };
+  await host.create(serviceExports, exported);
+  const there = await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
+  const copy = await scene.inWest("web");
+  expect(there.metadata.ownerReferences).toEqual([
+    { apiVersion: "v1", kind: "Service", name: "web", uid: copy.metadata.uid },
+  ]);
+
+  // Whoever leads then knows that there is something to remove.
+  await legation.controller.stop("SIGKILL");
+  await host.delete(serviceExports, { namespace, name: "web" });
+  await legation.controller.start();
+  await scene.goes(west, serviceExports, "web");
+  await scene.inWest("web", (service) => service.metadata.annotations?.["legation.dev/exported"] === undefined);
+
+  await host.create(serviceExports, exported);
+  await scene.run("web-1", { app: "web" }, "east");
+  const why = "east: it has no API multicluster.x-k8s.io/v1alpha1, so the Service web is not exported from there";
+  await scene.saysOn("ServiceExport", "web", why);
+  await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
+  await host.delete(services, { namespace, name: "web" });
+  await scene.goes(west, services, "web");
+  await scene.goes(west, serviceExports, "web");
 });

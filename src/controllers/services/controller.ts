@@ -16,7 +16,7 @@ import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "../dependencies/copies.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { type Action, type CopyKey, copyKey, copyRef, type Observed } from "./model.ts";
+import { type Action, type CopyKey, copyKey, copyRef, type Observed, type Source } from "./model.ts";
 import { Patience } from "./patience.ts";
 import { RESOURCES, Sources } from "./sources.ts";
 import { Users } from "./users.ts";
@@ -258,10 +258,10 @@ export class ServiceController {
     // Before the host's proxies are known, nobody would seem to be anywhere.
     if (member === undefined || !proxies().synced) return undefined;
     const copy = this.#copies.of(member, kind, namespace, name);
-    const source = this.#sources.of(kind, namespace, name);
-    const service = source.state === "present" ? this.#serviceOf(kind, source.object) : undefined;
-    const kept = this.#users.any(member.name, namespace) && (source.state !== "present" || service !== undefined);
-    const wanted = kept && copy === undefined && service !== undefined && this.#isWanted(member, service);
+    const source = this.#sourceOf(kind, namespace, name);
+    const kept = this.#users.any(member.name, namespace);
+    const wanted =
+      kept && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
     if (copy === undefined && !wanted) {
       this.#idleSince.delete(key);
       this.#executor.forget(key);
@@ -288,14 +288,17 @@ export class ServiceController {
     };
   }
 
-  /** The Service that decides where an object goes; a slice of one with a selector goes nowhere. */
-  #serviceOf(kind: ServiceKind, object: Stored<ServiceObject>): Stored<ServiceObject> | undefined {
-    if (kind === "Service") return object;
-    const service = this.#sources.of("Service", object.metadata.namespace ?? "", serviceOfSlice(object));
-    return service.state === "present" && !hasSelector(service.object) ? service.object : undefined;
+  /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
+  #sourceOf(kind: ServiceKind, namespace: string, name: string): Source {
+    const source = this.#sources.of(kind, namespace, name);
+    if (kind === "Service" || source.state !== "present") return source;
+    const service = this.#sources.of("Service", namespace, serviceOfSlice(source.object));
+    if (service.state !== "present") return service;
+    return hasSelector(service.object) ? { state: "missing" } : source;
   }
 
-  #isWanted(member: Member, service: Stored<ServiceObject>): boolean {
-    return !hasSelector(service) || this.#users.selected(member.name, service);
+  /** What has no selector is wanted wherever there are pods. */
+  #isWanted(member: Member, kind: ServiceKind, object: Stored<ServiceObject>): boolean {
+    return kind === "EndpointSlice" || !hasSelector(object) || this.#users.selected(member.name, object);
   }
 }

@@ -32,7 +32,8 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [{ type: "create", ref, object, source: source.object }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
-  const remove: Action = { type: "delete", ref, copy };
+  // What it exports goes first: the member's garbage collector would leave it for a while.
+  const remove: Action = { type: isExported(copy) ? "unexport" : "delete", ref, copy };
   if (source.state === "missing") return { actions: [remove], outcome: "Removing" };
   if (!kept) {
     const removeAt = idleSince + LINGERS_MS;

@@ -1,5 +1,4 @@
 import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
-import type { Member } from "../../clusters/member.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 
 export interface PatienceOptions {
@@ -17,7 +16,7 @@ export class Patience {
   /** Pods that wait, or have waited long enough, by uid. */
   readonly #pods = new Map<string, { readonly key: ObjectKey; over: boolean; readonly timer: Timer }>();
   /** When pods began to wait for a member to be read; epoch ms. */
-  readonly #members = new WeakMap<Member, number>();
+  readonly #members = new WeakMap<object, number>();
 
   constructor(options: PatienceOptions) {
     this.#options = options;
@@ -40,7 +39,7 @@ export class Patience {
   }
 
   /** Whether pods have waited long enough for the member to be read. */
-  overFor(member: Member): boolean {
+  overFor(member: object): boolean {
     const now = this.#options.clock.now();
     const since = this.#members.get(member) ?? now;
     this.#members.set(member, since);

@@ -3,7 +3,6 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
 import {
-  hasSelector,
   mayBeCopied,
   OWN_SLICES_MANAGER,
   type ServiceKind,
@@ -20,7 +19,7 @@ export interface SourcesOptions {
   readonly host: ClusterClient;
   /** A Service came, changed or went. */
   readonly onService: (service: Stored<ServiceObject>) => void;
-  /** A slice of a Service without selector came, changed or went. */
+  /** A slice that no selector made came, changed or went. */
   readonly onSlice: (slice: Stored<ServiceObject>) => void;
   /** A ServiceExport came, changed or went. */
   readonly onExport: (namespace: string, name: string) => void;
@@ -136,10 +135,8 @@ export class Sources {
     return (this.#reflectors?.services.store.byIndex(NAMESPACE_INDEX, namespace) ?? []).filter(mayBeCopied);
   }
 
-  /** The slices of a Service without a selector. */
-  slicesOf(service: Stored<ServiceObject>): Stored<ServiceObject>[] {
-    if (hasSelector(service)) return [];
-    const { namespace = "", name } = service.metadata;
+  /** The slices of a Service that its selector did not make. */
+  slicesOf({ metadata: { namespace = "", name } }: Stored<ServiceObject>): Stored<ServiceObject>[] {
     return this.#reflectors?.slices.store.byIndex(SERVICE_INDEX, `${namespace}/${name}`) ?? [];
   }
 

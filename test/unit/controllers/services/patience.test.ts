@@ -1,0 +1,59 @@
+import { expect, test, vi } from "vitest";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { Patience } from "../../../../src/controllers/services/patience.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+
+const key = objectKey({ namespace: "team", name: "p" });
+
+function patience() {
+  const clock = new FakeClock();
+  const onChange = vi.fn();
+  return { clock, onChange, made: new Patience({ clock, onChange }) };
+}
+
+test("a pod waits five seconds for its Services, whatever it tries meanwhile", async () => {
+  const { clock, onChange, made } = patience();
+  made.wait(key, "u");
+  await clock.advance(3000);
+  made.wait(key, "u");
+  await clock.advance(1999);
+  expect([made.over("u"), onChange.mock.calls]).toEqual([false, []]);
+  await clock.advance(1);
+  expect([made.over("u"), onChange.mock.calls]).toEqual([true, [[key]]]);
+});
+
+test("pods that wait are woken with their namespace, and none that has waited long enough", async () => {
+  const { clock, onChange, made } = patience();
+  made.wait(key, "u");
+  made.wake("other");
+  expect(onChange).not.toHaveBeenCalled();
+  made.wake("team");
+  made.wakeAll();
+  expect(onChange.mock.calls).toEqual([[key], [key]]);
+  await clock.advance(5000);
+  onChange.mockClear();
+  made.wake("team");
+  made.wakeAll();
+  expect(onChange).not.toHaveBeenCalled();
+});
+
+test("a pod that is where it is to be waits for nothing", async () => {
+  const { clock, onChange, made } = patience();
+  made.wait(key, "u");
+  made.forget("u");
+  await clock.advance(10_000);
+  expect([made.over("u"), onChange.mock.calls]).toEqual([false, []]);
+  made.wait(key, "v");
+  made.stop();
+  await clock.advance(10_000);
+  expect(onChange).not.toHaveBeenCalled();
+});
+
+test("nobody waits for a member that has not let its copies be read for five seconds", async () => {
+  const { clock, made } = patience();
+  const member = {};
+  expect(made.overFor(member)).toBe(false);
+  await clock.advance(5000);
+  expect(made.overFor(member)).toBe(true);
+  expect(made.overFor({})).toBe(false);
+});

@@ -1,0 +1,53 @@
+import { describe, expect, test, vi } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import type { Needs, Readiness } from "../../../../src/controllers/delegation/model.ts";
+import type { Dependencies } from "../../../../src/controllers/delegation/options.ts";
+import { together } from "../../../../src/controllers/services/together.ts";
+
+const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
+
+function one(needs: Needs | undefined, prepared = true): Dependencies {
+  return { needs: () => needs, prepare: vi.fn(() => prepared), onProxy: vi.fn() };
+}
+
+function having(readiness: Readiness): Needs {
+  return { read: true, in: () => readiness };
+}
+
+describe("what several make for a pod", () => {
+  test.each<[string, Readiness, Readiness, Readiness]>([
+    ["is there when all of it is", "ready", "ready", "ready"],
+    ["is not there when one lacks something", "ready", "unprepared", "unprepared"],
+    ["is refused when one is", "unprepared", { refused: "no" }, { refused: "no" }],
+  ])("%s", (_, first, second, expected) => {
+    for (const [a, b] of [
+      [first, second],
+      [second, first],
+    ] as const) {
+      expect(
+        together(one(having(a)), one(having(b)))
+          .needs(proxy)
+          ?.in("west"),
+      ).toEqual(expected);
+    }
+  });
+
+  test("is nothing when nobody makes anything", () => {
+    expect(together(one(undefined), one(undefined)).needs(proxy)).toBeUndefined();
+  });
+
+  test("is missing, or not known, when one says so", () => {
+    const missing = { reason: "Failed", message: "gone" };
+    const needs = together(one({ ...having("ready"), missing }), one({ ...having("ready"), read: false })).needs(proxy);
+    expect(needs).toMatchObject({ read: false, missing });
+  });
+
+  test("is asked of everyone, whatever the first says", () => {
+    const [a, b] = [one(undefined, false), one(undefined, true)];
+    expect(together(a, b).prepare(objectKey({ namespace: "n", name: "p" }), "u", "west")).toBe(false);
+    expect(b.prepare).toHaveBeenCalledOnce();
+    together(a, b).onProxy({ type: "added", object: proxy });
+    expect(a.onProxy).toHaveBeenCalledOnce();
+    expect(b.onProxy).toHaveBeenCalledOnce();
+  });
+});

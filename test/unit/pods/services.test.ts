@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import { EXPORTED_ANNOTATION } from "../../../src/api/keys.ts";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import {
+  hasSelector,
+  isExported,
+  isLike,
+  mayBeCopied,
+  type ServiceObject,
+  type ServiceSpec,
+  selects,
+  serviceCopyPatch,
+  shapeOf,
+  toExport,
+  toServiceCopy,
+} from "../../../src/pods/services.ts";
+
+const host = { id: "host-id", name: "cern" };
+
+function service(spec: ServiceSpec, metadata: object = {}): Stored<ServiceObject> {
+  return {
+    metadata: { name: "web", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata },
+    spec,
+  };
+}
+
+/** What a member's API server keeps of a copy. */
+function kept(copy: ServiceObject): Stored<ServiceObject> {
+  const { name = "" } = copy.metadata ?? {};
+  return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3" } };
+}
+
+describe("the endpoints of a Service", () => {
+  test.each<[string, ServiceSpec, Record<string, string>, boolean]>([
+    ["are the pods with all of its labels", { selector: { a: "1", b: "2" } }, { a: "1", b: "2", c: "3" }, true],
+    ["are no pods with some of them", { selector: { a: "1", b: "2" } }, { a: "1" }, false],
+    ["are no pods with other values", { selector: { a: "1" } }, { a: "2" }, false],
+    ["are no pods without a selector", {}, { a: "1" }, false],
+    ["are no pods with an empty selector", { selector: {} }, { a: "1" }, false],
+    ["are no pods for an external name", { type: "ExternalName", selector: { a: "1" } }, { a: "1" }, false],
+  ])("%s", (_, spec, labels, expected) => {
+    expect(selects(service(spec), labels)).toBe(expected);
+  });
+
+  test("come from a selector, unless the name is an external one", () => {
+    expect(hasSelector(service({ selector: { a: "1" } }))).toBe(true);
+    expect(hasSelector(service({ type: "ExternalName", selector: { a: "1" } }))).toBe(false);
+  });
+});
+
+test("every cluster keeps the Service of its own API server", () => {
+  expect(mayBeCopied(service({}, { name: "kubernetes", namespace: "default" }))).toBe(false);
+  expect(mayBeCopied(service({}, { name: "kubernetes", namespace: "team" }))).toBe(true);
+});
+
+describe("the copy of a Service", () => {
+  test.each<[string, ServiceSpec, object]>([
+    ["with an address has one of the member's", { clusterIP: "10.0.0.1" }, { type: "ClusterIP" }],
+    ["without an address has none", { clusterIP: "None" }, { type: "ClusterIP", clusterIP: "None" }],
+    ["with a node port has none", { type: "NodePort", clusterIP: "10.0.0.1" }, { type: "ClusterIP" }],
+    ["of a load balancer is none", { type: "LoadBalancer", clusterIP: "10.0.0.1" }, { type: "ClusterIP" }],
+    [
+      "for an external name is one",
+      { type: "ExternalName", externalName: "a.example" },
+      { type: "ExternalName", externalName: "a.example" },
+    ],
+  ])("%s", (_, spec, expected) => {
+    expect(JSON.parse(JSON.stringify(toServiceCopy("Service", service(spec), host).spec))).toEqual(expected);
+  });
+
+  test("says how its pods are reached, and not where the host's load balancer is", () => {
+    const spec = {
+      selector: { a: "1" },
+      ports: [{ name: "http", port: 80, targetPort: "http", protocol: "TCP", nodePort: 30_080 }],
+      publishNotReadyAddresses: true,
+      sessionAffinity: "ClientIP",
+      externalIPs: ["192.0.2.7"],
+      loadBalancerIP: "192.0.2.8",
+    };
+    const copy = toServiceCopy("Service", service(spec), host);
+    expect(JSON.parse(JSON.stringify(copy.spec))).toEqual({
+      type: "ClusterIP",
+      selector: { a: "1" },
+      ports: [{ name: "http", port: 80, targetPort: "http", protocol: "TCP" }],
+      publishNotReadyAddresses: true,
+      sessionAffinity: "ClientIP",
+    });
+  });
+
+  test("is like its source whatever the member fills in, and is changed when that says otherwise", () => {
+    const source = service({ selector: { a: "1" }, ports: [{ port: 80, targetPort: 80, nodePort: 30_080 }] });
+    const copy = kept(toServiceCopy("Service", source, host));
+    const filledIn = { ...copy, spec: { ...copy.spec, clusterIP: "10.9.9.9", ipFamilies: ["IPv4"] } };
+    expect(isLike("Service", filledIn, source, host)).toBe(true);
+
+    const changed = service({ selector: { a: "2" }, sessionAffinity: "ClientIP" }, { labels: { tier: "front" } });
+    expect(isLike("Service", filledIn, changed, host)).toBe(false);
+    const patch = serviceCopyPatch("Service", filledIn, changed, host);
+    expect(patch).toEqual(
+      expect.arrayContaining([
+        { op: "add", path: "/metadata/uid", value: "copy-uid" },
+        { op: "add", path: "/metadata/resourceVersion", value: "3" },
+        { op: "add", path: "/metadata/labels", value: expect.objectContaining({ tier: "front" }) },
+        { op: "add", path: "/spec/selector", value: { a: "2" } },
+        { op: "add", path: "/spec/sessionAffinity", value: "ClientIP" },
+        { op: "add", path: "/spec/ports", value: null },
+      ]),
+    );
+    expect(JSON.stringify(patch)).not.toContain("clusterIP");
+  });
+
+  test("follows a source that was made anew", () => {
+    const source = service({ selector: { a: "1" } });
+    const copy = kept(toServiceCopy("Service", source, host));
+    expect(isLike("Service", copy, service({ selector: { a: "1" } }, { uid: "other" }), host)).toBe(false);
+  });
+
+  test("keeps the mark of its ServiceExport when it changes", () => {
+    const source = service({ selector: { a: "1" } });
+    const copy = kept(toServiceCopy("Service", source, host));
+    const annotations = { ...copy.metadata.annotations, [EXPORTED_ANNOTATION]: "true" };
+    const marked = { ...copy, metadata: { ...copy.metadata, annotations } };
+    expect([isExported(copy), isExported(marked)]).toEqual([false, true]);
+    expect(isLike("Service", marked, source, host)).toBe(true);
+    const patch = serviceCopyPatch("Service", marked, service({ selector: { a: "2" } }), host);
+    expect(JSON.stringify(patch)).toContain(EXPORTED_ANNOTATION);
+    expect(toExport(marked, source, host).metadata).toMatchObject({
+      name: "web",
+      namespace: "team",
+      ownerReferences: [{ kind: "Service", name: "web", uid: "copy-uid" }],
+    });
+    expect(toExport(marked, source, host).metadata?.annotations).not.toHaveProperty(EXPORTED_ANNOTATION);
+  });
+});
+
+describe("the copy of an EndpointSlice", () => {
+  const labels = {
+    "kubernetes.io/service-name": "web",
+    "endpointslice.kubernetes.io/managed-by": "endpointslicemirroring-controller.k8s.io",
+  };
+  const source: Stored<ServiceObject> = {
+    metadata: { name: "web-1", namespace: "team", uid: "source-uid", resourceVersion: "7", labels },
+    addressType: "IPv6",
+    endpoints: [{ addresses: ["2001:db8::1"], conditions: { ready: true }, hostname: "a" }],
+    ports: [{ port: 80 }],
+  };
+
+  test("has the addresses, and is kept by nobody in the member", () => {
+    const copy = toServiceCopy("EndpointSlice", source, host);
+    expect(copy).toMatchObject({ addressType: "IPv6", endpoints: source.endpoints, ports: [{ port: 80 }] });
+    expect(copy.metadata?.labels).toMatchObject({
+      "kubernetes.io/service-name": "web",
+      "endpointslice.kubernetes.io/managed-by": "legation.dev",
+    });
+    expect(isLike("EndpointSlice", kept(copy), source, host)).toBe(true);
+  });
+
+  test("names no node, zone or pod of the host", () => {
+    const endpoint = { addresses: ["192.0.2.1"], nodeName: "n", zone: "z", targetRef: { kind: "Pod", name: "p" } };
+    const copy = toServiceCopy("EndpointSlice", { ...source, endpoints: [endpoint] }, host);
+    expect(copy.endpoints).toEqual([{ addresses: ["192.0.2.1"] }]);
+  });
+
+  test("without endpoints is like one whose API server says null", () => {
+    const empty = { ...source, endpoints: null };
+    const copy = kept(toServiceCopy("EndpointSlice", empty, host));
+    expect(isLike("EndpointSlice", { ...copy, endpoints: null }, empty, host)).toBe(true);
+    expect(shapeOf("EndpointSlice", copy)).toBe("IPv6");
+  });
+});
