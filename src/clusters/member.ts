@@ -32,6 +32,7 @@ export interface MemberListener {
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = 10_000;
 const USES_INDEX = "uses";
+const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
 
 /**
  * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
@@ -49,7 +50,7 @@ export class Member {
   readonly #promptness: Promptness;
   readonly #listener: MemberListener;
   readonly #departed = new Map<ObjectKey, Stored<Pod>>();
-  #probed: ProbeResult = { reachable: false, message: "not yet asked" };
+  #probed: ProbeResult = NOT_PROBED;
   #capacity: Capacity | undefined;
   #nodesVersion = 0;
   #wasReachable = false;
@@ -162,6 +163,11 @@ export class Member {
   /** Its delegates have been listed since this connection began. */
   get read(): boolean {
     return this.#delegates.store.synced;
+  }
+
+  /** Its delegates have still to be read, and nothing says yet that they cannot be. */
+  get settling(): boolean {
+    return !this.read && (this.#probed.reachable || this.#probed === NOT_PROBED);
   }
 
   get nodesVersion(): number {

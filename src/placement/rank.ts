@@ -94,6 +94,11 @@ function loadOf(requests: Amounts, { used, allocatable }: Candidate): number {
   return load;
 }
 
+/** Whether a member has room for a pod that requests so much, by what Legation knows. */
+export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
+  return shortageOf(requests, candidate) === undefined;
+}
+
 function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {
   const { allocatable, largestNode, used } = candidate;
   for (const resource in requests) {

@@ -1,7 +1,9 @@
 import {
+  DELETION_COST_ANNOTATION,
   FORWARDED_ANNOTATION,
   HOST_LABEL,
   INTERNAL_ANNOTATIONS,
+  OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
@@ -54,7 +56,13 @@ export function forwardedLabels(proxy: Pod): Record<string, string> {
 
 /** The annotations a delegate has because its proxy has them. */
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
-  return withoutKeys(proxy.metadata?.annotations, INTERNAL_ANNOTATIONS);
+  const annotations = withoutKeys(proxy.metadata?.annotations, INTERNAL_ANNOTATIONS);
+  // It is for the host's ReplicaSet, and a write in the member for nothing.
+  const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];
+  if (ownCost !== undefined && annotations[DELETION_COST_ANNOTATION] === ownCost) {
+    delete annotations[DELETION_COST_ANNOTATION];
+  }
+  return annotations;
 }
 
 /**

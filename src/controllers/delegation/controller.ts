@@ -1,4 +1,10 @@
-import { type ApiMode, type ParsedPlacement, parsePlacement, placementExcludes } from "../../api/annotations.ts";
+import {
+  type ApiMode,
+  type ParsedPlacement,
+  type Placement,
+  parsePlacement,
+  placementExcludes,
+} from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
   PROXY_LABEL,
@@ -7,6 +13,7 @@ import {
   virtualNodeName,
 } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { preferencesFor } from "../../api/preferences.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -17,6 +24,7 @@ import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { USES_INDEX, usesOf } from "../dependencies/users.ts";
+import { Divisions } from "../preferences/divisions.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { Memories } from "./memory.ts";
@@ -33,7 +41,8 @@ export class DelegationController {
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
-  readonly #memories = new Memories();
+  readonly #divisions = new Divisions();
+  readonly #memories = new Memories((uid, member) => this.#divisions.proxies.place(uid, member));
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet: looked at again when members change. */
   readonly #unbound = new Set<ObjectKey>();
@@ -67,7 +76,11 @@ export class DelegationController {
       log,
       onEvent: ({ object }) => this.#onNamespace(object),
     });
-    const executor = new Executor({ ...options, memories: this.#memories });
+    const executor = new Executor({
+      ...options,
+      memories: this.#memories,
+      deletionCost: (proxyUid) => this.#divisions.costAnnotations(proxyUid),
+    });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
         name: "delegation",
@@ -88,8 +101,8 @@ export class DelegationController {
     await this.#proxies.whenSynced(signal);
     this.#leading = true;
     for (const { metadata } of this.#proxies.store.list()) this.#loop.enqueue(objectKey(metadata));
-    for (const { metadata } of this.#options.registry.members().flatMap((member) => member.delegates())) {
-      this.#loop.enqueue(objectKey(metadata));
+    for (const member of this.#options.registry.members()) {
+      for (const { metadata } of member.delegates()) this.onDelegate(objectKey(metadata), member);
     }
   }
 
@@ -120,7 +133,12 @@ export class DelegationController {
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
-  onDelegate(key: ObjectKey): void {
+  /** Something under the key changed, in this member if one is named. */
+  onDelegate(key: ObjectKey, member?: Member): void {
+    const delegate = member?.delegate(key);
+    const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
+    // Told at once: what waits is decided on before each delegate's own proxy is looked at.
+    if (uid !== undefined) this.#divisions.proxies.held(uid, member?.name);
     this.#loop.enqueue(key);
   }
 
@@ -161,12 +179,14 @@ export class DelegationController {
       const { room } = this.#memories.of(uid);
       if (room !== undefined) this.#options.registry.member(room)?.load.release(uid);
       this.#memories.forget(uid);
+      this.#divisions.remove(object);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {
       this.#unbound.add(key);
       if (!this.#leading) this.#memories.inherited(uid);
     }
+    if (type !== "deleted") this.#divisions.update(object);
     this.#loop.enqueue(key);
   }
 
@@ -203,7 +223,9 @@ export class DelegationController {
     };
   }
 
-  #placement(proxy: Stored<Pod> | undefined): Pick<Observed, "allows" | "lacks" | "invalid" | "named"> {
+  #placement(
+    proxy: Stored<Pod> | undefined,
+  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
     const parsed = this.#parse(proxy);
     if (!parsed.ok)
@@ -215,6 +237,29 @@ export class DelegationController {
       allows: (candidate) => placementExcludes(placement, candidate),
       lacks: ({ name }) => apiChoice(proxy, api, homeApi(name)).refusal,
       ...(clusters === undefined ? {} : { named: clusters }),
+      ...this.#division(proxy, placement),
+    };
+  }
+
+  /** What the workload's division over members says of where this one of its pods goes. */
+  #division(proxy: Stored<Pod>, placement: Placement): Pick<Observed, "rules" | "settling"> {
+    const { preferences, api } = placement;
+    if (preferences === undefined) return {};
+    const { registry, homeApi } = this.#options;
+    const sharing = registry.members().filter((member) => {
+      if (preferencesFor(preferences, member.name) === undefined) return false;
+      return placementExcludes(placement, member.candidate()) === undefined;
+    });
+    return {
+      settling: sharing.some(({ settling }) => settling),
+      rules: () => {
+        const open = sharing
+          .map((member) => member.candidate())
+          .filter(
+            ({ name, closed }) => closed === undefined && apiChoice(proxy, api, homeApi(name)).refusal === undefined,
+          );
+        return [this.#divisions.rule(proxy, preferences, open)];
+      },
     };
   }
 

@@ -133,6 +133,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   // That they have been read is an event of its own.
   if (needs?.read === false) return { actions: [], outcome: "Waiting" };
 
+  if (observed.settling === true) return { actions: [], outcome: "Waiting" };
   const ranking = rankFor(proxy, observed, needs);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const free = (names: readonly string[]): string[] => openMembers(names, observed, now);

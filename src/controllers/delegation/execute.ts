@@ -27,12 +27,18 @@ type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
+interface ExecutorOptions extends DelegationOptions {
+  readonly memories: Memories;
+  /** Annotations that say when the proxy goes if its owner shrinks. */
+  readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
+}
+
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
-  readonly #options: DelegationOptions & { readonly memories: Memories };
+  readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
 
-  constructor(options: DelegationOptions & { readonly memories: Memories }) {
+  constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
   }
@@ -200,6 +206,7 @@ export class Executor {
       [CLUSTER_ANNOTATION]: member,
       [DELEGATE_UID_ANNOTATION]: delegateUid,
       [MEMBER_NODE_ANNOTATION]: memberNode,
+      ...this.#options.deletionCost(proxyUid),
     };
     const body = {
       apiVersion: "v1",

@@ -23,6 +23,12 @@ const NOTHING: Memory = { fresh: true, attempts: new Map() };
 /** What the delegation controller remembers of proxies while it leads, by proxy uid. */
 export class Memories {
   readonly #entries = new Map<string, Entry>();
+  readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
+
+  /** `onPlace` hears of each member that a proxy is about to get, or turns out not to. */
+  constructor(onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined) {
+    this.#onPlace = onPlace;
+  }
 
   of(proxyUid: string): Memory {
     return this.#entries.get(proxyUid) ?? NOTHING;
@@ -38,6 +44,7 @@ export class Memories {
     const entry = this.#entry(proxyUid);
     delete entry.promised;
     entry.room = member;
+    this.#onPlace(proxyUid, member);
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
     entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
@@ -48,11 +55,13 @@ export class Memories {
     const entry = this.#entry(proxyUid);
     entry.promised = member;
     entry.room = member;
+    this.#onPlace(proxyUid, member);
   }
 
   /** The member did not take the pod. */
   refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number): void {
     const entry = this.#entry(proxyUid);
+    if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = entry.attempts.get(refusal.cluster);
     const refusals = (earlier?.refusals ?? 0) + 1;
     const waitMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
@@ -69,11 +78,13 @@ export class Memories {
   found(proxyUid: string, member: string, now: number): void {
     const entry = this.#entry(proxyUid);
     if (entry.uncertain === member) delete entry.uncertain;
+    if (entry.promised === undefined) this.#onPlace(proxyUid, member);
     if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
   }
 
   /** The member is known not to have the delegate. */
   certain(proxyUid: string): void {
+    this.#onPlace(proxyUid, undefined);
     const entry = this.#entries.get(proxyUid);
     if (entry !== undefined) delete entry.uncertain;
   }

@@ -84,6 +84,8 @@ export interface Observed {
   readonly lacks?: (candidate: Candidate) => string | undefined;
   /** What else refuses or prefers members at present, strongest preference first; asked only when the pod needs a place. */
   readonly rules?: () => readonly Rule[];
+  /** A member that matters to which one is best has still to be read; that it has been is an event of its own. */
+  readonly settling?: boolean;
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */

@@ -1,0 +1,95 @@
+import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { type Replicas, sharesOf } from "../../placement/division.ts";
+import { DivisionOrder } from "../../placement/division-order.ts";
+import { divisionRule } from "../../placement/division-rule.ts";
+import { hasRoom } from "../../placement/rank.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { controllerOf } from "../../pods/phase.ts";
+import { OwnedProxies } from "./owned-proxies.ts";
+
+interface Known {
+  readonly signature: string;
+  readonly preferences: SchedulingPreferences;
+  readonly order: DivisionOrder;
+}
+
+// What shrinks by deletion cost; others choose in their own way.
+const KINDS_WITH_COST: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController"]);
+
+/** Keeps the division of each owner's replicas, by saying where the next one goes and which one would go first. */
+export class Divisions {
+  readonly proxies: OwnedProxies = new OwnedProxies();
+  readonly #known = new Map<string, Known>();
+
+  /** The rule for a proxy that needs a place, among the members that may have it and are open. */
+  rule(proxy: Stored<Pod>, preferences: SchedulingPreferences, candidates: readonly Candidate[]): Rule {
+    const owner = controllerOf(proxy)?.uid;
+    const placed: Record<string, number> = { ...(owner === undefined ? {} : this.proxies.placed(owner)) };
+    const { member } = this.proxies.get(proxy.metadata.uid) ?? {};
+    if (member !== undefined) placed[member] = (placed[member] ?? 0) - 1;
+    const requests = podRequests(proxy);
+    const capacities: Record<string, number> = {};
+    for (const candidate of candidates) {
+      if (!hasRoom(requests, candidate)) capacities[candidate.name] = placed[candidate.name] ?? 0;
+    }
+    const order = this.#order(proxy, preferences, candidates, capacities);
+    return divisionRule({ preferences, order, placed });
+  }
+
+  /** What a proxy that is being bound says of its deletion, so that what is furthest above its share goes first. */
+  costAnnotations(proxyUid: string): Record<string, string> {
+    const own = this.proxies.get(proxyUid);
+    if (own?.costed !== true || own.member === undefined || own.nth === undefined) return {};
+    const known = this.#known.get(own.owner);
+    if (known === undefined) return {};
+    const placed = this.proxies.placed(own.owner);
+    const all = Object.values(placed).reduce((sum, one) => sum + one, 0);
+    const position = known.order.position(own.member, own.nth, all) ?? all + own.nth;
+    const cost = String(-position);
+    return { [DELETION_COST_ANNOTATION]: cost, [OWN_DELETION_COST_ANNOTATION]: cost };
+  }
+
+  /** A proxy came or changed. */
+  update(proxy: Stored<Pod>): void {
+    this.proxies.update(proxy, hasNoCost(proxy));
+  }
+
+  /** A proxy is gone. */
+  remove(proxy: Stored<Pod>): void {
+    this.proxies.remove(proxy.metadata.uid);
+    const owner = controllerOf(proxy)?.uid;
+    if (owner !== undefined && !this.proxies.has(owner)) this.#known.delete(owner);
+  }
+
+  #order(
+    proxy: Stored<Pod>,
+    preferences: SchedulingPreferences,
+    candidates: readonly Candidate[],
+    capacities: Replicas,
+  ): DivisionOrder {
+    const owner = controllerOf(proxy)?.uid;
+    const names = candidates.map(({ name }) => name);
+    const signature = names.map((name) => (name in capacities ? `${name}=${capacities[name]}` : name)).join(",");
+    const known = owner === undefined ? undefined : this.#known.get(owner);
+    if (known?.signature === signature && known.preferences === preferences) return known.order;
+    const order = new DivisionOrder(sharesOf(preferences, names, { capacities, key: workloadOf(proxy) }));
+    if (owner !== undefined) this.#known.set(owner, { signature, preferences, order });
+    return order;
+  }
+}
+
+/** Name of what the author wrote: a Deployment's ReplicaSets must not each begin with another cluster. */
+function workloadOf({ metadata }: Stored<Pod>): string {
+  const name = controllerOf({ metadata })?.name ?? metadata.name;
+  const hash = metadata.labels?.["pod-template-hash"];
+  const workload = hash !== undefined && name.endsWith(`-${hash}`) ? name.slice(0, -hash.length - 1) : name;
+  return `${metadata.namespace}/${workload}`;
+}
+
+function hasNoCost(proxy: Stored<Pod>): boolean {
+  const kind = controllerOf(proxy)?.kind ?? "";
+  return KINDS_WITH_COST.has(kind) && proxy.metadata.annotations?.[DELETION_COST_ANNOTATION] === undefined;
+}

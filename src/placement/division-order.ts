@@ -1,0 +1,35 @@
+import type { Share } from "./division.ts";
+import { sequence } from "./division.ts";
+
+/** The order in which clusters get a workload's replicas, reckoned no further than it is asked for. */
+export class DivisionOrder {
+  readonly #sequence: Iterator<string, void>;
+  readonly #positions = new Map<string, number[]>();
+  #length = 0;
+  #ended = false;
+
+  constructor(shares: readonly Share[]) {
+    this.#sequence = sequence(shares);
+  }
+
+  /** Position, from 1, of a cluster's nth replica (from 1); undefined when it is not among the first `within`. */
+  position(cluster: string, nth: number, within: number): number | undefined {
+    this.#extend(within);
+    const position = this.#positions.get(cluster)?.[nth - 1];
+    return position !== undefined && position <= within ? position : undefined;
+  }
+
+  #extend(length: number): void {
+    while (!this.#ended && this.#length < length) {
+      const next = this.#sequence.next();
+      if (next.done === true) {
+        this.#ended = true;
+        return;
+      }
+      this.#length += 1;
+      const positions = this.#positions.get(next.value);
+      if (positions === undefined) this.#positions.set(next.value, [this.#length]);
+      else positions.push(this.#length);
+    }
+  }
+}

@@ -1,0 +1,46 @@
+import { PREFERENCES_ANNOTATION } from "../api/keys.ts";
+import { preferencesFor, type SchedulingPreferences } from "../api/preferences.ts";
+import type { Rule } from "./candidate.ts";
+import type { Replicas } from "./division.ts";
+import type { DivisionOrder } from "./division-order.ts";
+
+export interface DivisionRuleInput {
+  readonly preferences: SchedulingPreferences;
+  /** Of the clusters that may have replicas now, each up to what it has room for. */
+  readonly order: DivisionOrder;
+  /** The workload's replicas by cluster, without the one that is to be placed. */
+  readonly placed: Replicas;
+}
+
+/**
+ * Places one replica so that the division is kept: in the cluster whose next replica comes first in the order. So the
+ * first n are the division of n, whatever n becomes, and no total needs to be known.
+ */
+export function divisionRule({ preferences, order, placed }: DivisionRuleInput): Rule {
+  let all = 0;
+  for (const cluster in placed) all += placed[cluster] ?? 0;
+  return {
+    refusal: ({ name }) => {
+      const message = limitReached(preferences, name, placed[name] ?? 0);
+      return message === undefined ? undefined : { reason: "NotPreferred", message };
+    },
+    cost: ({ name }) => {
+      const next = (placed[name] ?? 0) + 1;
+      // Among one more than all there are, some cluster has one that it does not have yet: the best is always found.
+      const position = order.position(name, next, all + 1);
+      return position ?? all + 1 + next / Math.max(1, preferencesFor(preferences, name)?.weight ?? 0);
+    },
+  };
+}
+
+/** Why the cluster gets no more replicas of a workload of which it has so many; undefined when it may. */
+export function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
+  const own = preferencesFor(preferences, cluster);
+  if (own === undefined) return `${PREFERENCES_ANNOTATION} does not name it`;
+  const { weight, minReplicas, maxReplicas } = own;
+  if (maxReplicas !== undefined && has >= maxReplicas) return `has ${has} of them, its maxReplicas`;
+  if (weight > 0 || has < minReplicas) return undefined;
+  return minReplicas === 0
+    ? `its weight in ${PREFERENCES_ANNOTATION} is 0`
+    : `has its minReplicas of ${minReplicas}, and its weight is 0`;
+}

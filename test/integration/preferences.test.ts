@@ -1,0 +1,183 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { conditionOf, isDeleting, isTerminal } from "../../src/pods/phase.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podsOf } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+
+const legation = useLegation();
+const clients = useClients();
+
+const patient = { timeoutMs: 90_000, intervalMs: 200 };
+const TWO_TO_ONE = { clusters: { west: { weight: 2 }, east: { weight: 1 } } };
+let namespace: string;
+
+const run = (...args: string[]): Promise<string> =>
+  kubectl(hostCluster(), ["-n", namespace, ...args], { timeoutMs: 120_000 });
+
+function probe(spec: object): Promise<string> {
+  return kubectl(hostCluster(), [
+    "patch",
+    "clusters.legation.dev",
+    "west",
+    "--type=merge",
+    `--patch=${JSON.stringify({ spec })}`,
+  ]);
+}
+
+// A member's loss is found out sooner than in production; a busy machine may still take a second to answer.
+beforeAll(() => probe({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
+afterAll(() => probe({ probe: null }));
+
+beforeEach(async () => {
+  namespace = await fresh();
+});
+
+function fresh(annotations: Readonly<Record<string, string>> = {}): Promise<string> {
+  const labels = { "legation.dev/delegation": "annotated" };
+  return freshNamespace([hostCluster(), memberCluster("west"), memberCluster("east")], {
+    prefix: "preferences",
+    labels,
+    annotations,
+  });
+}
+
+interface Parts {
+  readonly kind?: string;
+  readonly apiVersion?: string;
+  readonly name?: string;
+  readonly preferences?: object;
+  readonly spec?: object;
+  readonly podSpec?: object;
+}
+
+function workload({
+  kind = "Deployment",
+  apiVersion = "apps/v1",
+  name = "web",
+  preferences,
+  spec,
+  podSpec,
+}: Parts): string {
+  const annotations =
+    preferences === undefined
+      ? { "legation.dev/delegate": "true" }
+      : { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) };
+  const main = { name: "main", image: "web:1", resources: { requests: { cpu: "10m" } } };
+  return JSON.stringify({
+    apiVersion,
+    kind,
+    metadata: { name, annotations },
+    spec: {
+      ...(kind === "Job" ? {} : { selector: { matchLabels: { app: name } } }),
+      template: { metadata: { labels: { app: name } }, spec: { containers: [main], ...podSpec } },
+      ...spec,
+    },
+  });
+}
+
+async function apply(parts: Parts): Promise<void> {
+  await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: workload(parts) });
+}
+
+function isLive(pod: Pod): boolean {
+  return !isDeleting(pod) && !isTerminal(pod);
+}
+
+/** Live pods by member; those without one under `none`. */
+async function division(of: (pod: Pod) => boolean = () => true): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const on = pod.spec?.nodeName?.replace("legation-", "") ?? "none";
+    if (isLive(pod) && of(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+function divided(wanted: Record<string, number>, of?: (pod: Pod) => boolean): Promise<void> {
+  return eventuallyPasses(async () => expect(await division(of)).toEqual(wanted), patient);
+}
+
+const image = (wanted: string) => (pod: Pod) => pod.spec?.containers[0]?.image === wanted;
+
+describe("a Deployment with weights", () => {
+  test("is divided by them as it grows, shrinks and is updated", async () => {
+    await apply({ preferences: TWO_TO_ONE, spec: { replicas: 12 } });
+    await divided({ west: 8, east: 4 });
+    await run("scale", "deployment/web", "--replicas=30");
+    await divided({ west: 20, east: 10 });
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    await run("scale", "deployment/web", "--replicas=9");
+    await divided({ west: 6, east: 3 });
+    await run("set", "image", "deployment/web", "main=web:2");
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    await divided({ west: 6, east: 3 });
+    await divided({ west: 6, east: 3 }, image("web:2"));
+    await run("scale", "deployment/web", "--replicas=3");
+    await divided({ west: 2, east: 1 });
+  });
+
+  test("never has more than maxReplicas in a member, and says why the rest waits", async () => {
+    const preferences = { clusters: { "*": { weight: 1, maxReplicas: 2 } } };
+    await apply({ preferences, spec: { replicas: 6 } });
+    await divided({ west: 2, east: 2, none: 2 });
+    await eventuallyPasses(async () => {
+      const waiting = (await podsOf(clients().host, namespace)).filter(({ spec }) => spec?.nodeName === undefined);
+      for (const pod of waiting) {
+        const condition = conditionOf(pod, PLACED_CONDITION);
+        expect(condition?.message).toBe("east: has 2 of them, its maxReplicas; west: has 2 of them, its maxReplicas");
+      }
+      expect(waiting).toHaveLength(2);
+    }, patient);
+    await run("scale", "deployment/web", "--replicas=3");
+    await eventuallyPasses(async () => expect(Object.values(await division()).sort()).toEqual([1, 2]), patient);
+  });
+
+  test("keeps its division though the controller is killed while it grows", async () => {
+    await apply({ preferences: TWO_TO_ONE, spec: { replicas: 60 } });
+    await eventuallyPasses(async () => expect((await division()).west ?? 0).toBeGreaterThan(5), {
+      ...patient,
+      intervalMs: 20,
+    });
+    await legation().controller.stop("SIGKILL");
+    await legation().controller.start();
+    await divided({ west: 40, east: 20 });
+  });
+});
+
+describe("other workloads with weights", () => {
+  test("are divided, too: a StatefulSet, and a Job as it goes", async () => {
+    const spec = { replicas: 6, serviceName: "db", podManagementPolicy: "Parallel" };
+    await apply({ kind: "StatefulSet", name: "db", preferences: TWO_TO_ONE, spec });
+    const batch = { parallelism: 6, completions: 6 };
+    await apply({
+      kind: "Job",
+      apiVersion: "batch/v1",
+      name: "sum",
+      preferences: { clusters: { west: { minReplicas: 1 }, east: { weight: 1 } } },
+      spec: batch,
+      podSpec: { restartPolicy: "Never" },
+    });
+    await divided({ west: 4, east: 2 }, ({ metadata }) => metadata?.labels?.app === "db");
+    await eventuallyPasses(async () => {
+      const all = (await podsOf(clients().host, namespace)).filter(({ metadata }) => metadata.labels?.app === "sum");
+      expect(all.map(({ spec: own }) => own?.nodeName).sort()).toEqual([
+        ...Array(5).fill("legation-east"),
+        "legation-west",
+      ]);
+    }, patient);
+  });
+
+  test("are refused when the preferences are wrong, and named where", async () => {
+    const preferences = { clusters: { west: { weight: -1, most: 3 } } };
+    await expect(apply({ preferences, spec: { replicas: 1 } })).rejects.toThrow(
+      /scheduling-preferences: clusters\.west\.weight: must not be negative, clusters\.west\.most: is no field here/,
+    );
+    expect(await podsOf(clients().host, namespace)).toEqual([]);
+  });
+});

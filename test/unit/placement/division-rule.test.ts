@@ -1,0 +1,127 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import type { SchedulingPreferences } from "../../../src/api/preferences.ts";
+import type { Candidate } from "../../../src/placement/candidate.ts";
+import { divide, sharesOf } from "../../../src/placement/division.ts";
+import { DivisionOrder } from "../../../src/placement/division-order.ts";
+import { divisionRule } from "../../../src/placement/division-rule.ts";
+import { rank } from "../../../src/placement/rank.ts";
+
+const allocatable = { cpu: 1000, pods: 1000 };
+const candidates: Candidate[] = ["a", "b", "c", "d"].map((name) => ({
+  name,
+  labels: {},
+  allocatable,
+  largestNode: allocatable,
+  used: {},
+}));
+const names = candidates.map(({ name }) => name);
+
+function place(preferences: SchedulingPreferences, placed: Record<string, number>, replicas: number): string[] {
+  const order = new DivisionOrder(sharesOf(preferences, names));
+  const went: string[] = [];
+  for (let n = 0; n < replicas; n++) {
+    const rules = [divisionRule({ preferences, order, placed })];
+    const [best] = rank({ requests: { cpu: 1 }, rules, candidates }).fitting;
+    if (best === undefined) break;
+    placed[best] = (placed[best] ?? 0) + 1;
+    went.push(best);
+  }
+  return went;
+}
+
+const own = fc.record({ weight: fc.nat({ max: 9 }), minReplicas: fc.nat({ max: 4 }), more: fc.nat({ max: 20 }) });
+const preferences = fc.dictionary(fc.constantFrom(...names, "*"), own, { minKeys: 1 }).map(
+  (clusters): SchedulingPreferences => ({
+    rebalance: false,
+    clusters: Object.fromEntries(
+      Object.entries(clusters).map(([name, { weight, minReplicas, more }]) => [
+        name,
+        { weight, minReplicas, maxReplicas: minReplicas + more },
+      ]),
+    ),
+  }),
+);
+
+describe("replicas that are placed one by one", () => {
+  test("are after each of them divided as all of them together would be", () => {
+    fc.assert(
+      fc.property(preferences, fc.nat({ max: 60 }), (given, total) => {
+        const placed: Record<string, number> = {};
+        place(given, placed, total);
+        const { replicas } = divide({ total, preferences: given, clusters: names });
+        expect(Object.fromEntries(names.map((name) => [name, placed[name] ?? 0]))).toEqual(replicas);
+      }),
+    );
+  });
+
+  test("complete what is there as the division that moves nothing", () => {
+    fc.assert(
+      fc.property(preferences, fc.dictionary(fc.constantFrom(...names), fc.nat({ max: 9 })), (given, current) => {
+        fc.pre(Object.values(given.clusters).every(({ minReplicas }) => minReplicas === 0));
+        const held = divide({ total: 100, preferences: given, clusters: names, current, capacities: current }).replicas;
+        const placed: Record<string, number> = { ...held };
+        const total = Object.values(held).reduce((sum, one) => sum + one, 0) + 7;
+        place(given, placed, 7);
+        const { replicas } = divide({ total, preferences: given, clusters: names, current: held });
+        expect(Object.fromEntries(names.map((name) => [name, placed[name] ?? 0]))).toEqual(replicas);
+      }),
+    );
+  });
+
+  test.each<[string, SchedulingPreferences["clusters"], Record<string, number>, Record<string, string>]>([
+    [
+      "not named",
+      { a: { weight: 1, minReplicas: 0 } },
+      {},
+      Object.fromEntries(["b", "c", "d"].map((name) => [name, "legation.dev/scheduling-preferences does not name it"])),
+    ],
+    [
+      "full by their own limits",
+      {
+        a: { weight: 1, minReplicas: 0, maxReplicas: 2 },
+        b: { weight: 0, minReplicas: 0 },
+        c: { weight: 0, minReplicas: 3 },
+        d: { weight: 1, minReplicas: 0 },
+      },
+      { a: 2, c: 3 },
+      {
+        a: "has 2 of them, its maxReplicas",
+        b: "its weight in legation.dev/scheduling-preferences is 0",
+        c: "has its minReplicas of 3, and its weight is 0",
+      },
+    ],
+  ])("are refused by clusters that are %s", (_, clusters, placed, messages) => {
+    const given = { rebalance: false, clusters };
+    const order = new DivisionOrder(sharesOf(given, names));
+    const { refusals } = rank({
+      requests: {},
+      rules: [divisionRule({ preferences: given, order, placed })],
+      candidates,
+    });
+    expect(Object.fromEntries(refusals.map(({ cluster, message }) => [cluster, message]))).toEqual(messages);
+    expect(new Set(refusals.map(({ reason }) => reason))).toEqual(new Set(["NotPreferred"]));
+  });
+
+  test("are placed in well under a millisecond, 50 clusters and 20,000 replicas", () => {
+    const many = Array.from({ length: 50 }, (_, index) => `c${index}`);
+    const clusters = Object.fromEntries(many.map((name, index) => [name, { weight: index + 1, minReplicas: 1 }]));
+    const given = { rebalance: false, clusters };
+    const order = new DivisionOrder(sharesOf(given, many));
+    const placed: Record<string, number> = {};
+    const started = performance.now();
+    for (let n = 0; n < 20_000; n++) {
+      const { cost } = divisionRule({ preferences: given, order, placed });
+      let best = "";
+      let least = Number.POSITIVE_INFINITY;
+      for (const name of many) {
+        const own = cost?.({ name, labels: {}, allocatable, largestNode: allocatable, used: {} }) ?? 0;
+        if (own < least) [best, least] = [name, own];
+      }
+      placed[best] = (placed[best] ?? 0) + 1;
+    }
+    expect((performance.now() - started) / 20_000).toBeLessThan(0.5);
+    const { replicas } = divide({ total: 20_000, preferences: given, clusters: many });
+    expect(placed).toEqual(replicas);
+  });
+});
