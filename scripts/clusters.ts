@@ -5,6 +5,7 @@ import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
+import { ensureEngines } from "../test/support/engines/python.ts";
 
 const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
 
@@ -12,7 +13,8 @@ const USAGE = `Real Kubernetes clusters on this machine, left running to try thi
                                            a host and members, with kubeconfigs; --real: each member also
                                            has a node that runs containers (root; image localhost/busybox:1)
   npm run clusters -- down [--dir DIR]     ends them and removes their files
-  npm run clusters -- build                builds the binaries that are not cached yet
+  npm run clusters -- build                builds the binaries and installs the engines that are
+                                           not cached yet
 `;
 
 const { values, positionals } = parseArgs({
@@ -43,6 +45,7 @@ async function build(): Promise<void> {
   const obstacle = realNodesPossible();
   if (obstacle === undefined) await findNodeBinaries(say);
   else say(`not built: kubelet and containerd, for ${obstacle}`);
+  await ensureEngines(say);
 }
 
 async function up(): Promise<void> {

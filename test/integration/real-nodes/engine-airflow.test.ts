@@ -1,5 +1,6 @@
 import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
+import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { onEngineClusters } from "../../support/engines/clusters.ts";
@@ -50,7 +51,7 @@ onEngineClusters((clusters) => {
     const { code, output } = await program.ended;
     if (code !== 0) throw new Error(`Airflow ended with ${code}:\n${output.slice(-4000)}`);
     const ended = JSON.parse(readFileSync(result, "utf8"));
-    const logs = output.split(/^=== /m).slice(1);
+    const logs = stripVTControlCharacters(output).split(/^=== /m).slice(1);
     return new Map(dags.map((dag, index) => [dag, { log: logs[index] ?? "", tasks: ended[dag] }]));
   }
 

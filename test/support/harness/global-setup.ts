@@ -7,6 +7,7 @@ import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo } from "../clusters/types.ts";
+import { ensureEngines } from "../engines/python.ts";
 import { isOnRealNodes } from "./place-of-file.ts";
 
 declare module "vitest" {
@@ -36,6 +37,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // Minutes the first time: more than a test that needs real nodes may take.
   if (realNodesPossible() === undefined) await findNodeBinaries(onProgress);
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
+  if (files.some((path) => path.includes("/engine-"))) await ensureEngines(onProgress);
   const sharing = files.filter((path) => !isOnRealNodes(path));
   const sets: Clusters[] = [];
   for (let number = 0; number < Math.min(SETS, sharing.length); number++) {

@@ -1,0 +1,59 @@
+"""Tasks that run in pods: nothing in this file knows of Legation."""
+
+import json
+from datetime import timedelta
+
+from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
+from airflow.sdk import DAG, task
+
+IMAGE = "localhost/busybox:1"
+
+
+def in_pod(task_id: str, script: str, **settings) -> KubernetesPodOperator:
+    """A task that runs a shell script in a pod of its own."""
+    return KubernetesPodOperator(
+        task_id=task_id,
+        name=task_id,
+        image=IMAGE,
+        cmds=["sh", "-c", script],
+        termination_grace_period=1,
+        **settings,
+    )
+
+
+with DAG("results", schedule=None):
+    measured = in_pod(
+        "measured",
+        """echo "measuring in $(hostname)"; echo '{"answer": 42}' >/airflow/xcom/return.json""",
+        do_xcom_push=True,
+    )
+
+    @task
+    def told(result: dict) -> None:
+        """Shows what came back from the pod."""
+        print(f"the pod has answered {json.dumps(result)}")
+
+    told(measured.output)
+
+with DAG("failing", schedule=None):
+    in_pod("failing", "echo about to fail; exit 3")
+
+with DAG("retried", schedule=None):
+    in_pod(
+        "retried",
+        "echo this is try {{ ti.try_number }}; test {{ ti.try_number }} -gt 1",
+        retries=1,
+        retry_delay=timedelta(seconds=1),
+    )
+
+with DAG("killed", schedule=None):
+    in_pod("killed", "sleep 600", execution_timeout=timedelta(seconds=15))
+
+with DAG("deferred", schedule=None):
+    in_pod(
+        "deferred",
+        """for i in 1 2 3 4 5 6; do echo "step $i"; sleep 1; done; echo '["done"]' >/airflow/xcom/return.json""",
+        deferrable=True,
+        poll_interval=1,
+        do_xcom_push=True,
+    )

@@ -1,0 +1,92 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { createClusterClient } from "../../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
+import { realNodesPossible } from "../clusters/node/possible.ts";
+import { startClusters } from "../clusters/start.ts";
+import type { Cluster, Clusters } from "../clusters/types.ts";
+import { kubectl } from "../harness/kubectl.ts";
+import { freshNamespace } from "../harness/namespace.ts";
+import { type Legation, startLegation } from "../legation/start.ts";
+
+/** The one image of real nodes. */
+export const IMAGE = "localhost/busybox:1";
+
+/** A host that runs nothing itself, and a member whose containers really run and find the host as their own API server. */
+export interface EngineClusters {
+  readonly legation: Legation;
+  readonly host: Cluster;
+  readonly west: Cluster;
+  readonly client: ClusterClient;
+  readonly member: ClusterClient;
+  /** The machine's address as containers of the member see it. */
+  readonly address: string;
+  /** A folder for an engine's files. */
+  readonly directory: string;
+  /** A namespace of the host with what an engine's namespace needs, which is one label; deleted after the test, whose hook this takes. */
+  namespace(onFinished: (cleanUp: () => Promise<void>) => void): Promise<string>;
+}
+
+/** Tests of engines; where no container can run, the reason is what there is to test. */
+export function onEngineClusters(tests: (clusters: () => EngineClusters) => void): void {
+  const obstacle = realNodesPossible();
+  describe("on a real node", () => {
+    if (obstacle === undefined) {
+      tests(useEngineClusters());
+      return;
+    }
+    test("no engine can be tried, for a reason that is given", async () => {
+      const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
+      await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
+    });
+  });
+}
+
+async function serviceAddress(cluster: Cluster): Promise<string> {
+  return (await kubectl(cluster, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"])).trim();
+}
+
+/** Starts both clusters and Legation for all tests of a file. */
+function useEngineClusters(): () => EngineClusters {
+  let clusters: Clusters | undefined;
+  let running: EngineClusters | undefined;
+  const directory = mkdtempSync(join(tmpdir(), "legation-engine-"));
+  beforeAll(async () => {
+    const started = await startClusters({
+      names: ["host", "west"],
+      clusters: { host: { nodes: [] }, west: { realNode: true } },
+      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
+    });
+    clusters = started;
+    const [host, west] = [started.get("host"), started.get("west")];
+    const connect = ({ name, kubeconfig }: Cluster): ClusterClient =>
+      createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
+    const controllerFlags = [`--home-api-server=https://${await serviceAddress(host)}`];
+    const legation = await startLegation({ host, members: { west }, controllerFlags });
+    running = {
+      legation,
+      host,
+      west,
+      client: connect(host),
+      member: connect(west),
+      // The node's link leads to the machine, where the API server answers.
+      address: await serviceAddress(west),
+      directory,
+      namespace: (onFinished) =>
+        freshNamespace(host, { prefix: "engine", labels: { "legation.dev/delegation": "all" }, onFinished }),
+    };
+  });
+  afterAll(async () => {
+    await running?.legation.stop();
+    await Promise.all([running?.client.close(), running?.member.close()]);
+    await clusters?.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+  return () => {
+    if (running === undefined) throw new Error("The clusters run from the file's beforeAll on: ask in a test.");
+    return running;
+  };
+}

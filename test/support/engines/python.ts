@@ -1,0 +1,144 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { createHash } from "node:crypto";
+import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
+import { withLock } from "../clusters/lock.ts";
+
+/** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
+export const ENGINES = ["airflow", "parsl"] as const;
+
+/** Name of one of them. */
+export type Engine = (typeof ENGINES)[number];
+
+// What all pins have wheels for; the first is the one they were resolved with.
+const PYTHONS = ["python3.11", "python3.12", "python3.13", "python3"];
+const PROBE =
+  "import ensurepip, sqlite3, sys, venv; assert (3, 11) <= sys.version_info < (3, 14); print(sys.version, sys.base_prefix)";
+
+/** An installed engine. */
+export interface EngineFolder {
+  /** The virtual environment, whose path is part of it. */
+  readonly folder: string;
+  readonly python: string;
+}
+
+/** A Python that can hold engines, and what it calls itself; undefined when the machine has none. */
+function findPython(): { readonly command: string; readonly version: string } | undefined {
+  for (const command of PYTHONS) {
+    const { status, stdout } = spawnSync(command, ["-c", PROBE], { encoding: "utf8" });
+    if (status === 0) return { command, version: stdout.trim() };
+  }
+  return undefined;
+}
+
+/** Why no engine can be installed here; undefined when it can. */
+export function enginesPossible(): string | undefined {
+  return findPython() === undefined
+    ? "engines need Python 3.11 to 3.13 with venv and sqlite3 (on Debian: apt-get install python3-venv)"
+    : undefined;
+}
+
+function run(command: string, args: readonly string[], env: NodeJS.ProcessEnv = process.env): Promise<void> {
+  const child: ChildProcess = spawn(command, args, { env, stdio: ["ignore", "pipe", "pipe"] });
+  let output = "";
+  const keep = (chunk: Buffer): void => {
+    output = (output + chunk.toString()).slice(-4000);
+  };
+  child.stdout?.on("data", keep);
+  child.stderr?.on("data", keep);
+  return new Promise((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => {
+      if (code === 0) resolve();
+      else reject(new Error(`${command} ${args.join(" ")}: exit ${code}:\n${output.trimEnd()}`));
+    });
+  });
+}
+
+/**
+ * Installs the pinned packages of an engine into the cache, once per list of pins and Python, and returns where they
+ * are. pip is run as the machine has configured it. A second process waits for the first and finds its work.
+ */
+export async function ensureEngine(engine: Engine, onProgress: (line: string) => void): Promise<EngineFolder> {
+  const python = findPython();
+  if (python === undefined) throw new Error(`${engine} cannot be installed: ${enginesPossible()}.`);
+  const requirements = join(moduleFolder("../engines/requirements"), `${engine}.txt`);
+  const hash = createHash("sha256").update(readFileSync(requirements)).update("\0").update(python.version);
+  const parent = join(cacheDirectory(), "engines");
+  const folder = join(parent, `${engine}-${hash.digest("hex").slice(0, 16)}`);
+  const installed: EngineFolder = { folder, python: join(folder, "bin", "python") };
+  // Written last: an environment cannot be moved, so what is whole needs a mark.
+  const whole = join(folder, "whole");
+  if (existsSync(whole)) return installed;
+  mkdirSync(parent, { recursive: true });
+  await withLock(`${folder}.lock`, onProgress, async () => {
+    if (existsSync(whole)) return;
+    rmSync(folder, { recursive: true, force: true });
+    onProgress(`installing ${engine} into ${folder}: minutes the first time, then never again`);
+    const start = performance.now();
+    await run(python.command, ["-m", "venv", folder]);
+    // The pins are complete: nothing is left to resolve.
+    await run(installed.python, ["-m", "pip", "install", "--quiet", "--no-input", "--no-deps", "-r", requirements]);
+    if (engine === "airflow") await makeDatabase(installed);
+    writeFileSync(whole, "");
+    onProgress(`${engine}: installed in ${Math.round((performance.now() - start) / 1000)} s`);
+  });
+  return installed;
+}
+
+/** Installs every engine that the cache lacks; says why where none can be installed. */
+export async function ensureEngines(onProgress: (line: string) => void): Promise<void> {
+  const obstacle = enginesPossible();
+  if (obstacle === undefined) await Promise.all(ENGINES.map((engine) => ensureEngine(engine, onProgress)));
+  else onProgress(`not installed: ${ENGINES.join(" and ")}, for ${obstacle}`);
+}
+
+/** Airflow's empty database, which every home starts from a copy of. */
+async function makeDatabase({ folder, python }: EngineFolder): Promise<void> {
+  await run(python, ["-m", "airflow", "db", "migrate"], airflowEnvironment(join(folder, "home")));
+}
+
+/** Variables that Airflow needs whatever it does. */
+export function airflowEnvironment(home: string): NodeJS.ProcessEnv {
+  return { ...process.env, AIRFLOW_HOME: home, AIRFLOW__CORE__LOAD_EXAMPLES: "False", PYTHONWARNINGS: "ignore" };
+}
+
+/** How a program of an engine ended. */
+export interface EngineRun {
+  readonly code: number | null;
+  /** Both of its streams, as they came. */
+  readonly output: string;
+}
+
+/** A program of an engine that runs. */
+export interface EngineProgram {
+  output(): string;
+  readonly ended: Promise<EngineRun>;
+  kill(signal: NodeJS.Signals): void;
+}
+
+/** Starts a program with an engine's Python; what it says also goes to `logFile`. */
+export function startProgram(
+  { python }: EngineFolder,
+  args: readonly string[],
+  options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string; readonly logFile: string },
+): EngineProgram {
+  const child = spawn(python, args, { env: options.env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
+  const log = createWriteStream(options.logFile);
+  let output = "";
+  const keep = (chunk: Buffer): void => {
+    output += chunk.toString();
+    log.write(chunk);
+  };
+  child.stdout.on("data", keep);
+  child.stderr.on("data", keep);
+  const ended = new Promise<EngineRun>((resolve, reject) => {
+    child.once("error", reject);
+    child.once("close", (code) => {
+      log.end();
+      resolve({ code, output });
+    });
+  });
+  return { output: () => output, ended, kill: (signal) => child.kill(signal) };
+}
