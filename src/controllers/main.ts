@@ -74,7 +74,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     listener: {
       onCluster: (name) => {
         tokens.enqueue(name);
-        virtualNodes.enqueue(name);
+        virtualNodes.onMember(name);
         serving?.onCluster(name);
         homeApi.onMembers();
         dependencies.onMembers();
@@ -97,7 +97,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       },
       onConnection: (member) => {
         tokens.enqueue(member.name);
-        virtualNodes.enqueue(member.name);
+        virtualNodes.onMember(member.name);
         homeApi.onConnection(member);
         dependencies.onConnection(member);
         services.onConnection(member);

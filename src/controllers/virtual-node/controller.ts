@@ -10,6 +10,7 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { decide, LEASE_SECONDS } from "./decide.ts";
+import { looksLikeOurOwnTrouble } from "./disruption.ts";
 import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
 
 export interface VirtualNodeOptions {
@@ -39,6 +40,7 @@ export class VirtualNodeController {
   readonly #nodes: Reflector<KubeNode>;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #written = new Map<string, Written>();
+  #trouble: string | undefined;
 
   constructor(options: VirtualNodeOptions) {
     this.#options = options;
@@ -80,21 +82,43 @@ export class VirtualNodeController {
     await this.#loop.stop();
   }
 
-  /** The Cluster, its member or the proxies on it changed. */
+  /** The proxies on it or its node changed. */
   enqueue(name: string): void {
     this.#loop.enqueue(name);
+  }
+
+  /** A Cluster or the connection to its member changed. */
+  onMember(name: string): void {
+    this.#loop.enqueue(name);
+    const trouble = this.#ownTrouble();
+    if (trouble === this.#trouble) return;
+    this.#trouble = trouble;
+    if (trouble !== undefined) this.#options.log.warn({ trouble }, "virtual nodes stay ready");
+    for (const { metadata } of this.#options.registry.clusters()) this.#loop.enqueue(metadata.name);
+  }
+
+  /** Why the loss of members is taken for trouble of this controller's own; undefined when it is not. */
+  #ownTrouble(): string | undefined {
+    const members = this.#options.registry.members();
+    const lost = members.filter(({ probed, settling }) => !probed.reachable && !settling).length;
+    if (!looksLikeOurOwnTrouble(lost, members.length)) return undefined;
+    return `${lost} of ${members.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
   }
 
   #onNode({ type, object }: ReflectorEvent<KubeNode>): void {
     const name = clusterOf(object.metadata.name);
     const member = this.#options.registry.member(name);
-    if (member !== undefined) member.cordoned = type !== "deleted" && object.spec?.unschedulable === true;
+    if (member !== undefined) {
+      member.cordoned = type !== "deleted" && object.spec?.unschedulable === true;
+      member.nodeTaints = type === "deleted" ? [] : (object.spec?.taints ?? []);
+    }
     this.enqueue(name);
   }
 
   #observe(name: string): Observed | undefined {
-    if (!this.#nodes.store.synced) return undefined;
     const { registry } = this.#options;
+    // A controller that has just started has nothing to say of a member yet: what its node says still stands.
+    if (!this.#nodes.store.synced || registry.member(name)?.settling === true) return undefined;
     const cluster = registry.cluster(name);
     const node = this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
     if (cluster === undefined && node === undefined) {
@@ -122,12 +146,17 @@ export class VirtualNodeController {
         proxies,
       };
     }
-    member.cordoned = this.#isCordoned(name);
+    const { unschedulable, taints = [] } =
+      this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec ?? {};
+    member.cordoned = unschedulable === true;
+    member.nodeTaints = taints;
     const { nodes: count, readyNodes, capacity, allocatable, features } = member.capacity;
     const { message, version } = member.probed;
+    const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
       reachable: member.probed.reachable && member.read,
       ...(message === undefined ? {} : { message }),
+      ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
       nodes: count,
       readyNodes,
@@ -136,10 +165,6 @@ export class VirtualNodeController {
       features,
       proxies,
     };
-  }
-
-  #isCordoned(name: string): boolean {
-    return this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec?.unschedulable === true;
   }
 
   async #execute(action: Action, name: string, signal: AbortSignal): Promise<Shown<Observed> | undefined> {

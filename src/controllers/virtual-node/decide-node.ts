@@ -1,6 +1,15 @@
-import { NODE_LABELS_ANNOTATION, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT, virtualNodeName } from "../../api/keys.ts";
+import type { Cluster } from "../../api/cluster.ts";
+import { writtenTaintsSchema } from "../../api/cluster-policy.ts";
+import {
+  NODE_LABELS_ANNOTATION,
+  NODE_TAINTS_ANNOTATION,
+  VIRTUAL_NODE_LABEL,
+  VIRTUAL_NODE_TAINT,
+  virtualNodeName,
+} from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
+import { parseStructuredText } from "../../api/structured-text.ts";
 import type { MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
@@ -12,15 +21,19 @@ const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kuber
 /** The virtual node of a member that has none yet. */
 export function desiredNode(observed: Observed, now: number): KubeNode {
   const labels = desiredLabels(observed);
+  const own = clusterTaints(observed.cluster);
   return {
     apiVersion: "v1",
     kind: "Node",
     metadata: {
       name: virtualNodeName(observed.name),
       labels,
-      annotations: { [NODE_LABELS_ANNOTATION]: Object.keys(labels).join(",") },
+      annotations: {
+        [NODE_LABELS_ANNOTATION]: Object.keys(labels).join(","),
+        ...(own.length === 0 ? {} : { [NODE_TAINTS_ANNOTATION]: JSON.stringify(own) }),
+      },
     },
-    spec: { taints: [VIRTUAL_TAINT], providerID: `legation://${observed.name}` },
+    spec: { taints: [VIRTUAL_TAINT, ...own], providerID: `legation://${observed.name}` },
     status: desiredStatus(observed, undefined, now),
   };
 }
@@ -41,13 +54,46 @@ export function desiredLabels({ name, cluster }: Observed): Record<string, strin
 
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
 
-/** The node's taints with Legation's among them; undefined when it is there. Others' taints stay. */
-export function desiredTaints(current: readonly Taint[]): Taint[] | undefined {
-  const there = current.some(({ key, effect }) => key === VIRTUAL_NODE_TAINT && effect === "NoSchedule");
-  return there ? undefined : [...current, VIRTUAL_TAINT];
+/** The taints that the operator wrote on a Cluster. */
+export function clusterTaints(cluster: Cluster | undefined): Taint[] {
+  return (cluster?.spec.taints ?? []).map(({ key, value, effect }) => ({
+    key,
+    ...(value === undefined ? {} : { value }),
+    effect,
+  }));
 }
 
-/** The node's status. Ready is Unknown, as of a lost kubelet, when the member's API server does not answer. */
+/** The node's taints as they must be; undefined when they are. Those that others put there stay. */
+export function desiredTaints({ cluster, node }: Observed): Taint[] | undefined {
+  const current = node?.spec?.taints ?? [];
+  const earlier = earlierTaints(node);
+  const wanted = [VIRTUAL_TAINT, ...clusterTaints(cluster)];
+  const missing = wanted.filter((taint) => !current.some((other) => isSameTaint(other, taint)));
+  // A taint is known by key and effect: one with another value takes its place.
+  const replaced = ({ key, effect }: Taint): boolean =>
+    missing.some((taint) => taint.key === key && taint.effect === effect);
+  const kept = current.filter((taint) => {
+    if (wanted.some((other) => isSameTaint(other, taint))) return true;
+    return !replaced(taint) && !earlier.some((other) => isSameTaint(other, taint));
+  });
+  return missing.length === 0 && kept.length === current.length ? undefined : [...kept, ...missing];
+}
+
+/** What the node has from its Cluster, as was written down when it got them. */
+function earlierTaints(node: KubeNode | undefined): readonly Taint[] {
+  const text = node?.metadata?.annotations?.[NODE_TAINTS_ANNOTATION] ?? "[]";
+  const parsed = parseStructuredText(text, writtenTaintsSchema);
+  return parsed.ok ? parsed.value : [];
+}
+
+function isSameTaint(a: Taint, b: Taint): boolean {
+  return a.key === b.key && a.effect === b.effect && (a.value ?? "") === (b.value ?? "");
+}
+
+/**
+ * The node's status. Ready is Unknown, as of a lost kubelet, when the member's API server does not answer; unless most do
+ * not, since the node lifecycle controller would then evict what probably runs.
+ */
 export function desiredStatus(
   { name, facts, endpoint }: Observed,
   node: KubeNode | undefined,
@@ -56,7 +102,9 @@ export function desiredStatus(
   const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
-    : { status: "Unknown", reason: "MemberUnreachable", message: facts.message ?? "the member does not answer" };
+    : facts.spared === undefined
+      ? { status: "Unknown", reason: "MemberUnreachable", message: facts.message ?? "the member does not answer" }
+      : { status: "True", reason: "MostMembersUnreachable", message: facts.spared };
   const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
   const since = before?.status === ready.status ? before.lastTransitionTime : undefined;
   const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };

@@ -1,8 +1,15 @@
-import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION } from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import { jsonEqual } from "../../pods/equal.ts";
-import { desiredLabels, desiredNode, desiredStatus, desiredTaints, type NodeStatusParts } from "./decide-node.ts";
+import {
+  clusterTaints,
+  desiredLabels,
+  desiredNode,
+  desiredStatus,
+  desiredTaints,
+  type NodeStatusParts,
+} from "./decide-node.ts";
 import { clusterStatus } from "./decide-status.ts";
 import type { Action, Observed } from "./model.ts";
 
@@ -38,15 +45,16 @@ export function decide(
     const patch = nodePatch(observed, node);
     if (patch !== undefined) actions.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, now);
-    const heartbeatDue = facts.reachable && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
-    const unknowns = facts.reachable ? unknownConditions(node) : [];
+    const alive = facts.reachable || facts.spared !== undefined;
+    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
+    const unknowns = alive ? unknownConditions(node) : [];
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
       const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
       actions.push({ type: "patchNodeStatus", patch: { status: parts } });
     }
     // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
-    if (facts.reachable) {
+    if (alive) {
       if (now - observed.renewedAt >= RENEW_EVERY_MS) {
         actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
         times.push(now + RENEW_EVERY_MS);
@@ -83,13 +91,18 @@ function nodePatch(observed: Observed, node: Stored<KubeNode>): object | undefin
   for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) labels[key] = value;
   const earlier = (annotations[NODE_LABELS_ANNOTATION] ?? "").split(",");
   for (const key of earlier) if (key in current && !(key in wanted)) labels[key] = null;
-  const taints = desiredTaints(node.spec?.taints ?? []);
-  const metadata = { labels, annotations: { [NODE_LABELS_ANNOTATION]: Object.keys(wanted).join(",") } };
-  const patch = {
-    ...(Object.keys(labels).length === 0 ? {} : { metadata }),
+  const taints = desiredTaints(observed);
+  const own = clusterTaints(observed.cluster);
+  const written = own.length === 0 ? null : JSON.stringify(own);
+  const noted = (annotations[NODE_TAINTS_ANNOTATION] ?? null) === written;
+  if (Object.keys(labels).length === 0 && taints === undefined && noted) return undefined;
+  const notes = { [NODE_LABELS_ANNOTATION]: Object.keys(wanted).join(","), [NODE_TAINTS_ANNOTATION]: written };
+  // The whole list is replaced: not when somebody has changed it meanwhile.
+  const { resourceVersion } = node.metadata;
+  return {
+    metadata: { labels, annotations: notes, ...(taints === undefined ? {} : { resourceVersion }) },
     ...(taints === undefined ? {} : { spec: { taints } }),
   };
-  return Object.keys(patch).length === 0 ? undefined : patch;
 }
 
 /**

@@ -184,6 +184,17 @@ describe("a member's virtual node", () => {
     expect(actions[1]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
   });
 
+  test("stays Ready and renews its lease, and its Cluster is not Ready, when most members do not answer", () => {
+    const spared = "2 of 2 members do not answer";
+    const lost = observed({ node: stored(), facts: facts({ reachable: false, message: "no answer", spared }) });
+    const { actions } = decide(lost, now + 10_000);
+    expect(types(actions)).toEqual(["patchNodeStatus", "renewLease", "patchClusterStatus"]);
+    expect(actions[0]).toMatchObject({
+      patch: { status: { conditions: [{ type: "Ready", status: "True", message: spared }] } },
+    });
+    expect(actions[2]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
+  });
+
   test("gives up what the node controller says of a kubelet that it has not heard of, once it answers", () => {
     const { status, ...rest } = stored();
     const unknown = { type: "DiskPressure", status: "Unknown", reason: "NodeStatusNeverUpdated" };

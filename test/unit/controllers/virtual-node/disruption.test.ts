@@ -1,0 +1,19 @@
+import { expect, test } from "vitest";
+import { looksLikeOurOwnTrouble } from "../../../../src/controllers/virtual-node/disruption.ts";
+
+test.each([
+  // Lost, of all, and whether nothing is evicted.
+  [0, 0, false],
+  [0, 5, false],
+  [1, 1, false],
+  [1, 2, false],
+  [2, 2, true],
+  [2, 3, false],
+  [3, 3, true],
+  [3, 5, true],
+  [3, 6, false],
+  [11, 20, true],
+  [10, 20, false],
+])("%i lost of %i members is trouble of the host's own: %s", (lost, all, expected) => {
+  expect(looksLikeOurOwnTrouble(lost, all)).toBe(expected);
+});
