@@ -312,7 +312,8 @@ test("a Service that is deleted while a member hangs, and one while no controlle
 
 test("a Service that the host exports is exported from the members that run it, where they can", async () => {
   const scene = await makeScene(clients());
-  const { legation } = gated();
+  const { legation, trap, release } = gated();
+  onTestFinished(release);
   const { host, west } = clients();
   const { namespace } = scene;
   await Promise.all([hostCluster(), memberCluster("west")].map(installServiceExports));
@@ -329,7 +330,22 @@ test("a Service that the host exports is exported from the members that run it, 
     kind: "ServiceExport",
     metadata: { name: "web", namespace },
   };
-  await host.create(serviceExports, exported);
+  const killedAt = async (method: string, path: string, change: () => Promise<unknown>): Promise<void> => {
+    const collection = `/apis/multicluster.x-k8s.io/v1alpha1/namespaces/${namespace}/serviceexports`;
+    let killed = false;
+    trap("member", {
+      when: "before",
+      catches: (write: Write) => write.method === method && write.path === collection + path,
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    await change();
+    await eventually(() => killed, { ...PATIENT, what: "the write" });
+    await legation.controller.start();
+  };
+  await killedAt("POST", "", () => host.create(serviceExports, exported));
   const there = await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
   const copy = await scene.inWest("web");
   expect(there.metadata.ownerReferences).toEqual([
@@ -337,9 +353,7 @@ test("a Service that the host exports is exported from the members that run it, 
   ]);
 
   // Whoever leads then knows that there is something to remove.
-  await legation.controller.stop("SIGKILL");
-  await host.delete(serviceExports, { namespace, name: "web" });
-  await legation.controller.start();
+  await killedAt("DELETE", "/web", () => host.delete(serviceExports, { namespace, name: "web" }));
   await scene.goes(west, serviceExports, "web");
   await scene.inWest("web", (service) => service.metadata.annotations?.["legation.dev/exported"] === undefined);
 

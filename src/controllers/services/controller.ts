@@ -179,9 +179,11 @@ export class ServiceController {
     if (!this.#copies.read(member)) return this.#patience.overFor(member) ? "ready" : "unprepared";
     const isThere = (service: Stored<ServiceObject>): boolean => {
       const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
-      const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
-      const removed = copy?.metadata.deletionTimestamp !== undefined;
-      return (copy !== undefined && !removed) || this.#executor.refusal(copyKey(ref)) !== undefined;
+      const key = copyKey(ref);
+      const { uid: copyUid, deletionTimestamp } =
+        this.#copies.of(member, ref.kind, namespace, ref.name)?.metadata ?? {};
+      const goes = deletionTimestamp !== undefined || this.#executor.leaving(key) === copyUid;
+      return (copyUid !== undefined && !goes) || this.#executor.refusal(key) !== undefined;
     };
     return services.every(isThere) ? "ready" : "unprepared";
   }

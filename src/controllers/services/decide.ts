@@ -32,8 +32,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [{ type: "create", ref, object, source: source.object }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
-  // What it exports goes first: the member's garbage collector would leave it for a while.
-  const remove: Action = { type: isExported(copy) ? "unexport" : "delete", ref, copy };
+  const remove = removal(observed, copy);
   if (source.state === "missing") return { actions: [remove], outcome: "Removing" };
   if (!kept) {
     const removeAt = idleSince + LINGERS_MS;
@@ -55,7 +54,7 @@ function decideKept(
   const { resourceVersion } = copy.metadata;
   // Whether a Service has an address cannot be changed in place; the copy is made again at once.
   if (shapeOf(kind, copy) !== shapeOf(kind, source)) {
-    return { actions: [{ type: "delete", ref, copy }], outcome: "Replacing" };
+    return { actions: [removal(observed, copy)], outcome: "Replacing" };
   }
   if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {
     if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
@@ -74,6 +73,11 @@ function decideExport({ ref, exported, exportDue }: Observed, copy: Stored<Servi
     return { actions: [{ type: "unexport", ref, copy }], outcome: "Exporting" };
   }
   return { actions: [], outcome: "InStep" };
+}
+
+/** What it exports goes first: the member's garbage collector would leave it for a while, and then take a new copy's. */
+function removal({ ref }: Observed, copy: Stored<ServiceObject>): Action {
+  return { type: isExported(copy) ? "unexport" : "delete", ref, copy };
 }
 
 function refusedUntil(requeueAt: number): CopyDecision {

@@ -40,6 +40,8 @@ export class Executor {
   readonly #exports: Exports;
   readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: string }>();
   readonly #settled = new Map<CopyKey, string>();
+  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
+  readonly #leaving = new Map<CopyKey, string>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
@@ -50,6 +52,11 @@ export class Executor {
   /** Until when the member is not asked for the copy again. */
   refusal(key: CopyKey): { readonly until: number } | undefined {
     return this.#refusals.get(key);
+  }
+
+  /** The uid of the copy that is on its way out. */
+  leaving(key: CopyKey): string | undefined {
+    return this.#leaving.get(key);
   }
 
   /** Between which versions the member leaves a difference. */
@@ -66,6 +73,7 @@ export class Executor {
   forget(key: CopyKey): void {
     this.#refusals.delete(key);
     this.#settled.delete(key);
+    this.#leaving.delete(key);
     this.#exports.forget(key);
   }
 
@@ -144,11 +152,13 @@ export class Executor {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { signal }: Context): Result {
+  async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { key, signal }: Context): Result {
     const { uid, resourceVersion } = copy.metadata;
+    this.#leaving.set(key, uid);
     try {
       await member.client.delete(resourceOf(ref), ref, { uid, resourceVersion, signal });
     } catch (error) {
+      if (!isKubeError(error, "NotFound")) this.#leaving.delete(key);
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;

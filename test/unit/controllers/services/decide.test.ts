@@ -92,6 +92,11 @@ describe("a copy that is there", () => {
       ["Replacing", "delete"],
     ],
     ["goes with its source, though pods are there", { source: { state: "missing" } }, ["Removing", "delete"]],
+    [
+      "is exported no more before it is made anew",
+      { copy: marked, exported, source: { state: "present", object: source({ clusterIP: "None" }) } },
+      ["Replacing", "unexport"],
+    ],
     ["is exported no more before it goes", { copy: marked, source: { state: "missing" } }, ["Removing", "unexport"]],
     ["stays while the host is being read", { source: { state: "unknown" } }, ["Waiting"]],
     ["lingers after the last pod", { kept: false, idleSince: now - 9_999 }, ["Idle"]],
