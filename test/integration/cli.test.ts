@@ -5,7 +5,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import type { CliResult } from "../support/legation/cli.ts";
 import { LegationRun, legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
@@ -236,12 +236,16 @@ describe("a member's life", () => {
 
   test("unjoin --drain moves the pods, and leaves only the namespace that somebody else uses", async () => {
     const configMaps = ["-n", namespace, "get", "configmaps", "-o", "name"];
+    const services = ["-n", namespace, "get", "services", "-o", "name"];
+    await kubectl(host, ["-n", namespace, "expose", "deployment", "web", "--port=80"]);
+    await eventuallyPasses(async () => expect(await kubectl(west, services)).toContain("service/web"));
     expect(await kubectl(west, configMaps)).toContain("configmap/settings");
     await kubectl(west, ["-n", namespace, "create", "configmap", "not-ours"]);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toContain(`still in west: Namespace ${namespace}: it holds ConfigMap not-ours`);
     expect(await kubectl(west, configMaps)).not.toContain("configmap/settings");
+    expect(await kubectl(west, services)).toBe("");
     expect(await traces(west)).toEqual([]);
     expect((await traces(host)).filter((line) => line.includes("west"))).toEqual([]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
