@@ -1,0 +1,50 @@
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { onEngineClusters } from "../../support/engines/clusters.ts";
+import { type EngineFolder, ensureEngine, startProgram } from "../../support/engines/python.ts";
+import { givePython } from "../../support/engines/python-in-pods.ts";
+import { podsOf } from "../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { ROOT } from "../../support/legation/cli.ts";
+
+// Parsl makes bare pods, which dial back to it, and knows of Kubernetes only what their phase says.
+
+const IMAGE = "localhost/busybox:1";
+const SQUARES = join(ROOT, "examples", "engines", "parsl", "squares.py");
+
+onEngineClusters((clusters) => {
+  let parsl: EngineFolder;
+  beforeAll(async () => {
+    parsl = await ensureEngine("parsl", (line) => process.stderr.write(`engines: ${line}\n`));
+    await givePython(clusters().west, parsl);
+  }, 600_000);
+
+  test("Parsl: functions run in two pods of the member, and both go when all is done", async ({ onTestFinished }) => {
+    const { host, client, member, address, directory, namespace } = clusters();
+    const name = await namespace(onTestFinished);
+    const program = startProgram(parsl, [SQUARES, name, IMAGE, address], {
+      env: { ...process.env, KUBECONFIG: host.kubeconfig, PATH: `${join(parsl.folder, "bin")}:${process.env.PATH}` },
+      cwd: directory,
+      logFile: join(directory, "squares.log"),
+    });
+    onTestFinished(() => program.kill("SIGKILL"));
+    await eventually(async () => (await podsOf(client, name)).length === 2, { timeoutMs: 60_000 });
+    const blocks = (await podsOf(client, name)).map(({ metadata }) => metadata.name);
+    const { code, output } = await program.ended;
+    const squares = [...output.matchAll(/^square (\d+) (\S+)$/gm)];
+    expect({ code, output, squares: squares.map(([, square]) => Number(square)) }).toEqual({
+      code: 0,
+      output,
+      squares: [0, 1, 4, 9, 16, 25, 36, 49],
+    });
+    expect([...new Set(squares.map(([, , pod]) => pod))].sort()).toEqual(blocks);
+    expect(output).toContain("refused not with me");
+    await eventuallyPasses(
+      async () => {
+        expect(await podsOf(client, name)).toEqual([]);
+        expect(await podsOf(member, name)).toEqual([]);
+      },
+      { timeoutMs: 90_000 },
+    );
+  });
+});
