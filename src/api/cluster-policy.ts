@@ -42,6 +42,15 @@ const limitSchema = z
   .record(z.string(), z.string().max(32).meta({ "x-kubernetes-validations": quantityRules }))
   .meta({ maxProperties: 16 });
 
+const taintSchema: z.ZodType<ClusterTaint> = z.object({
+  key: z.string().min(1).max(317),
+  value: z.string().max(63).exactOptional(),
+  effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
+});
+
+/** Taints as Legation notes them on a virtual node. */
+export const writtenTaintsSchema: z.ZodType<ClusterTaint[]> = z.array(taintSchema);
+
 /** The policy's fields in the schema of a Cluster's spec. */
 export const clusterPolicyFields: {
   [Field in keyof ClusterPolicy]-?: z.ZodExactOptional<z.ZodType<Exclude<ClusterPolicy[Field], undefined>>>;
@@ -50,13 +59,7 @@ export const clusterPolicyFields: {
     .describe("Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may.")
     .exactOptional(),
   taints: z
-    .array(
-      z.object({
-        key: z.string().min(1).max(317),
-        value: z.string().max(63).exactOptional(),
-        effect: z.enum(["NoSchedule", "PreferNoSchedule", "NoExecute"]),
-      }),
-    )
+    .array(taintSchema)
     .max(32)
     .describe("Keep pods off that do not tolerate them, as taints of nodes do; the virtual node has them too.")
     .exactOptional(),

@@ -1,7 +1,9 @@
 import type { Cluster } from "../api/cluster.ts";
-import { HOST_LABEL } from "../api/keys.ts";
-import type { KubeNode, ObjectKey, Pod, Stored } from "../api/kubernetes.ts";
+import { limitAmounts } from "../api/cluster-policy.ts";
+import { HOST_LABEL, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
+import type { KubeNode, ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
+import { selectorOf } from "../api/label-expressions.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { nodes, pods } from "../kube/resources.ts";
@@ -13,7 +15,9 @@ import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
+import { ForeignUsage } from "./foreign-usage.ts";
 import { Load } from "./load.ts";
+import { NodeFits } from "./node-fits.ts";
 import { Probe, type ProbeResult } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
 
@@ -48,16 +52,20 @@ export class Member {
   readonly #nodes: Reflector<KubeNode>;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
+  readonly #foreign: ForeignUsage;
+  readonly #fits: NodeFits = new NodeFits(() => this.#nodes.store.list());
   readonly #listener: MemberListener;
   readonly #departed = new Map<ObjectKey, Stored<Pod>>();
   #probed: ProbeResult = NOT_PROBED;
   #capacity: Capacity | undefined;
   #nodesVersion = 0;
+  #endedVersion = 0;
   #wasReachable = false;
   #reachableSince = 0;
   #wasUsable = false;
   #cluster: Stored<Cluster>;
   #cordoned = false;
+  #nodeTaints: readonly Taint[] = [];
   #candidate: Candidate | undefined;
 
   constructor(options: {
@@ -103,6 +111,14 @@ export class Member {
         if (this.#promptness.overdue) this.#probe.hurry();
       },
     });
+    this.#foreign = new ForeignUsage({
+      client,
+      hostId,
+      clock,
+      onChange: () => {
+        this.#candidate = undefined;
+      },
+    });
     this.#probe = new Probe({
       client,
       clock,
@@ -118,11 +134,12 @@ export class Member {
     this.#delegates.start();
     this.#nodes.start();
     this.#probe.start();
+    this.#foreign.start();
   }
 
   async stop(): Promise<void> {
     this.#probe.stop();
-    await Promise.all([this.#delegates.stop(), this.#nodes.stop()]);
+    await Promise.all([this.#delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
   }
 
@@ -144,6 +161,19 @@ export class Member {
   set cordoned(cordoned: boolean) {
     this.#cordoned = cordoned;
     this.#candidate = undefined;
+  }
+
+  /** Taints of its virtual node, those that it has from its Cluster among them. */
+  get nodeTaints(): readonly Taint[] {
+    return this.#nodeTaints;
+  }
+
+  /** Takes note of the virtual node's taints; true when they have changed. */
+  setNodeTaints(taints: readonly Taint[]): boolean {
+    if (JSON.stringify(taints) === JSON.stringify(this.#nodeTaints)) return false;
+    this.#nodeTaints = taints;
+    this.#candidate = undefined;
+    return true;
   }
 
   get probed(): ProbeResult {
@@ -172,6 +202,11 @@ export class Member {
 
   get nodesVersion(): number {
     return this.#nodesVersion;
+  }
+
+  /** Changes with everything that may let it take a pod that it has refused: its nodes, and delegates that ended. */
+  get roomVersion(): string {
+    return `${this.#nodesVersion}.${this.#endedVersion}`;
   }
 
   get capacity(): Capacity {
@@ -233,6 +268,12 @@ export class Member {
   #makeCandidate(): Candidate {
     const { allocatable, largestNode } = this.capacity;
     const closed = this.#closed();
+    const { sum: foreign } = this.#foreign;
+    const { namespaceSelector, limits, taints: own = [] } = this.#cluster.spec;
+    // A taint of the Cluster counts from the moment it is written, before its virtual node has it.
+    const known = ({ key, effect }: Taint): boolean =>
+      own.some((taint) => taint.key === key && taint.effect === effect);
+    const taints = [...own, ...this.#nodeTaints.filter((taint) => isForPods(taint) && !known(taint))];
     return {
       name: this.name,
       labels: this.#cluster.metadata.labels ?? {},
@@ -241,6 +282,13 @@ export class Member {
       allocatable,
       largestNode,
       used: this.load.used,
+      ...(foreign === undefined ? {} : { foreign }),
+      ...(taints.length === 0 ? {} : { taints }),
+      ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
+      ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),
+      usedIn: (namespace) => this.load.usedIn(namespace),
+      keptFor: (proxyUid) => this.load.keptFor(proxyUid),
+      nodesFor: (needs) => this.#fits.fit(needs),
     };
   }
 
@@ -273,13 +321,16 @@ export class Member {
       freed = this.load.count(object, ownerOf(object)?.uid);
     }
     this.#listener.onDelegate(this, key);
-    if (freed) this.#listener.onEnded(this, object);
+    if (!freed) return;
+    this.#endedVersion += 1;
+    this.#listener.onEnded(this, object);
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {
     if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
     this.#capacity = undefined;
     this.#candidate = undefined;
+    this.#fits.forget();
     this.#nodesVersion += 1;
     this.#listener.onCapacity(this);
   }
@@ -309,6 +360,11 @@ export class Member {
     this.#wasUsable = usable;
     this.#listener.onConnection(this);
   }
+}
+
+/** Not of Kubernetes' own, which say of the virtual node what the member's state says already, and not Legation's own. */
+function isForPods({ key }: Taint): boolean {
+  return key !== VIRTUAL_NODE_TAINT && !key.startsWith("node.kubernetes.io/");
 }
 
 /** Node objects list every image they hold: kilobytes that nobody here reads. */

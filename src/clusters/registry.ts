@@ -146,7 +146,10 @@ export class Registry {
     this.#disconnect(name);
     const { hostId, listener, clock, log } = this.#options;
     const member = new Member({ cluster, client: connection.client, hostId, listener, clock, log });
-    if (existing !== undefined) member.cordoned = existing.member.cordoned;
+    if (existing !== undefined) {
+      member.cordoned = existing.member.cordoned;
+      member.setNodeTaints(existing.member.nodeTaints);
+    }
     this.#connections.set(name, { member, connection, kubeconfig });
     member.start();
   }

@@ -15,6 +15,7 @@ import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
+import { PreferencesController } from "./preferences/controller.ts";
 import { ServiceController } from "./services/controller.ts";
 import { together } from "./services/together.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
@@ -80,20 +81,23 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         dependencies.onMembers();
         services.onMembers();
         delegation.onCapacity();
+        preferences.onMembers();
         events?.refresh(name);
       },
       onDelegate: (member, key) => {
         services.onDelegate(member, key);
-        delegation.onDelegate(key);
+        delegation.onDelegate(key, member);
         homeApi.enqueue(key);
       },
       onEnded: (member, delegate) => {
         delegation.onRoom();
+        preferences.onMembers();
         dependencies.onEnded(member, delegate);
       },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
         delegation.onCapacity();
+        preferences.onMembers();
       },
       onConnection: (member) => {
         tokens.enqueue(member.name);
@@ -102,6 +106,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         dependencies.onConnection(member);
         services.onConnection(member);
         delegation.onConnection(member);
+        preferences.onMembers();
         events?.refresh(member.name);
       },
     },
@@ -153,6 +158,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     clock,
     log,
     boundTo: (node) => delegation.boundTo(node),
+    onOpened: () => delegation.onCapacity(),
     endpoint: (name) => kubelets?.endpoint(name),
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("virtual-node", ...told) }),
   });
@@ -165,9 +171,20 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
     onBound: (name) => virtualNodes.enqueue(name),
+    onProxy: (proxy) => preferences.onProxy(proxy),
+    onDefaults: () => preferences.onDefaults(),
     clock,
     log,
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("delegation", ...told) }),
+  });
+  const preferences: PreferencesController = new PreferencesController({
+    host,
+    owned: delegation.owned,
+    proxies: () => delegation.proxies,
+    sharing: (proxy) => delegation.sharing(proxy),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("preferences", ...told) }),
   });
   const kubelets: Kubelets | undefined = options.kubelets?.({
     registry,
@@ -195,6 +212,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     stop: async () => {
       await serving?.stop();
       await events?.stop();
+      await preferences.stop();
       await delegation.stop();
       await homeApi.stop();
       await dependencies.stop();

@@ -6,6 +6,8 @@ import { repellingTaint } from "./tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
 export interface NodeNeeds {
+  /** The same for all pods that want the same. */
+  readonly kind: string;
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Of its required node affinity: one must match; absent: any node. */
   readonly terms?: readonly NodeSelectorTerm[];
@@ -29,12 +31,13 @@ export interface NodeFit {
 /** What a pod wants of its node. */
 export function nodeNeeds({ spec }: Pod, requests: Amounts): NodeNeeds {
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
-  return {
+  const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
     ...(terms === undefined ? {} : { terms }),
     tolerations: spec?.tolerations ?? [],
     requests,
   };
+  return { kind: JSON.stringify(needs), ...needs };
 }
 
 /** Judges a member's nodes by kube-scheduler's rules for names, labels, taints and resources, as far as these go. */

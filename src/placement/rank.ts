@@ -21,7 +21,7 @@ export interface RankInput {
 /**
  * Ranks members for one pod: those that no rule refuses, open and with room; among these the ones that answer, then the
  * best by the rules' costs, then the least loaded. Load is the greatest share of any requested resource after the pod is
- * added, so that members fill evenly relative to their size.
+ * added, others' pods included as far as known, so that members fill evenly relative to their size.
  */
 export function rank({ requests, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
@@ -83,13 +83,16 @@ function firstRefusal(rules: readonly Rule[], candidate: Candidate): Pick<Refusa
   return undefined;
 }
 
-function loadOf(requests: Amounts, { used, allocatable }: Candidate): number {
+function loadOf(requests: Amounts, { used, foreign = {}, allocatable }: Candidate): number {
   let load = 0;
   for (const resource in requests) {
     const wanted = requests[resource] ?? 0;
     if (wanted === 0) continue;
     const has = allocatable[resource] ?? 0;
-    load = Math.max(load, has === 0 ? Number.MAX_VALUE : ((used[resource] ?? 0) + wanted) / has);
+    load = Math.max(
+      load,
+      has === 0 ? Number.MAX_VALUE : ((used[resource] ?? 0) + (foreign[resource] ?? 0) + wanted) / has,
+    );
   }
   return load;
 }

@@ -1,14 +1,16 @@
 import { type Placement, placementExcludes } from "../api/annotations.ts";
 import { affinityWeight } from "../api/cluster-affinity.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
-import type { Pod, Stored } from "../api/kubernetes.ts";
+import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, formatQuantity } from "../api/quantity.ts";
-import type { Candidate, Rule } from "./candidate.ts";
+import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import { nodeNeeds } from "./node-fit.ts";
 import { spreadRule } from "./spread.ts";
 import { isTolerated, repellingTaint, taintText } from "./tolerations.ts";
+
+type Refused = Pick<Refusal, "reason" | "message">;
 
 /** Everything about a pod that rules judge members by. */
 export interface RuleFacts {
@@ -22,20 +24,24 @@ export interface RuleFacts {
   readonly spreadCounts: (spread: ClusterSpread) => ReadonlyMap<string, number>;
 }
 
-/**
- * What Clusters and authors say of a pod's place beside names and selectors. What the operator forbids comes first, so that
- * nothing else is told of such a member.
- */
+/** What operators forbid and nodes cannot do, whatever the author prefers: without costs. */
+export function policyRules({ pod, requests, namespaceLabels }: RuleFacts): Rule[] {
+  return [
+    permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
+    limitRule(pod, requests),
+    { refusal: (candidate) => taintRefusal(pod, candidate) },
+    nodeRule(pod, requests),
+  ];
+}
+
+/** What authors say of a pod's place beside names and selectors, and what taints say of members that are better avoided. */
 export function placementRules(facts: RuleFacts): Rule[] {
-  const { pod, requests, placement } = facts;
+  const { pod, placement } = facts;
   const { affinity, spread = [] } = placement;
   return [
-    permissionRule(pod.metadata.namespace ?? "", facts.namespaceLabels),
-    limitRule(pod, requests),
-    taintRule(pod),
+    { cost: ({ taints = [] }) => taints.filter((taint) => isAvoided(taint, pod)).length },
     ...(affinity === undefined ? [] : [{ cost: (candidate: Candidate) => -affinityWeight(affinity, candidate) }]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
-    nodeRule(pod, requests),
   ];
 }
 
@@ -78,18 +84,14 @@ function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts
   return undefined;
 }
 
-function taintRule({ spec }: Pod): Rule {
-  const tolerations = spec?.tolerations ?? [];
-  return {
-    refusal: ({ taints = [] }) => {
-      const taint = repellingTaint(taints, tolerations);
-      return taint === undefined
-        ? undefined
-        : { reason: "Tainted", message: `the pod does not tolerate its taint ${taintText(taint)}` };
-    },
-    cost: ({ taints = [] }) =>
-      taints.filter((taint) => taint.effect === "PreferNoSchedule" && !isTolerated(taint, tolerations)).length,
-  };
+function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Refused | undefined {
+  const taint = repellingTaint(taints, spec?.tolerations ?? []);
+  if (taint === undefined) return undefined;
+  return { reason: "Tainted", message: `the pod does not tolerate its taint ${taintText(taint)}` };
+}
+
+function isAvoided(taint: Taint, { spec }: Pod): boolean {
+  return taint.effect === "PreferNoSchedule" && !isTolerated(taint, spec?.tolerations ?? []);
 }
 
 function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {

@@ -1,10 +1,4 @@
-import {
-  type ApiMode,
-  type ParsedPlacement,
-  type Placement,
-  parsePlacement,
-  placementExcludes,
-} from "../../api/annotations.ts";
+import { type ApiMode, type Placement, placementExcludes } from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
   PROXY_LABEL,
@@ -13,9 +7,11 @@ import {
   virtualNodeName,
 } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
-import { preferencesFor } from "../../api/preferences.ts";
+import type { PlacementDefaults } from "../../api/placement-defaults.ts";
+import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import type { Member } from "../../clusters/member.ts";
-import { namespaces, pods } from "../../kube/resources.ts";
+import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
+import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
 import { isBound } from "../../pods/phase.ts";
@@ -24,12 +20,17 @@ import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { USES_INDEX, usesOf } from "../dependencies/users.ts";
+import type { Sharing } from "../preferences/controller.ts";
 import { Divisions } from "../preferences/divisions.ts";
+import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
+import { Groups } from "./groups.ts";
 import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
+import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
+import { Shapes, shapeOf } from "./shapes.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
@@ -42,7 +43,16 @@ export class DelegationController {
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
   readonly #divisions = new Divisions();
-  readonly #memories = new Memories((uid, member) => this.#divisions.proxies.place(uid, member));
+  readonly #memories = new Memories((uid, member) => {
+    this.#divisions.proxies.place(uid, member);
+    this.#groups.place(uid, member);
+  });
+  readonly #groups = new Groups((keys) => {
+    for (const key of keys) this.#loop.enqueue(key);
+  });
+  readonly #shapes = new Shapes();
+  readonly #defaults: Reflector<PlacementDefaults>;
+  readonly #rules: PlacementRules;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet: looked at again when members change. */
   readonly #unbound = new Set<ObjectKey>();
@@ -62,6 +72,8 @@ export class DelegationController {
       indexes: {
         [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
         [USES_INDEX]: usesOf,
+        [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
+        [UID_INDEX]: ({ metadata }) => [metadata.uid],
       },
       onEvent: (event) => {
         options.dependencies.onProxy(event);
@@ -76,9 +88,29 @@ export class DelegationController {
       log,
       onEvent: ({ object }) => this.#onNamespace(object),
     });
+    this.#defaults = new Reflector({
+      client,
+      resource: placementDefaults,
+      clock,
+      log,
+      onEvent: () => this.#onDefaults(),
+    });
+    this.#rules = new PlacementRules({
+      registry: options.registry,
+      namespaces: () => this.#namespaces.store,
+      defaults: () => this.#defaults.store,
+      proxies: () => this.#proxies.store,
+      owned: this.#divisions.proxies,
+      memories: this.#memories,
+      groups: this.#groups,
+    });
     const executor = new Executor({
       ...options,
       memories: this.#memories,
+      mayEnter: (proxyUid, member) => this.#groups.mayEnter(proxyUid, member),
+      shapes: this.#shapes,
+      proxyOf: (key) => this.#proxies.store.get(key),
+      onAccepted: () => this.onRoom(),
       deletionCost: (proxyUid) => this.#divisions.costAnnotations(proxyUid),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -96,11 +128,17 @@ export class DelegationController {
   /** Reads namespaces and proxies, then decides. Members may come before or after. */
   async start(signal: AbortSignal): Promise<void> {
     this.#namespaces.start();
+    this.#defaults.start();
     await this.#namespaces.whenSynced(signal);
+    await this.#defaults.whenSynced(signal);
     this.#proxies.start();
     await this.#proxies.whenSynced(signal);
     this.#leading = true;
-    for (const { metadata } of this.#proxies.store.list()) this.#loop.enqueue(objectKey(metadata));
+    for (const proxy of this.#proxies.store.list()) {
+      // Again, now that all owners among them are known.
+      this.#rules.update(proxy);
+      this.#loop.enqueue(objectKey(proxy.metadata));
+    }
     for (const member of this.#options.registry.members()) {
       for (const { metadata } of member.delegates()) this.onDelegate(objectKey(metadata), member);
     }
@@ -108,7 +146,7 @@ export class DelegationController {
 
   async stop(): Promise<void> {
     this.#roomTimer?.cancel();
-    await Promise.all([this.#proxies.stop(), this.#namespaces.stop()]);
+    await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop()]);
     await this.#loop.stop();
   }
 
@@ -122,6 +160,11 @@ export class DelegationController {
     return this.#proxies.store.byIndex(NODE_INDEX, nodeName);
   }
 
+  /** Live proxies by owner. */
+  get owned(): OwnedProxies {
+    return this.#divisions.proxies;
+  }
+
   /** The host's proxies. */
   get proxies(): ReadStore<Pod> {
     return this.#proxies.store;
@@ -129,7 +172,7 @@ export class DelegationController {
 
   /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    const parsed = this.#parse(proxy);
+    const parsed = this.#rules.parse(proxy);
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
@@ -138,7 +181,10 @@ export class DelegationController {
     const delegate = member?.delegate(key);
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
     // Told at once: what waits is decided on before each delegate's own proxy is looked at.
-    if (uid !== undefined) this.#divisions.proxies.held(uid, member?.name);
+    if (uid !== undefined) {
+      this.#divisions.proxies.held(uid, member?.name);
+      this.#groups.held(uid, member?.name);
+    }
     this.#loop.enqueue(key);
   }
 
@@ -180,19 +226,33 @@ export class DelegationController {
       if (room !== undefined) this.#options.registry.member(room)?.load.release(uid);
       this.#memories.forget(uid);
       this.#divisions.remove(object);
+      this.#groups.remove(uid);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {
       this.#unbound.add(key);
       if (!this.#leading) this.#memories.inherited(uid);
     }
-    if (type !== "deleted") this.#divisions.update(object);
+    if (type !== "deleted") {
+      this.#divisions.update(object);
+      this.#rules.update(object);
+    }
+    this.#options.onProxy(object);
     this.#loop.enqueue(key);
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {
-    const prefix = `${metadata.name}/`;
-    for (const key of this.#unbound) if (key.startsWith(prefix)) this.#loop.enqueue(key);
+    this.#options.onDefaults();
+    for (const proxy of this.#proxies.store.byIndex(NAMESPACE_INDEX, metadata.name)) {
+      this.#rules.update(proxy);
+      if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
+    }
+  }
+
+  #onDefaults(): void {
+    this.#options.onDefaults();
+    for (const proxy of this.#proxies.store.list()) this.#rules.update(proxy);
+    this.onCapacity();
   }
 
   #observe(key: ObjectKey): Observed | undefined {
@@ -225,9 +285,9 @@ export class DelegationController {
 
   #placement(
     proxy: Stored<Pod> | undefined,
-  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling"> {
+  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
-    const parsed = this.#parse(proxy);
+    const parsed = this.#rules.parse(proxy);
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { placement } = parsed;
@@ -237,35 +297,73 @@ export class DelegationController {
       allows: (candidate) => placementExcludes(placement, candidate),
       lacks: ({ name }) => apiChoice(proxy, api, homeApi(name)).refusal,
       ...(clusters === undefined ? {} : { named: clusters }),
+      ...this.#refusedBefore(proxy),
       ...this.#division(proxy, placement),
     };
   }
 
   /** What the workload's division over members says of where this one of its pods goes. */
   #division(proxy: Stored<Pod>, placement: Placement): Pick<Observed, "rules" | "settling"> {
-    const { preferences, api } = placement;
-    if (preferences === undefined) return {};
-    const { registry, homeApi } = this.#options;
-    const sharing = registry.members().filter((member) => {
-      if (preferencesFor(preferences, member.name) === undefined) return false;
-      return placementExcludes(placement, member.candidate()) === undefined;
-    });
+    const { preferences } = placement;
+    if (preferences === undefined) {
+      return {
+        rules: () => {
+          const { policy, wishes } = this.#rules.of(proxy, placement);
+          return [...policy, ...wishes];
+        },
+      };
+    }
+    const sharing = this.#sharing(placement, preferences);
     return {
       settling: sharing.some(({ settling }) => settling),
       rules: () => {
-        const open = sharing
-          .map((member) => member.candidate())
-          .filter(
-            ({ name, closed }) => closed === undefined && apiChoice(proxy, api, homeApi(name)).refusal === undefined,
-          );
-        return [this.#divisions.rule(proxy, preferences, open)];
+        const { policy, wishes } = this.#rules.of(proxy, placement);
+        const open = this.#openFor(proxy, placement, sharing, policy);
+        return [...policy, this.#divisions.rule(proxy, preferences, open), ...wishes];
       },
     };
   }
 
-  #parse({ metadata }: Stored<Pod>): ParsedPlacement {
-    const namespace = this.#namespaces.store.get(objectKey({ name: metadata.namespace ?? "" }));
-    return parsePlacement(metadata.annotations ?? {}, namespace?.metadata.annotations ?? {});
+  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  sharing(proxy: Stored<Pod>): Sharing | undefined {
+    const parsed = this.#rules.parse(proxy);
+    if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
+    const { placement } = parsed;
+    const { policy } = this.#rules.of(proxy, placement);
+    const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
+    return {
+      preferences: parsed.placement.preferences,
+      candidates: this.#openFor(proxy, placement, this.#sharing(placement, parsed.placement.preferences), policy),
+      closed: new Set(closed.map(({ name }) => name)),
+    };
+  }
+
+  #sharing(placement: Placement, preferences: SchedulingPreferences): Member[] {
+    return this.#options.registry.members().filter((member) => {
+      if (preferencesFor(preferences, member.name) === undefined) return false;
+      return placementExcludes(placement, member.candidate()) === undefined;
+    });
+  }
+
+  #openFor(proxy: Stored<Pod>, { api }: Placement, members: readonly Member[], policy: readonly Rule[]): Candidate[] {
+    return members
+      .map((member) => member.candidate())
+      .filter(({ closed }) => closed === undefined)
+      .filter(({ name }) => apiChoice(proxy, api, this.#options.homeApi(name)).refusal === undefined)
+      .filter((candidate) => policy.every(({ refusal }) => refusal?.(candidate) === undefined));
+  }
+
+  /** Why members are not asked for a place again that has been refused to pods like this one. */
+  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Observed, "refusedBefore">> | undefined {
+    if (this.#shapes.empty) return undefined;
+    const shape = shapeOf(proxy);
+    const now = this.#options.clock.now();
+    return {
+      refusedBefore: (name) => {
+        const version = this.#options.registry.member(name)?.roomVersion ?? "";
+        return this.#shapes.refusal(name, shape, proxy.metadata.uid, version, now);
+      },
+    };
   }
 
   #apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {

@@ -66,6 +66,17 @@ function decideHeld(
     message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
   };
   const ranking = rankFor(proxy, observed, observed.needs?.());
+  const forbidden = ranking.refusals.find(
+    ({ cluster, reason }) => cluster === holder.name && reason === "NotPermitted",
+  );
+  if (forbidden !== undefined) {
+    const { resourceVersion } = delegate.metadata;
+    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
+    return {
+      actions: [...report(proxy, observed, "NotPlaced", explain([forbidden])), ...withdrawal],
+      outcome: "Withdrawing",
+    };
+  }
   const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
   const parked = message !== undefined && observed.memory.attempts.get(holder.name)?.parked === true;
@@ -178,15 +189,17 @@ function openMembers(names: readonly string[], observed: Observed, now: number):
 /** Where the pod may wait when no member has room: the best that its API server lets it into. */
 function parkable(ranking: Ranking, observed: Observed, now: number): string[] {
   const soft = (name: string): boolean => {
-    const attempt = observed.memory.attempts.get(name);
-    return attempt?.refusal?.reason === "Unschedulable" || !ruledOut(observed, name, now);
+    const { refusal } = observed.memory.attempts.get(name) ?? {};
+    const { reason } = refusal ?? observed.refusedBefore?.(name)?.refusal ?? {};
+    return reason === "Unschedulable" || !ruledOut(observed, name, now);
   };
   return [...ranking.fitting, ...ranking.full].filter(soft);
 }
 
 function ruledOut(observed: Observed, name: string, now: number): boolean {
   const attempt = observed.memory.attempts.get(name);
-  if (attempt?.refusal === undefined || attempt.until === undefined || now >= attempt.until) return false;
+  if (attempt?.refusal === undefined) return observed.refusedBefore?.(name) !== undefined;
+  if (attempt.until === undefined || now >= attempt.until) return false;
   const member = observed.members.find((view) => view.name === name);
   return attempt.nodesVersion === member?.nodesVersion;
 }
@@ -196,6 +209,13 @@ function allRefusals(ranking: Ranking, observed: Observed, now: number): Refusal
   let refusals = [...ranking.refusals, ...unknownClusters(observed)];
   for (const [name, { refusal }] of observed.memory.attempts) {
     if (refusal !== undefined && ruledOut(observed, name, now)) refusals = withRefusal(refusals, refusal);
+  }
+  // The members that rules refuse have said nothing of this pod.
+  const open = new Set([...ranking.fitting, ...ranking.full]);
+  for (const { name } of observed.members) {
+    if (!open.has(name) || observed.memory.attempts.get(name)?.refusal !== undefined) continue;
+    const { refusal } = observed.refusedBefore?.(name) ?? {};
+    if (refusal !== undefined) refusals = withRefusal(refusals, refusal);
   }
   return refusals;
 }
@@ -211,8 +231,10 @@ function withRefusal(refusals: readonly Refusal[], refusal: Refusal): Refusal[] 
   return [...refusals.filter(({ cluster }) => cluster !== refusal.cluster), refusal];
 }
 
-function nextExpiry({ memory }: Observed, now: number): number | undefined {
-  const times = [...memory.attempts.values()].map(({ until }: Attempt) => until ?? 0).filter((until) => until > now);
+function nextExpiry({ memory, members, refusedBefore }: Observed, now: number): number | undefined {
+  const own = [...memory.attempts.values()].map(({ until }: Attempt) => until ?? 0);
+  const others = members.map(({ name }) => refusedBefore?.(name)?.until ?? 0);
+  const times = [...own, ...others].filter((until) => until > now);
   return times.length === 0 ? undefined : Math.min(...times);
 }
 

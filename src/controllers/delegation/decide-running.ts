@@ -1,5 +1,6 @@
-import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
+import { boundTo } from "../../pods/bound.ts";
 import { toDelegate } from "../../pods/delegate.ts";
 import { lostStatus, statusFrom, statusPatch } from "../../pods/feedback.ts";
 import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
@@ -31,10 +32,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
 
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */
 export function boundMember(proxy: Pod, { members }: Observed): MemberView | undefined {
-  const { nodeName = "" } = proxy.spec ?? {};
-  // Bound to anything but a virtual node, by whoever may bind: no member's.
-  if (!nodeName.startsWith(VIRTUAL_NODE_PREFIX)) return undefined;
-  const name = proxy.metadata?.annotations?.[CLUSTER_ANNOTATION] ?? nodeName.slice(VIRTUAL_NODE_PREFIX.length);
+  const name = boundTo(proxy);
   return members.find((member) => member.name === name);
 }
 

@@ -5,12 +5,12 @@ import {
   MEMBER_NODE_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey } from "../../api/kubernetes.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
-import type { RefusalReason } from "../../placement/candidate.ts";
+import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
@@ -21,6 +21,7 @@ import { Exchange, patchProxy } from "./exchange.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
+import { type Shapes, shapeOf } from "./shapes.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -29,6 +30,14 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 
 interface ExecutorOptions extends DelegationOptions {
   readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  /** What members have said of pods like others. */
+  readonly shapes: Shapes;
+  /** A member takes pods again of a shape that it had refused. */
+  readonly onAccepted: () => void;
+  /** Whether the pod's group lets it into the member at this moment. */
+  readonly mayEnter: (proxyUid: string, member: string) => boolean;
   /** Annotations that say when the proxy goes if its owner shrinks. */
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
 }
@@ -52,7 +61,7 @@ export class Executor {
         const { member, proxyUid, requests } = action;
         this.#releaseRoom(proxyUid);
         this.#options.memories.promised(proxyUid, member);
-        this.#member(member)?.load.reserve(proxyUid, requests);
+        this.#member(member)?.load.reserve(proxyUid, requests, objectRef(context.key).namespace);
         return Promise.resolve(undefined);
       }
       case "prepare":
@@ -82,6 +91,7 @@ export class Executor {
       case "refuse": {
         const { proxyUid, refusal, nodesVersion } = action;
         this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now());
+        this.#noteRefusal(context.key, refusal);
         return Promise.resolve(undefined);
       }
     }
@@ -93,16 +103,19 @@ export class Executor {
   }
 
   async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
-    const { memories, clock } = this.#options;
+    const { memories, clock, shapes } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
+    // Another pod of its group was faster, and goes elsewhere.
+    if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
     const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
     // A copy that went since the decision is made again first, unless the delegate may be there already.
     if (!prepared && memories.of(proxyUid).uncertain !== name) return shownPrepared(name);
     // What was promised elsewhere is not needed any more.
     this.#releaseRoom(proxyUid);
     memories.attempt(proxyUid, name, clock.now(), parked);
-    member.load.reserve(proxyUid, podRequests(delegate));
+    if (parked !== true) this.#withShape(context.key, (shape) => shapes.attempt(name, shape, proxyUid, clock.now()));
+    member.load.reserve(proxyUid, podRequests(delegate), delegate.metadata?.namespace);
     try {
       const made = await member.answerOf(
         this.#options.memberNamespaces.createIn(member, delegate.metadata?.namespace ?? "", context.signal, () =>
@@ -131,6 +144,7 @@ export class Executor {
       memories.certain(proxyUid);
       const refusal = { cluster: name, ...refused };
       memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());
+      this.#noteRefusal(context.key, refusal);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -217,6 +231,8 @@ export class Executor {
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       this.#options.memories.forget(proxyUid);
+      const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
+      if (accepted === true) this.#options.onAccepted();
     } catch (error) {
       // Bound already, being deleted, or another pod by now: each shows in the store.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
@@ -277,6 +293,22 @@ export class Executor {
       ),
     );
     return shown === undefined ? undefined : shownReleased(proxyUid);
+  }
+
+  /** Other pods of this shape need not find out for themselves. */
+  #noteRefusal(key: ObjectKey, refusal: Refusal): void {
+    const { proxyOf, shapes, clock } = this.#options;
+    const proxy = proxyOf(key);
+    const member = this.#member(refusal.cluster);
+    if (proxy === undefined || member === undefined) return;
+    shapes.refuse(member.name, shapeOf(proxy), refusal, member.roomVersion, clock.now());
+  }
+
+  /** Does something with the proxy's shape, where any shape matters. */
+  #withShape<T>(key: ObjectKey, act: (shape: string) => T): T | undefined {
+    const { proxyOf, shapes } = this.#options;
+    const proxy = shapes.empty ? undefined : proxyOf(key);
+    return proxy === undefined ? undefined : act(shapeOf(proxy));
   }
 
   #releaseRoom(proxyUid: string): void {

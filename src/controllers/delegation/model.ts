@@ -5,6 +5,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward.ts";
 import type { ApiAccess } from "../../pods/home-api.ts";
+import type { ShapeRefusal } from "./shapes.ts";
 
 /** One member, as far as one proxy is concerned. */
 export interface MemberView {
@@ -86,6 +87,8 @@ export interface Observed {
   readonly rules?: () => readonly Rule[];
   /** A member that matters to which one is best has still to be read; that it has been is an event of its own. */
   readonly settling?: boolean;
+  /** Why a member is not asked for a place which it has just refused to another pod of the same shape. */
+  readonly refusedBefore?: (member: string) => ShapeRefusal | undefined;
   /** The members that the author names, whether they exist or not. */
   readonly named?: readonly string[];
   /** Why the placement could not be read at all (a namespace's defaults changed since admission). */

@@ -35,6 +35,10 @@ export interface DelegationOptions {
   readonly homeApi: (member: string) => HomeApi;
   /** The number of proxies bound to this Cluster's virtual node has changed. */
   readonly onBound: (cluster: string) => void;
+  /** A proxy came, changed or went; the proxies by owner know of it. */
+  readonly onProxy: (proxy: Stored<Pod>) => void;
+  /** What pods get by default may have changed. */
+  readonly onDefaults: () => void;
   readonly clock: Clock;
   readonly log: Logger;
   readonly onReconcile?: (outcome: string, seconds: number) => void;

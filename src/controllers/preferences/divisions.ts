@@ -82,7 +82,7 @@ export class Divisions {
 }
 
 /** Name of what the author wrote: a Deployment's ReplicaSets must not each begin with another cluster. */
-function workloadOf({ metadata }: Stored<Pod>): string {
+export function workloadOf({ metadata }: Stored<Pod>): string {
   const name = controllerOf({ metadata })?.name ?? metadata.name;
   const hash = metadata.labels?.["pod-template-hash"];
   const workload = hash !== undefined && name.endsWith(`-${hash}`) ? name.slice(0, -hash.length - 1) : name;

@@ -14,7 +14,7 @@ export interface OwnedProxy {
   /** How many its member had of the owner's when it was given this one, itself included. */
   nth?: number;
   /** Its owner reads deletion costs, and its author has written none. */
-  costed?: boolean;
+  costed: boolean;
   /** What its deletion costs, as Legation has written it. */
   cost?: number;
 }
@@ -48,6 +48,7 @@ export class OwnedProxies {
       this.#proxies.set(uid, own);
       this.#owner(owner).proxies.set(uid, own);
     }
+    own.costed = costed;
     if (!isBound(proxy)) return;
     own.bound = true;
     const cost = ownCost(proxy);

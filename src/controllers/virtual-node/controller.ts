@@ -1,5 +1,6 @@
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -19,6 +20,8 @@ export interface VirtualNodeOptions {
   /** Where a Cluster's node is served; undefined while it is not. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
   /** Number of proxies bound to a node. */
+  /** It may take pods that it did not take before. */
+  readonly onOpened: (member: Member) => void;
   readonly boundTo: (nodeName: string) => number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -109,8 +112,10 @@ export class VirtualNodeController {
     const name = clusterOf(object.metadata.name);
     const member = this.#options.registry.member(name);
     if (member !== undefined) {
-      member.cordoned = type !== "deleted" && object.spec?.unschedulable === true;
-      member.nodeTaints = type === "deleted" ? [] : (object.spec?.taints ?? []);
+      const { unschedulable = false, taints = [] } = type === "deleted" ? {} : (object.spec ?? {});
+      const opened = member.cordoned && !unschedulable;
+      member.cordoned = unschedulable;
+      if (member.setNodeTaints(taints) || opened) this.#options.onOpened(member);
     }
     this.enqueue(name);
   }
@@ -149,7 +154,7 @@ export class VirtualNodeController {
     const { unschedulable, taints = [] } =
       this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec ?? {};
     member.cordoned = unschedulable === true;
-    member.nodeTaints = taints;
+    member.setNodeTaints(taints);
     const { nodes: count, readyNodes, capacity, allocatable, features } = member.capacity;
     const { message, version } = member.probed;
     const spared = member.probed.reachable ? undefined : this.#trouble;

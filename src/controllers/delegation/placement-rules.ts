@@ -1,0 +1,107 @@
+import { type ParsedPlacement, type Placement, parsePlacement } from "../../api/annotations.ts";
+import type { ClusterSpread } from "../../api/cluster-spread.ts";
+import { type Namespace, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { selectorOf } from "../../api/label-expressions.ts";
+import { selectorMatches } from "../../api/label-selector.ts";
+import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../api/placement-defaults.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { Rule } from "../../placement/candidate.ts";
+import { groupRule } from "../../placement/group-rule.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { placementRules, policyRules } from "../../placement/rules.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { controllerOf, isDeleting, isTerminal } from "../../pods/phase.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { OwnedProxies } from "../preferences/owned-proxies.ts";
+import { type Groups, groupOf } from "./groups.ts";
+import type { Memories } from "./memory.ts";
+
+/** Index of proxies by namespace. */
+export const NAMESPACE_INDEX = "namespace";
+/** Index of proxies by uid. */
+export const UID_INDEX = "uid";
+
+/** What decides over a pod's place, gathered from the stores. */
+export interface PlacementRulesOptions {
+  readonly registry: Registry;
+  readonly namespaces: () => ReadStore<Namespace>;
+  readonly defaults: () => ReadStore<PlacementDefaults>;
+  readonly proxies: () => ReadStore<Pod>;
+  readonly owned: OwnedProxies;
+  readonly memories: Memories;
+  readonly groups: Groups;
+}
+
+/** The rules by which members are refused or preferred for a pod, as Clusters, namespaces and authors make them. */
+export class PlacementRules {
+  readonly #options: PlacementRulesOptions;
+
+  constructor(options: PlacementRulesOptions) {
+    this.#options = options;
+  }
+
+  /** What the author wrote, completed by the defaults of the namespace and of all namespaces. */
+  parse({ metadata }: Stored<Pod>): ParsedPlacement {
+    const defaults = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
+    const base = defaults === undefined ? {} : defaultPlacement(defaults.spec);
+    return parsePlacement(metadata.annotations ?? {}, this.#namespace(metadata)?.metadata.annotations ?? {}, base);
+  }
+
+  /** A proxy came or changed, or what its namespace says. */
+  update(proxy: Stored<Pod>): void {
+    this.#options.groups.update(proxy, this.#groupOf(proxy));
+  }
+
+  /** Operators' rules, and then those of authors, for a proxy that needs a place. */
+  of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
+    const requests = podRequests(proxy);
+    const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
+    const candidates = this.#options.registry.members().map((member) => member.candidate());
+    const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);
+    const facts = { pod: proxy, requests, placement, namespaceLabels, candidates, spreadCounts };
+    return { policy: [...policyRules(facts), ...this.#group(proxy)], wishes: placementRules(facts) };
+  }
+
+  #namespace({ namespace = "" }: { readonly namespace?: string }): Stored<Namespace> | undefined {
+    return this.#options.namespaces().get(objectKey({ name: namespace }));
+  }
+
+  #groupOf(proxy: Stored<Pod>): ReturnType<typeof groupOf> {
+    const parsed = this.parse(proxy);
+    if (!parsed.ok) return undefined;
+    return groupOf(proxy, parsed.placement, (uid) => this.#options.proxies().byIndex(UID_INDEX, uid)[0]);
+  }
+
+  #group({ metadata: { uid } }: Stored<Pod>): Rule[] {
+    const { groups, registry, memories } = this.#options;
+    const place = groups.placeOf(uid);
+    if (place === undefined) return [];
+    const unread = registry.members().filter(({ read }) => !read);
+    // Only pods that were there before this controller led can have a delegate that it does not know.
+    const mayHide = unread.length > 0 && place.others.some((other) => !memories.of(other).fresh);
+    return [groupRule({ ...place, unread: mayHide ? unread.map(({ name }) => name) : [] })];
+  }
+
+  #spreadCounts(proxy: Stored<Pod>, { labelSelector }: ClusterSpread): ReadonlyMap<string, number> {
+    const { owned, proxies, memories } = this.#options;
+    const counts = new Map<string, number>();
+    const add = (member: string, count = 1): void => void counts.set(member, (counts.get(member) ?? 0) + count);
+    const { namespace = "", uid } = proxy.metadata;
+    if (labelSelector === undefined) {
+      const owner = controllerOf(proxy)?.uid;
+      if (owner === undefined) return counts;
+      for (const [member, count] of Object.entries(owned.placed(owner))) add(member, count);
+      const own = owned.get(uid)?.member;
+      if (own !== undefined) add(own, -1);
+      return counts;
+    }
+    const selector = selectorOf(labelSelector);
+    for (const pod of proxies().byIndex(NAMESPACE_INDEX, namespace)) {
+      if (pod.metadata.uid === uid || isDeleting(pod) || isTerminal(pod)) continue;
+      if (!selectorMatches(selector, pod.metadata.labels ?? {})) continue;
+      const member = boundTo(pod) ?? memories.of(pod.metadata.uid).room;
+      if (member !== undefined) add(member);
+    }
+    return counts;
+  }
+}

@@ -1,0 +1,236 @@
+import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
+import { objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { pods } from "../../kube/resources.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { conditionOf, controllerOf } from "../../pods/phase.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { type ActionContext, Controller, type Shown } from "../../runtime/controller.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import { decide } from "./decide.ts";
+import { workloadOf } from "./divisions.ts";
+import type { Action, Observed, Replica } from "./model.ts";
+import type { OwnedProxies } from "./owned-proxies.ts";
+
+/** What an author wants of a workload's division, and the members as they are for it. */
+export interface Sharing {
+  readonly preferences: SchedulingPreferences;
+  /** The members that may have its replicas now. */
+  readonly candidates: readonly Candidate[];
+  /** Members that do not answer or are cordoned. */
+  readonly closed: ReadonlySet<string>;
+}
+
+export interface PreferencesOptions {
+  readonly host: ClusterClient;
+  /** Live proxies by owner. */
+  readonly owned: OwnedProxies;
+  readonly proxies: () => ReadStore<Pod>;
+  /** Undefined when the author wants no division. */
+  readonly sharing: (proxy: Stored<Pod>) => Sharing | undefined;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+// A workload that changes is looked at once in a while, not with each of its pods.
+const SETTLE_MS = 2_000;
+// Members come, go and fill up all the time.
+const MEMBERS_MS = 5_000;
+// A budget that allows no disruption now may do so soon.
+const REFUSED_MS = 10_000;
+// Its scheduler found no node for what was moved for it; its nodes may have changed by then.
+const FUTILE_MS = 10 * 60_000;
+
+// A StatefulSet or ReplicaSet has a new pod in the place of one that was evicted. A Job would begin its work anew.
+const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
+
+type Context = ActionContext<string>;
+
+/** Moves replicas under `rebalance`, and keeps deletion costs in order. One key is the uid of one owner. */
+export class PreferencesController {
+  readonly #options: PreferencesOptions;
+  readonly #loop: Controller<string, Observed, Action>;
+  readonly #due = new Map<string, Timer>();
+  /** Moves that were made, by owner: how many the member that they were made for had before. */
+  readonly #moved = new Map<string, Map<string, number>>();
+  readonly #futile = new Map<string, Map<string, number>>();
+  /** The owners whose authors want a division. */
+  readonly #dividing = new Set<string>();
+  #membersTimer: Timer | undefined;
+
+  constructor(options: PreferencesOptions) {
+    this.#options = options;
+    const { clock, log, onReconcile } = options;
+    this.#loop = new Controller<string, Observed, Action>(
+      {
+        name: "preferences",
+        observe: (owner) => this.#observe(owner),
+        decide,
+        execute: (action, context) => this.#execute(action, context),
+        ...(onReconcile === undefined ? {} : { onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  async stop(): Promise<void> {
+    this.#membersTimer?.cancel();
+    for (const timer of this.#due.values()) timer.cancel();
+    await this.#loop.stop();
+  }
+
+  /** A proxy came, changed or went. */
+  onProxy(proxy: Stored<Pod>): void {
+    const owner = controllerOf(proxy)?.uid;
+    if (owner !== undefined) this.#later(owner, SETTLE_MS);
+  }
+
+  /** Some member came, changed or went, or has more room. */
+  onMembers(): void {
+    this.#membersTimer ??= this.#options.clock.after(MEMBERS_MS, () => {
+      this.#membersTimer = undefined;
+      for (const owner of this.#dividing) this.#loop.enqueue(owner);
+    });
+  }
+
+  /** What pods get by default may have changed. */
+  onDefaults(): void {
+    for (const owner of this.#options.owned.owners()) this.#later(owner, SETTLE_MS);
+  }
+
+  #later(owner: string, delayMs: number): void {
+    if (this.#due.has(owner)) return;
+    const timer = this.#options.clock.after(delayMs, () => {
+      this.#due.delete(owner);
+      this.#loop.enqueue(owner);
+    });
+    this.#due.set(owner, timer);
+  }
+
+  #observe(owner: string): Observed | undefined {
+    const { owned, sharing, proxies, clock } = this.#options;
+    const store = proxies();
+    const all = owned.of(owner).flatMap((own) => {
+      const proxy = store.get(own.key);
+      return proxy?.metadata.uid === own.uid ? [{ own, proxy }] : [];
+    });
+    const newest = all.reduce<Stored<Pod> | undefined>(
+      (last, { proxy }) => (isOlder(last, proxy) ? proxy : last),
+      undefined,
+    );
+    const shared = newest === undefined ? undefined : sharing(newest);
+    if (newest === undefined || shared === undefined) {
+      this.#moved.delete(owner);
+      this.#futile.delete(owner);
+      this.#dividing.delete(owner);
+      return undefined;
+    }
+    this.#dividing.add(owner);
+    const replicas = all.flatMap(({ own, proxy }): Replica[] => {
+      if (own.member === undefined || !own.bound) return [];
+      const { uid, key, member, cost, costed } = own;
+      return [
+        {
+          uid,
+          key,
+          member,
+          costed,
+          ready: conditionOf(proxy, "Ready")?.status === "True",
+          createdAt: createdAt(proxy),
+          ...(cost === undefined ? {} : { cost }),
+        },
+      ];
+    });
+    const waiting = all.length - replicas.length;
+    if (waiting === 0 && replicas.every(({ ready }) => ready)) this.#judge(owner, clock.now());
+    return {
+      ...shared,
+      key: workloadOf(newest),
+      movable: MOVABLE.has(controllerOf(newest)?.kind ?? ""),
+      replicas,
+      waiting,
+      requests: podRequests(newest),
+      futile: this.#futile.get(owner) ?? new Map(),
+    };
+  }
+
+  /** Everything is in its place again: a member that has no more than before a move did not get what was moved for it. */
+  #judge(owner: string, now: number): void {
+    const moved = this.#moved.get(owner);
+    if (moved === undefined) return;
+    this.#moved.delete(owner);
+    const placed = this.#options.owned.placed(owner);
+    for (const [member, before] of moved) {
+      if ((placed[member] ?? 0) > before) continue;
+      const futile = this.#futile.get(owner) ?? new Map<string, number>();
+      futile.set(member, now + FUTILE_MS);
+      this.#futile.set(owner, futile);
+    }
+  }
+
+  async #execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
+    return action.type === "evict" ? this.#evict(action, context) : this.#write(action, context);
+  }
+
+  async #evict(
+    action: Extract<Action, { readonly type: "evict" }>,
+    context: Context,
+  ): Promise<Shown<Observed> | undefined> {
+    const { uid, from, to } = action;
+    const { key: owner, signal, log } = context;
+    const ref = objectRef(action.key);
+    const body = {
+      apiVersion: "policy/v1",
+      kind: "Eviction",
+      metadata: ref,
+      deleteOptions: { preconditions: { uid } },
+    };
+    const before = this.#options.owned.placed(owner)[to] ?? 0;
+    try {
+      await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
+    } catch (error) {
+      // Gone, or another pod by now: its event says so.
+      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      if (!isKubeError(error, "TooManyRequests")) throw error;
+      log.info({ pod: action.key, from, to }, "not moved now: a PodDisruptionBudget allows no disruption");
+      this.#later(owner, Math.max(REFUSED_MS, error.retryAfterMs ?? 0));
+      return undefined;
+    }
+    log.info({ pod: action.key, from, to }, "moving a replica");
+    const moved = this.#moved.get(owner) ?? new Map<string, number>();
+    if (!moved.has(to)) moved.set(to, before);
+    this.#moved.set(owner, moved);
+    return ({ replicas }) => !replicas.some((replica) => replica.uid === uid);
+  }
+
+  async #write(
+    action: Extract<Action, { readonly type: "cost" }>,
+    { signal }: Context,
+  ): Promise<Shown<Observed> | undefined> {
+    const { uid, cost } = action;
+    const text = String(cost);
+    const annotations = { [DELETION_COST_ANNOTATION]: text, [OWN_DELETION_COST_ANNOTATION]: text };
+    const body = { metadata: { uid, annotations } };
+    const options = { signal, dropManagedFields: true, metadataOnly: true };
+    try {
+      await this.#options.host.patch(pods, objectRef(action.key), { type: "merge", body }, options);
+    } catch (error) {
+      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      throw error;
+    }
+    return ({ replicas }) => replicas.every((replica) => replica.uid !== uid || replica.cost === cost);
+  }
+}
+
+function isOlder(last: Stored<Pod> | undefined, proxy: Stored<Pod>): boolean {
+  return last === undefined || createdAt(last) < createdAt(proxy);
+}
+
+function createdAt({ metadata }: Stored<Pod>): string {
+  return metadata.creationTimestamp ?? "";
+}

@@ -1,0 +1,117 @@
+import type { Candidate } from "../../placement/candidate.ts";
+import { divide, type Replicas, sharesOf } from "../../placement/division.ts";
+import { DivisionOrder } from "../../placement/division-order.ts";
+import { roomFor } from "../../placement/room.ts";
+import type { Action, Observed, Replica } from "./model.ts";
+
+// Of a hundred replicas, ten are on their way at a time; of ten, one.
+const MOVED_AT_A_TIME = 0.1;
+// Corrections of deletion costs are seldom and never urgent.
+const COSTS_AT_A_TIME = 50;
+
+/** What to do for one owner's replicas now, and when to look again when nothing happens. */
+export interface PreferencesDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: "Moving" | "Ordering" | "Changing" | "Divided";
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+/** Moves what is where it should not be, and keeps deletion costs such that shrinking keeps the division. */
+export function decide(observed: Observed, now: number): PreferencesDecision {
+  // Each replica that is placed, or becomes ready, is an event of its own.
+  if (observed.waiting > 0) return { actions: [], outcome: "Changing" };
+  const moves = movesOf(observed, now);
+  if (moves.length > 0) return { actions: moves, outcome: "Moving" };
+  const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);
+  const futile = [...observed.futile.values()].filter((until) => until > now);
+  return {
+    actions: costs,
+    outcome: costs.length > 0 ? "Ordering" : "Divided",
+    ...(futile.length === 0 ? {} : { requeueAt: Math.min(...futile) }),
+  };
+}
+
+/** Evictions from the members furthest above their share, each for a place that another one has for the replacement. */
+function movesOf(observed: Observed, now: number): Action[] {
+  const { preferences, movable, replicas, closed, key } = observed;
+  if (!preferences.rebalance || !movable) return [];
+  const here = replicas.filter(({ member }) => !closed.has(member));
+  const unready = replicas.filter(({ ready, member }) => !ready && !closed.has(member)).length;
+  let budget = Math.max(1, Math.floor(here.length * MOVED_AT_A_TIME)) - unready;
+  if (budget <= 0) return [];
+  const placed = countsOf(here);
+  const names = observed.candidates.map(({ name }) => name);
+  const capacities = Object.fromEntries(
+    observed.candidates.map((candidate) => [candidate.name, capacityOf(candidate, placed, observed, now)]),
+  );
+  const ideal = divide({ total: here.length, preferences, clusters: names, capacities, key }).replicas;
+  const gains = names.flatMap((name) =>
+    Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
+  );
+  const actions: Action[] = [];
+  for (const member of Object.keys(placed).sort((a, b) => over(b) - over(a) || (a < b ? -1 : 1))) {
+    const leaving = here.filter((replica) => replica.member === member).sort(firstToGo);
+    for (const { uid, key: replicaKey } of leaving.slice(0, Math.max(0, over(member)))) {
+      const to = gains.shift();
+      if (to === undefined || budget === 0) return actions;
+      budget -= 1;
+      actions.push({ type: "evict", uid, key: replicaKey, from: member, to });
+    }
+  }
+  return actions;
+
+  function over(member: string): number {
+    return (placed[member] ?? 0) - (ideal[member] ?? 0);
+  }
+}
+
+function capacityOf(candidate: Candidate, placed: Replicas, { requests, futile }: Observed, now: number): number {
+  const has = placed[candidate.name] ?? 0;
+  return now < (futile.get(candidate.name) ?? 0) ? has : has + roomFor(requests, candidate);
+}
+
+/** Deletion costs that are not as they must be for the replicas furthest above their share to go first. */
+function costsOf({ preferences, key, replicas, candidates }: Observed): Action[] {
+  const managed = replicas.filter(({ cost, costed }) => costed || cost !== undefined);
+  const order = new DivisionOrder(
+    sharesOf(
+      preferences,
+      candidates.map(({ name }) => name),
+      { key },
+    ),
+  );
+  const positions: { readonly replica: Replica; readonly position: number }[] = [];
+  for (const member of Object.keys(countsOf(managed))) {
+    const own = managed.filter((replica) => replica.member === member).sort((a, b) => firstToGo(b, a));
+    for (const [index, replica] of own.entries()) {
+      // What the division has no use for goes before everything else.
+      const position = order.position(member, index + 1, managed.length) ?? managed.length + index + 1;
+      positions.push({ replica, position });
+    }
+  }
+  positions.sort((a, b) => a.position - b.position);
+  const ordered = positions.every(({ replica: { cost }, position }, index) => {
+    const before = positions[index - 1];
+    if (cost === undefined) return false;
+    return before === undefined || before.position === position || cost < (before.replica.cost ?? 0);
+  });
+  if (ordered) return [];
+  return positions.flatMap(({ replica: { uid, key: replicaKey, cost }, position }) =>
+    cost === -position ? [] : [{ type: "cost", uid, key: replicaKey, cost: -position }],
+  );
+}
+
+/** Those that cost least first, then the youngest. */
+function firstToGo(a: Replica, b: Replica): number {
+  const least = (a.cost ?? Number.NEGATIVE_INFINITY) - (b.cost ?? Number.NEGATIVE_INFINITY);
+  if (a.cost !== b.cost && !Number.isNaN(least)) return least;
+  if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1;
+  return a.uid < b.uid ? -1 : 1;
+}
+
+function countsOf(replicas: readonly Replica[]): Record<string, number> {
+  const counts: Record<string, number> = {};
+  for (const { member } of replicas) counts[member] = (counts[member] ?? 0) + 1;
+  return counts;
+}

@@ -1,0 +1,48 @@
+import type { ObjectKey } from "../../api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Amounts } from "../../api/quantity.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+
+/** One replica that has a member. */
+export interface Replica {
+  readonly uid: string;
+  readonly key: ObjectKey;
+  readonly member: string;
+  readonly ready: boolean;
+  /** What its deletion costs, as Legation wrote it. */
+  readonly cost?: number;
+  /** Its owner heeds deletion costs, and nobody else has written one. */
+  readonly costed: boolean;
+  /** RFC 3339. */
+  readonly createdAt: string;
+}
+
+/** Everything that one decision about an owner's replicas depends on. */
+export interface Observed {
+  readonly preferences: SchedulingPreferences;
+  /** Makes clusters of one weight come in an order of the workload's own. */
+  readonly key: string;
+  /** Its owner makes a new one for each that is evicted, and loses nothing by it. */
+  readonly movable: boolean;
+  readonly replicas: readonly Replica[];
+  /** How many have no member yet. */
+  readonly waiting: number;
+  /** The members that may have replicas now. */
+  readonly candidates: readonly Candidate[];
+  /** Members that do not answer or are cordoned: what is there stays there. */
+  readonly closed: ReadonlySet<string>;
+  readonly requests: Amounts;
+  /** Members that did not get what was moved for them, and until when it is not tried again; epoch ms. */
+  readonly futile: ReadonlyMap<string, number>;
+}
+
+/** One write. */
+export type Action =
+  | {
+      readonly type: "evict";
+      readonly uid: string;
+      readonly key: ObjectKey;
+      readonly from: string;
+      readonly to: string;
+    }
+  | { readonly type: "cost"; readonly uid: string; readonly key: ObjectKey; readonly cost: number };

@@ -1,0 +1,176 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { NODE_TAINTS_ANNOTATION } from "../../src/api/keys.ts";
+import type { Taint } from "../../src/api/kubernetes.ts";
+import { clusters, nodes, pods } from "../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+const WEST = "legation-west";
+const EAST = "legation-east";
+const patient = { timeoutMs: 60_000, intervalMs: 200 };
+let namespace: string;
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(all, { prefix: "selection", labels });
+});
+
+function preferring(region: string): string {
+  const preference = { matchExpressions: [{ key: "region", operator: "In", values: [region] }] };
+  return JSON.stringify({ preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference }] });
+}
+
+function deployment(replicas: number, annotations: Record<string, string>): string {
+  return JSON.stringify({
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", annotations: { "legation.dev/delegate": "true", ...annotations } },
+    spec: {
+      replicas,
+      selector: { matchLabels: { app: "web" } },
+      template: {
+        metadata: { labels: { app: "web" } },
+        spec: { containers: [{ name: "main", image: "web:1" }] },
+      },
+    },
+  });
+}
+
+async function rollOut(manifest: string): Promise<void> {
+  await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+  const wait = ["-n", namespace, "rollout", "status", "deployment/web", "--timeout=60s"];
+  await kubectl(hostCluster(), wait, { timeoutMs: 70_000 });
+}
+
+/** How many pods that stay each node has. */
+async function placed(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const on = pod.spec?.nodeName ?? "none";
+    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+function isPlacedOn(node: string): (pod: { readonly spec?: { nodeName?: string } }) => boolean {
+  return ({ spec }) => spec?.nodeName === node;
+}
+
+describe("cluster affinity", () => {
+  test("that is preferred outweighs load", async () => {
+    const annotations = { "legation.dev/cluster-affinity": preferring("us") };
+    const names = numbered("eager", 6);
+    await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 6 }), patient);
+  });
+
+  test("that is required and met nowhere makes the pod wait, and says so", async () => {
+    const term = { matchFields: [{ key: "metadata.name", operator: "In", values: ["north"] }] };
+    const affinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [term] } };
+    const annotations = { "legation.dev/cluster-affinity": JSON.stringify(affinity) };
+    await clients().host.create(pods, delegatedPod(namespace, "picky", { annotations }));
+    const pod = await podThat(
+      clients().host,
+      namespace,
+      "picky",
+      (found) => conditionOf(found, "legation.dev/Placed") !== undefined,
+    );
+    expect(conditionOf(pod, "legation.dev/Placed")?.message).toBe(
+      "east: no term of legation.dev/cluster-affinity matches it; west: no term of legation.dev/cluster-affinity matches it",
+    );
+  });
+
+  test("that makes no sense is refused with every problem", async () => {
+    const annotations = { "legation.dev/cluster-affinity": "required: []", "legation.dev/cluster-spread": "[{}]" };
+    const refused = clients().host.create(pods, delegatedPod(namespace, "wrong", { annotations }));
+    await expect(refused).rejects.toThrow(/cluster-affinity: .*required.*cluster-spread: \[0\]\.topologyKey/s);
+  });
+});
+
+describe("spread over clusters", () => {
+  const spread = (maxSkew: number): string => JSON.stringify([{ topologyKey: "region", maxSkew }]);
+
+  test("bounds what a preference may do", async () => {
+    const annotations = { "legation.dev/cluster-affinity": preferring("us") };
+    await rollOut(deployment(6, { ...annotations, "legation.dev/cluster-spread": spread(2) }));
+    expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 });
+  });
+
+  test("counts the pods of a selector, whoever owns them", async () => {
+    await rollOut(deployment(2, { "legation.dev/cluster-spread": spread(1) }));
+    expect(await placed()).toEqual({ [EAST]: 1, [WEST]: 1 });
+    const counted = [
+      { topologyKey: "region", labelSelector: { matchLabels: { app: "web" } }, whenUnsatisfiable: "DoNotSchedule" },
+    ];
+    const pod = delegatedPod(namespace, "third", {
+      annotations: { "legation.dev/cluster-spread": JSON.stringify(counted) },
+    });
+    const labelled = { ...pod, metadata: { ...pod.metadata, labels: { app: "web" } } };
+    await clients().host.create(pods, labelled);
+    const third = await podThat(clients().host, namespace, "third", inPhase("Running"));
+    const fourth = { ...labelled, metadata: { ...labelled.metadata, name: "fourth" } };
+    await clients().host.create(pods, fourth);
+    const other = third.spec?.nodeName === EAST ? WEST : EAST;
+    await podThat(clients().host, namespace, "fourth", isPlacedOn(other));
+  });
+});
+
+describe("taints of a Cluster", () => {
+  const taint = async (taints: readonly Taint[] | null): Promise<void> => {
+    await clients().host.patch(clusters, { name: "west" }, { type: "merge", body: { spec: { taints } } });
+    const keys = (taints ?? []).map(({ key }) => key);
+    await eventuallyPasses(async () => {
+      const { spec, metadata } = await clients().host.get(nodes, { name: WEST });
+      expect(spec?.taints?.map(({ key }) => key)).toEqual(["legation.dev/virtual-node", ...keys]);
+      expect(metadata.annotations?.[NODE_TAINTS_ANNOTATION] !== undefined).toBe(keys.length > 0);
+    }, patient);
+  };
+  afterEach(() => taint(null));
+
+  test("keep pods off, but for those that tolerate them, and are on its virtual node while they last", async () => {
+    await taint([{ key: "team", value: "gold", effect: "NoSchedule" }]);
+    const annotations = { "legation.dev/clusters": "west" };
+    const tolerations = [{ key: "team", operator: "Equal", value: "gold" }];
+    const { host } = clients();
+    await host.create(pods, delegatedPod(namespace, "gold", { annotations, spec: { tolerations } }));
+    await host.create(pods, delegatedPod(namespace, "plain", { annotations }));
+    await podThat(host, namespace, "gold", isPlacedOn(WEST));
+    const waiting = await podThat(
+      host,
+      namespace,
+      "plain",
+      (found) => conditionOf(found, "legation.dev/Placed") !== undefined,
+    );
+    expect(conditionOf(waiting, "legation.dev/Placed")?.message).toContain(
+      "west: the pod does not tolerate its taint team=gold:NoSchedule",
+    );
+    await taint(null);
+    await podThat(host, namespace, "plain", isPlacedOn(WEST));
+  });
+
+  test("of effect NoExecute evict those that do not tolerate them, and their controller replaces them elsewhere", async () => {
+    await rollOut(deployment(4, {}));
+    await taint([{ key: "down", effect: "NoExecute" }]);
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
+  });
+
+  test("put on the virtual node by hand count as well, and stay", async () => {
+    await kubectl(hostCluster(), ["taint", "node", WEST, "hand=made:NoSchedule"]);
+    try {
+      await Promise.all(numbered("away", 4).map((name) => clients().host.create(pods, delegatedPod(namespace, name))));
+      await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
+    } finally {
+      await kubectl(hostCluster(), ["taint", "node", WEST, "hand=made:NoSchedule-"]);
+    }
+  });
+});
