@@ -5,12 +5,14 @@ import {
   CLUSTER_AFFINITY_ANNOTATION,
   CLUSTER_SPREAD_ANNOTATION,
   DELEGATE_ANNOTATION,
+  FAILOVER_ANNOTATION,
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   HOST_LABEL,
   PROXY_LABEL,
 } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
+import { staying } from "../src/pods/failover.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { placementWarnings, readAnnotations } from "./author-problems.ts";
@@ -40,16 +42,17 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   if (all.length > 0) return denied(all);
   if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(placement)]);
   const warnings = [...placementWarnings(placement), ...specWarnings(spec), ...lonelyWarnings(object, placement)];
-  return patched(proxyPatch(object, spec), warnings);
+  return patched(proxyPatch(object, spec, placement), warnings);
 }
 
 /** What says how a pod is delegated, on one that is not. */
-function idleWarnings({ api, delegate, affinity, spread, group, groupBy }: Placement): string[] {
+function idleWarnings({ api, delegate, affinity, spread, group, groupBy, failover }: Placement): string[] {
   const where: readonly [string, unknown][] = [
     [CLUSTER_AFFINITY_ANNOTATION, affinity],
     [CLUSTER_SPREAD_ANNOTATION, spread],
     [GROUP_ANNOTATION, group],
     [GROUP_BY_ANNOTATION, groupBy],
+    [FAILOVER_ANNOTATION, failover],
   ];
   const idle = where.filter(([, value]) => value !== undefined).map(([key]) => key);
   const remedy = delegate === false ? "" : `; write ${DELEGATE_ANNOTATION}: "true" to have it delegated`;
@@ -71,7 +74,11 @@ function lonelyWarnings({ metadata }: ReviewedObject, { spread = [] }: Placement
 }
 
 /** The JSON patch from the pod to its proxy; empty when it is one. Only the fields that `toProxy` owns are compared. */
-function proxyPatch({ metadata }: ReviewedObject, { schedulerName }: PodFields): fastJsonPatch.Operation[] {
+function proxyPatch(
+  { metadata }: ReviewedObject,
+  { schedulerName, tolerations }: PodFields,
+  { failover }: Placement,
+): fastJsonPatch.Operation[] {
   const { labels, annotations, finalizers } = metadata;
   const pod: Pod = {
     metadata: {
@@ -79,7 +86,12 @@ function proxyPatch({ metadata }: ReviewedObject, { schedulerName }: PodFields):
       ...(annotations === undefined ? {} : { annotations }),
       ...(finalizers === undefined ? {} : { finalizers: [...finalizers] }),
     },
-    spec: { containers: [], ...(schedulerName == null ? {} : { schedulerName }) },
+    spec: {
+      containers: [],
+      ...(schedulerName == null ? {} : { schedulerName }),
+      ...(tolerations == null ? {} : { tolerations: [...tolerations] }),
+    },
   };
-  return fastJsonPatch.compare(pod, toProxy(pod));
+  const proxy = toProxy(pod);
+  return fastJsonPatch.compare(pod, failover === undefined ? proxy : staying(proxy));
 }

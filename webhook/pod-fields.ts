@@ -1,6 +1,8 @@
 import { z } from "zod";
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../src/api/keys.ts";
+import type { Toleration } from "../src/api/kubernetes.ts";
 import { issues } from "./admission-review.ts";
+import { isRecord } from "./wire.ts";
 
 interface ContainerFields {
   readonly ports?: readonly { readonly hostPort?: number | null | undefined }[] | null | undefined;
@@ -15,6 +17,7 @@ export interface PodFields {
     | readonly { readonly name?: string | null | undefined; readonly hostPath?: unknown }[]
     | null
     | undefined;
+  readonly tolerations?: readonly Toleration[] | null | undefined;
   readonly containers?: readonly ContainerFields[] | null | undefined;
   readonly initContainers?: readonly ContainerFields[] | null | undefined;
 }
@@ -28,6 +31,8 @@ const podSpec: z.ZodType<PodFields> = z.object({
   nodeName: z.string().nullish(),
   hostNetwork: z.boolean().nullish(),
   volumes: z.array(z.object({ name: z.string().nullish(), hostPath: z.unknown().optional() })).nullish(),
+  // As they are: they go back into the patch.
+  tolerations: z.array(z.custom<Toleration>((value) => isRecord(value))).nullish(),
   containers: z.array(container).nullish(),
   initContainers: z.array(container).nullish(),
 });

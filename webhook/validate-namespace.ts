@@ -1,5 +1,5 @@
 import { parsePlacement } from "../src/api/annotations.ts";
-import { DELEGATE_ANNOTATION, DELEGATION_LABEL } from "../src/api/keys.ts";
+import { DELEGATE_ANNOTATION, DELEGATION_LABEL, FAILOVER_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
 import { placementWarnings } from "./author-problems.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
@@ -13,6 +13,12 @@ export function validateNamespace({ object }: AdmissionRequest): Verdict {
     return denied([
       `annotation ${DELEGATE_ANNOTATION}: a namespace says by its label which pods are delegated; remove it and write ` +
         `the label ${DELEGATION_LABEL}: "annotated" (pods that ask) or "all"`,
+    ]);
+  }
+  if (parsed.placement.failover !== undefined) {
+    return denied([
+      `annotation ${FAILOVER_ANNOTATION}: is written into tolerations when a pod is created, so it has no effect on a ` +
+        "namespace; remove it and write it on pods or workloads",
     ]);
   }
   return allowed(placementWarnings(parsed.placement));

@@ -9,6 +9,8 @@ import {
   CLUSTER_SPREAD_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
+  FAILOVER_ANNOTATION,
+  FAILOVER_NEVER,
   GROUP,
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
@@ -53,6 +55,8 @@ export interface Placement {
   readonly preferences?: SchedulingPreferences;
   /** `legation.dev/api`; absent: the host's, when there is a way to it. */
   readonly api?: ApiMode;
+  /** `legation.dev/failover`; absent: as on a node that is lost. */
+  readonly failover?: "never";
 }
 
 /** Something wrong with one annotation. */
@@ -79,10 +83,11 @@ const AUTHOR_KEYS: readonly string[] = [
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   PREFERENCES_ANNOTATION,
+  FAILOVER_ANNOTATION,
   API_ANNOTATION,
 ];
 // Keys of features to come: refused, so that nobody takes them to work already.
-const LATER_KEYS: ReadonlySet<string> = new Set(["overrides", "mode", "failover"].map((name) => KEY_PREFIX + name));
+const LATER_KEYS: ReadonlySet<string> = new Set(["overrides", "mode"].map((name) => KEY_PREFIX + name));
 
 /** The annotations of Legation that authors write, known or not, taken out of all others. */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
@@ -165,6 +170,9 @@ function readAnnotation(key: string, text: string): Placement | string {
       const parsed = parsePreferences(text);
       return "problem" in parsed ? parsed.problem : { preferences: parsed };
     }
+    case FAILOVER_ANNOTATION:
+      if (text === FAILOVER_NEVER) return { failover: FAILOVER_NEVER };
+      return `${quote(text)} is not "never"; write that, or remove it to have pods replaced as on a lost node`;
     case API_ANNOTATION: {
       const api = API_MODES.find((mode) => mode === text);
       return api === undefined ? `${quote(text)} is no API server; write "host", "member" or "none"` : { api };

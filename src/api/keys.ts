@@ -20,6 +20,9 @@ export const GROUP_ANNOTATION = "legation.dev/group";
 export const GROUP_BY_ANNOTATION = "legation.dev/group-by";
 /** How a workload's replicas are divided over Clusters, as JSON or YAML. */
 export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
+export const FAILOVER_ANNOTATION = "legation.dev/failover";
+/** Its one value: pods wait for their member, however long it is lost. */
+export const FAILOVER_NEVER = "never";
 /** Which API server the pod's service account talks to: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 

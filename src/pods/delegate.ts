@@ -9,7 +9,8 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
-import { type Fingerprints, fingerprints, isDefaultToleration, writeRecord } from "./forwarded.ts";
+import { forwardedTolerations } from "./failover.ts";
+import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 
 /** The host as its members know it. */
@@ -147,7 +148,7 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
   if (spec.tolerations !== undefined) {
-    copy.tolerations = spec.tolerations.filter((toleration) => !isDefaultToleration(toleration));
+    copy.tolerations = forwardedTolerations(proxy);
   }
   return withApiAccess(copy, proxy.metadata.uid, access);
 }

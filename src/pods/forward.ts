@@ -2,14 +2,8 @@ import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
 import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
-import {
-  type Fingerprints,
-  type ForwardedRecord,
-  fingerprints,
-  isDefaultToleration,
-  readRecord,
-  writeRecord,
-} from "./forwarded.ts";
+import { forwardedTolerations } from "./failover.ts";
+import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
 
 /** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
 export interface ForwardPatch {
@@ -103,11 +97,11 @@ function specChanges(proxy: Pod, delegate: Stored<Pod>): SpecChanges {
   return {
     resize: resizeOf(proxy.spec, delegate.spec, hasChanged),
     ephemeral: ephemeralOf(proxy.spec, delegate.spec, hasChanged),
-    spec: plainChanges(proxy.spec, delegate.spec, hasChanged),
+    spec: plainChanges(proxy, proxy.spec, delegate.spec, hasChanged),
   };
 }
 
-function plainChanges(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
+function plainChanges(proxy: Pod, ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): object | undefined {
   const images = (own: readonly Container[] = [], other: readonly Container[] = []): object[] =>
     pairs(own, other).flatMap(([{ name, image }, current]) =>
       hasChanged(`image/${name}`) && image !== current.image ? [{ name, image }] : [],
@@ -119,7 +113,9 @@ function plainChanges(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): o
     containers: images(ours.containers, theirs.containers),
     initContainers: images(ours.initContainers, theirs.initContainers),
     activeDeadlineSeconds: hasChanged("activeDeadlineSeconds") && sooner ? deadline : undefined,
-    tolerations: hasChanged("tolerations") ? mergedTolerations(ours.tolerations, theirs.tolerations) : undefined,
+    tolerations: hasChanged("tolerations")
+      ? mergedTolerations(forwardedTolerations(proxy), theirs.tolerations)
+      : undefined,
   });
 }
 
@@ -167,8 +163,7 @@ function ephemeralOf(ours: PodSpec, theirs: PodSpec, hasChanged: HasChanged): ob
 }
 
 /** The whole list, since it is not merged by a patch: the member's, with the author's seconds and additions. */
-function mergedTolerations(ours: Toleration[] = [], theirs: Toleration[] = []): Toleration[] | undefined {
-  const own = ours.filter((toleration) => !isDefaultToleration(toleration));
+function mergedTolerations(own: Toleration[], theirs: Toleration[] = []): Toleration[] | undefined {
   const same = (a: Toleration, b: Toleration): boolean => jsonEqual(withoutSeconds(a), withoutSeconds(b));
   const kept = theirs.map((toleration) => own.find((wanted) => same(wanted, toleration)) ?? toleration);
   const added = own.filter((wanted) => !theirs.some((toleration) => same(wanted, toleration)));

@@ -1,5 +1,6 @@
 import { INTERNAL_ANNOTATIONS } from "../api/keys.ts";
-import type { Pod, PodSpec, Toleration } from "../api/kubernetes.ts";
+import type { Pod, PodSpec } from "../api/kubernetes.ts";
+import { forwardedTolerations } from "./failover.ts";
 
 /** Fingerprints of what a delegate has from its proxy's spec, by path, e.g. `image/main`. */
 export type Fingerprints = Readonly<Record<string, string>>;
@@ -40,7 +41,8 @@ export function readRecord(text: string | undefined): ForwardedRecord {
  * The parts of a spec that may change while a pod runs, by path. Kubernetes allows no other change: core/v1 validation of
  * pods, pods/resize and pods/ephemeralcontainers.
  */
-function changeableParts(spec: PodSpec | undefined): ReadonlyMap<string, unknown> {
+function changeableParts(pod: Pod): ReadonlyMap<string, unknown> {
+  const { spec } = pod;
   const parts = new Map<string, unknown>();
   if (spec === undefined) return parts;
   for (const { name, image, resources } of [...(spec.initContainers ?? []), ...spec.containers]) {
@@ -50,7 +52,7 @@ function changeableParts(spec: PodSpec | undefined): ReadonlyMap<string, unknown
   for (const container of spec.ephemeralContainers ?? []) parts.set(`ephemeral/${container.name}`, container);
   if (spec.resources !== undefined) parts.set("resources", spec.resources);
   if (spec.activeDeadlineSeconds !== undefined) parts.set("activeDeadlineSeconds", spec.activeDeadlineSeconds);
-  const tolerations = spec.tolerations?.filter((toleration) => !isDefaultToleration(toleration)) ?? [];
+  const tolerations = forwardedTolerations(pod);
   if (tolerations.length > 0) parts.set("tolerations", tolerations);
   return parts;
 }
@@ -59,25 +61,15 @@ function changeableParts(spec: PodSpec | undefined): ReadonlyMap<string, unknown
 const known = new WeakMap<PodSpec, Fingerprints>();
 
 /** The fingerprints of all changeable parts of a pod's spec. */
-export function fingerprints({ spec }: Pod): Fingerprints {
+export function fingerprints(pod: Pod): Fingerprints {
+  const { spec } = pod;
   if (spec === undefined) return {};
   let prints = known.get(spec);
   if (prints === undefined) {
-    prints = Object.fromEntries([...changeableParts(spec)].map(([path, part]) => [path, fingerprint(part)]));
+    prints = Object.fromEntries([...changeableParts(pod)].map(([path, part]) => [path, fingerprint(part)]));
     known.set(spec, prints);
   }
   return prints;
-}
-
-/** What the DefaultTolerationSeconds admission plugin adds on every cluster; the member adds it again. */
-export function isDefaultToleration({ key, operator, effect, tolerationSeconds, value }: Toleration): boolean {
-  return (
-    (key === "node.kubernetes.io/not-ready" || key === "node.kubernetes.io/unreachable") &&
-    operator === "Exists" &&
-    effect === "NoExecute" &&
-    tolerationSeconds === 300 &&
-    value === undefined
-  );
 }
 
 /**

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { staying } from "../../../src/pods/failover.ts";
 import { toProxy } from "../../../src/pods/proxy.ts";
 import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { type PodParts, pod, proxyPod } from "../../support/builders/pod.ts";
@@ -47,6 +48,16 @@ describe("a pod that is to be delegated becomes a proxy", () => {
         { op: "add", path: "/metadata/labels/legation.dev~1proxy", value: "true" },
       ],
     });
+  });
+
+  test("that stays when its member is lost, by its tolerations", () => {
+    const tolerations = [
+      { key: "gpu", operator: "Exists" },
+      { key: "node.kubernetes.io/not-ready", operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 },
+    ];
+    const before = pod({ metadata: { annotations: { "legation.dev/failover": "never" } }, spec: { tolerations } });
+    const after = apply(before, mutatePod(request({ object: before }), "all"));
+    expect(after).toEqual(staying(toProxy(before)));
   });
 
   test("once: a proxy is not patched again", () => {

@@ -9,6 +9,7 @@ test.each([
   // What a host writes on the namespaces that it makes in a member.
   [{ "legation.dev/owner": "{}" }, { kind: "allowed", warnings: [] }],
   [{ "legation.dev/clusters": "-" }, { kind: "denied", message: expect.stringContaining("is not a DNS label") }],
+  [{ "legation.dev/failover": "never" }, { kind: "denied", message: expect.stringContaining("on pods or workloads") }],
   [{ "legation.dev/delegate": "true" }, { kind: "denied", message: expect.stringContaining("by its label") }],
 ])("a namespace with %j", (annotations, verdict) => {
   const object = { metadata: { name: "team", annotations } };

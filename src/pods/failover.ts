@@ -1,0 +1,40 @@
+import { FAILOVER_ANNOTATION, FAILOVER_NEVER } from "../api/keys.ts";
+import type { Pod, Toleration } from "../api/kubernetes.ts";
+
+const LOST_NODE_TAINTS: readonly string[] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
+
+/** The proxy as one that stays where it is for as long as its member is lost; one that does comes out as it went in. */
+export function staying(proxy: Pod): Pod {
+  const all = proxy.spec?.tolerations ?? [];
+  const missing = LOST_NODE_TAINTS.filter((key) => !all.some((one) => one.key === key && isEndless(one)));
+  const tolerations = [
+    ...all.filter((one) => !isOfLostNodes(one) || isEndless(one)),
+    ...missing.map((key) => ({ key, operator: "Exists", effect: "NoExecute" })),
+  ];
+  return { ...proxy, spec: { containers: [], ...proxy.spec, tolerations } };
+}
+
+/**
+ * The tolerations that a delegate has from its proxy. Those of a lost node that were added on the host are of virtual nodes: the
+ * member adds its own.
+ */
+export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
+  const stays = metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER;
+  return (spec?.tolerations ?? []).filter(
+    (toleration) => !isDefaultToleration(toleration) && !(stays && isOfLostNodes(toleration)),
+  );
+}
+
+/** What the DefaultTolerationSeconds admission plugin adds on every cluster. */
+function isDefaultToleration(toleration: Toleration): boolean {
+  const { operator, tolerationSeconds, value } = toleration;
+  return isOfLostNodes(toleration) && operator === "Exists" && tolerationSeconds === 300 && value === undefined;
+}
+
+function isEndless(toleration: Toleration): boolean {
+  return isOfLostNodes(toleration) && toleration.operator === "Exists" && toleration.tolerationSeconds === undefined;
+}
+
+function isOfLostNodes({ key = "", effect }: Toleration): boolean {
+  return LOST_NODE_TAINTS.includes(key) && effect === "NoExecute";
+}

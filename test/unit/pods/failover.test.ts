@@ -1,0 +1,41 @@
+import { expect, test } from "vitest";
+import type { Toleration } from "../../../src/api/kubernetes.ts";
+import { toDelegate } from "../../../src/pods/delegate.ts";
+import { staying } from "../../../src/pods/failover.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+
+const lost = (state: string, tolerationSeconds?: number): Toleration => ({
+  key: `node.kubernetes.io/${state}`,
+  operator: "Exists",
+  effect: "NoExecute",
+  ...(tolerationSeconds === undefined ? {} : { tolerationSeconds }),
+});
+const own: Toleration = { key: "gpu", operator: "Exists" };
+const never = { annotations: { "legation.dev/failover": "never" } };
+
+test.each<[string, Toleration[] | undefined, Toleration[]]>([
+  ["none", undefined, [lost("not-ready"), lost("unreachable")]],
+  [
+    "the default ones",
+    [own, lost("not-ready", 300), lost("unreachable", 300)],
+    [own, lost("not-ready"), lost("unreachable")],
+  ],
+  ["shorter ones", [lost("unreachable", 5), own], [own, lost("not-ready"), lost("unreachable")]],
+  ["one without an end", [lost("unreachable"), own], [lost("unreachable"), own, lost("not-ready")]],
+])("a pod that stays, with %s, tolerates a lost member without an end", (_, tolerations, expected) => {
+  const once = staying(proxyPod({ spec: tolerations === undefined ? {} : { tolerations } }));
+  expect(once.spec?.tolerations).toEqual(expected);
+  expect(staying(once)).toEqual(once);
+});
+
+test("its delegate tolerates a lost node of the member as any pod there does", () => {
+  const tolerations = [own, lost("not-ready"), lost("unreachable")];
+  expect(toDelegate(proxyPod({ metadata: never, spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({
+    tolerations: [own],
+  });
+});
+
+test("what an author has written without the annotation is for both", () => {
+  const tolerations = [lost("not-ready"), lost("unreachable", 5)];
+  expect(toDelegate(proxyPod({ spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({ tolerations });
+});
