@@ -1,0 +1,153 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { ClusterSpec } from "../../src/api/cluster.ts";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { clusters, namespaces, placementDefaults, pods } from "../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+
+useLegation();
+const clients = useClients();
+const WEST = "legation-west";
+const EAST = "legation-east";
+const patient = { timeoutMs: 60_000, intervalMs: 200 };
+let namespace: string;
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(all, { prefix: "policy", labels });
+});
+
+type Policy = { readonly [Field in "namespaceSelector" | "limits"]?: ClusterSpec[Field] | null };
+
+function policy(name: string, spec: Policy): Promise<unknown> {
+  return clients().host.patch(clusters, { name }, { type: "merge", body: { spec } });
+}
+
+async function create(names: readonly string[], annotations: Record<string, string> = {}): Promise<void> {
+  await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations }))));
+}
+
+/** How many pods that stay each node has. */
+async function placed(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const on = pod.spec?.nodeName ?? "none";
+    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** What a waiting pod's condition says. */
+async function waitingFor(name: string, words: string): Promise<string> {
+  const says = (pod: Pod): string => conditionOf(pod, "legation.dev/Placed")?.message ?? "";
+  return says(await podThat(clients().host, namespace, name, (pod) => says(pod).includes(words)));
+}
+
+describe("a Cluster's namespaceSelector", () => {
+  const gold = { matchLabels: { team: "gold" } };
+  afterEach(() => Promise.all(["west", "east"].map((name) => policy(name, { namespaceSelector: null }))));
+
+  test("keeps a namespace out, whatever its authors write", async () => {
+    await policy("west", { namespaceSelector: gold });
+    await create(numbered("anywhere", 4));
+    await create(["named"], { "legation.dev/clusters": "west" });
+    await create(["preferring"], {
+      "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 1, "minReplicas": 1}}}',
+      "legation.dev/group": "west",
+    });
+    expect(await waitingFor("named", "west")).toContain(
+      `west: its namespaceSelector does not admit namespace ${namespace}`,
+    );
+    expect(await waitingFor("preferring", "west")).toContain("west: its namespaceSelector does not admit");
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, none: 2 }), patient);
+    expect(await podsOf(clients().west, namespace)).toEqual([]);
+  });
+
+  test("that changes, like the namespace's labels, counts at once for pods that wait, and leaves those that run", async () => {
+    await policy("west", { namespaceSelector: gold });
+    await create(["patient"], { "legation.dev/clusters": "west" });
+    await waitingFor("patient", "does not admit");
+    const label = (team: string | null): Promise<unknown> =>
+      clients().host.patch(
+        namespaces,
+        { name: namespace },
+        { type: "merge", body: { metadata: { labels: { team } } } },
+      );
+    await label("gold");
+    await podThat(clients().host, namespace, "patient", ({ spec }) => spec?.nodeName === WEST);
+    await label(null);
+    await create(["late"], { "legation.dev/clusters": "west" });
+    await waitingFor("late", "does not admit");
+    expect(await placed()).toEqual({ [WEST]: 1, none: 1 });
+    await policy("west", { namespaceSelector: null });
+    await podThat(clients().host, namespace, "late", ({ spec }) => spec?.nodeName === WEST);
+  });
+
+  test("takes a pod back from a member whose scheduler has found no node for it yet", async () => {
+    const spec = { tolerations: [], schedulerName: "nobody" };
+    const annotations = { "legation.dev/clusters": "west" };
+    await clients().host.create(pods, delegatedPod(namespace, "unscheduled", { annotations, spec }));
+    await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toHaveLength(1), patient);
+    await policy("west", { namespaceSelector: gold });
+    await waitingFor("unscheduled", "does not admit");
+    await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toEqual([]), patient);
+  });
+});
+
+describe("a Cluster's limits", () => {
+  afterEach(() => policy("west", { limits: null }));
+
+  test("of a namespace send its further pods elsewhere, or let them wait until one has gone", async () => {
+    await policy("west", { limits: { perNamespace: { pods: "2" } } });
+    await create(numbered("any", 8));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 2, [EAST]: 6 }), patient);
+    await create(["more"], { "legation.dev/clusters": "west" });
+    expect(await waitingFor("more", "its limit")).toContain(
+      `west: its limit for namespace ${namespace} of pods: 1 requested, 0 of 2 left`,
+    );
+    const [one] = (await podsOf(clients().host, namespace)).filter(({ spec }) => spec?.nodeName === WEST);
+    await clients().host.delete(pods, { namespace, name: one?.metadata.name ?? "" }, { gracePeriodSeconds: 0 });
+    await podThat(clients().host, namespace, "more", ({ spec }) => spec?.nodeName === WEST);
+  });
+
+  test("that are no quantities are refused", async () => {
+    await expect(policy("west", { limits: { total: { cpu: "many" } } })).rejects.toThrow(/must be a quantity/);
+  });
+});
+
+describe("PlacementDefaults", () => {
+  const name = "default";
+  const region = (value: string): object => ({ clusterSelector: { matchLabels: { region: value } } });
+  afterEach(async () => {
+    const there = await clients().host.find(placementDefaults, { name });
+    if (there !== undefined) await clients().host.delete(placementDefaults, { name });
+  });
+
+  test("complete what pods and namespaces say, which they may replace", async () => {
+    const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", metadata: { name } };
+    await clients().host.create(placementDefaults, { ...object, spec: region("us") });
+    await create(["patient"], { "legation.dev/clusters": "west" });
+    await waitingFor("patient", "do not match");
+    await create(numbered("plain", 4));
+    await create(["own"], { "legation.dev/cluster-selector": "region=eu" });
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 1, none: 1 }), patient);
+    await clients().host.patch(placementDefaults, { name }, { type: "merge", body: { spec: region("eu") } });
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 }), patient);
+  });
+
+  test("of another name, and expressions that say nothing, are refused", async () => {
+    const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", spec: {} };
+    const other = clients().host.create(placementDefaults, { ...object, metadata: { name: "other" } });
+    await expect(other).rejects.toThrow(/its name is default/);
+    const spec = { clusterSelector: { matchExpressions: [{ key: "region", operator: "In" as const }] } };
+    const empty = clients().host.create(placementDefaults, { ...object, metadata: { name }, spec });
+    await expect(empty).rejects.toThrow(/need values/);
+  });
+});
