@@ -121,8 +121,10 @@ function nodeRule(pod: Pod, requests: Amounts): Rule {
         return { reason: "NoNodeMatches", message: `none of its ${fit.nodes} nodes is one that the pod selects` };
       }
       if (fit.tolerated === 0) {
-        const nodes = fit.selected === 1 ? "the node" : `the ${fit.selected} nodes`;
-        return { reason: "NoNodeMatches", message: `the pod tolerates the taints of none of ${nodes} that it selects` };
+        return {
+          reason: "NoNodeMatches",
+          message: "the pod tolerates the taints of none of the nodes that it selects",
+        };
       }
       for (const resource in requests) {
         const wanted = requests[resource] ?? 0;

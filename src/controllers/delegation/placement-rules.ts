@@ -1,5 +1,6 @@
 import { type ParsedPlacement, type Placement, parsePlacement } from "../../api/annotations.ts";
 import type { ClusterSpread } from "../../api/cluster-spread.ts";
+import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
@@ -15,6 +16,8 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { type Groups, groupOf } from "./groups.ts";
 import type { Memories } from "./memory.ts";
+
+const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 
 /** Index of proxies by namespace. */
 export const NAMESPACE_INDEX = "namespace";
@@ -67,6 +70,10 @@ export class PlacementRules {
   }
 
   #groupOf(proxy: Stored<Pod>): ReturnType<typeof groupOf> {
+    const { annotations = {} } = proxy.metadata;
+    const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
+    // Asked at every event of every proxy, of which few have a group.
+    if (!GROUP_KEYS.some((key) => key in annotations || key in defaults)) return undefined;
     const parsed = this.parse(proxy);
     if (!parsed.ok) return undefined;
     return groupOf(proxy, parsed.placement, (uid) => this.#options.proxies().byIndex(UID_INDEX, uid)[0]);

@@ -1,0 +1,196 @@
+import { describe, expect, test } from "vitest";
+import type { Placement } from "../../../src/api/annotations.ts";
+import { limitAmounts } from "../../../src/api/cluster-policy.ts";
+import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
+import type { Candidate } from "../../../src/placement/candidate.ts";
+import { fitOf } from "../../../src/placement/node-fit.ts";
+import { explain, rank } from "../../../src/placement/rank.ts";
+import { podRequests } from "../../../src/placement/requests.ts";
+import { placementRules, policyRules } from "../../../src/placement/rules.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+
+const big = { cpu: 8, memory: 2 ** 34, pods: 100 };
+
+function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
+  return { name, labels: {}, allocatable: big, largestNode: big, used: {}, ...parts };
+}
+
+interface World {
+  readonly spec?: Partial<PodSpec>;
+  readonly placement?: Placement;
+  readonly namespaceLabels?: Record<string, string>;
+}
+
+function ranked(candidates: readonly Candidate[], { spec, placement = {}, namespaceLabels = {} }: World = {}) {
+  const pod = proxyPod(spec === undefined ? {} : { spec });
+  const requests = podRequests(pod);
+  const spreadCounts = (): Map<string, number> => new Map();
+  const facts = { pod, requests, placement, namespaceLabels, candidates, spreadCounts };
+  return rank({ requests, rules: [...policyRules(facts), ...placementRules(facts)], candidates });
+}
+
+function words(candidates: readonly Candidate[], world?: World): string {
+  const { refusals } = ranked(candidates, world);
+  return refusals.length === 0 ? "" : explain(refusals);
+}
+
+function requesting(requests: Record<string, string>): Partial<PodSpec> {
+  return { containers: [{ name: "main", image: "x", resources: { requests } }] };
+}
+
+describe("an operator's policy", () => {
+  const admits = [{ key: "team", operator: "In", values: ["gold"] }] as const;
+  test.each([
+    [{ team: "gold" }, ""],
+    [{ team: "iron" }, "west: its namespaceSelector does not admit namespace team"],
+    [{}, "west: its namespaceSelector does not admit namespace team"],
+  ])("admits namespaces by their labels: %j", (namespaceLabels, message) => {
+    expect(words([candidate("west", { admits })], { namespaceLabels })).toBe(message);
+  });
+
+  test("is the first thing that is said of a member", () => {
+    const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
+    const west = candidate("west", { admits, closed, taints: [{ key: "a", effect: "NoSchedule" }] });
+    expect(words([west])).toContain("does not admit");
+  });
+
+  test.each([
+    ["pods", { total: { pods: "1" } }, "west: its limit of pods: 1 requested, 0 of 1 left"],
+    ["cpu", { total: { cpu: "3" } }, "west: its limit of cpu: 2 requested, 1 of 3 left"],
+    ["cpu that is left", { total: { cpu: "4" } }, ""],
+    ["what the pod does not request", { total: { memory: "0" } }, ""],
+    [
+      "of a namespace",
+      { perNamespace: { cpu: "2" } },
+      "west: its limit for namespace team of cpu: 2 requested, 1 of 2 left",
+    ],
+  ])("limits %s", (_, limits, message) => {
+    const west = candidate("west", {
+      limits: limitAmounts(limits),
+      used: { pods: 1, cpu: 2 },
+      usedIn: () => ({ pods: 1, cpu: 1 }),
+    });
+    expect(words([west], { spec: requesting({ cpu: "2" }) })).toBe(message);
+  });
+
+  test("does not count against a pod the room that is kept for itself", () => {
+    const limits = limitAmounts({ total: { pods: "1" }, perNamespace: { pods: "1" } });
+    const kept = { pods: 1 };
+    const west = candidate("west", {
+      limits,
+      used: kept,
+      usedIn: () => kept,
+      keptFor: (uid) => (uid === "uid-1" ? kept : undefined),
+    });
+    expect(words([west])).toBe("");
+  });
+});
+
+describe("taints of a Cluster", () => {
+  const gold: Taint = { key: "team", value: "gold", effect: "NoSchedule" };
+  const refused = "west: the pod does not tolerate its taint team=gold:NoSchedule";
+  test.each([
+    ["no toleration", [], refused],
+    ["the same", [{ key: "team", operator: "Equal", value: "gold", effect: "NoSchedule" }], ""],
+    ["Equal by default, any effect", [{ key: "team", value: "gold" }], ""],
+    ["another value", [{ key: "team", value: "iron" }], refused],
+    ["another effect", [{ key: "team", value: "gold", effect: "NoExecute" }], refused],
+    ["any value", [{ key: "team", operator: "Exists" }], ""],
+    ["everything", [{ operator: "Exists" }], ""],
+    ["a key that is missing, with Equal", [{ operator: "Equal", value: "gold" }], refused],
+  ])("are tolerated as those of nodes: %s", (_, tolerations, message) => {
+    expect(words([candidate("west", { taints: [gold] })], { spec: { tolerations } })).toBe(message);
+  });
+
+  test("of effect PreferNoSchedule put it behind others, unless they are tolerated", () => {
+    const taints: Taint[] = [{ key: "old", effect: "PreferNoSchedule" }];
+    const candidates = [candidate("a", { taints }), candidate("b", { used: { pods: 50 } })];
+    expect(ranked(candidates).fitting).toEqual(["b", "a"]);
+    const tolerations = [{ key: "old", operator: "Exists" }];
+    expect(ranked(candidates, { spec: { tolerations } }).fitting).toEqual(["a", "b"]);
+  });
+});
+
+describe("preferred affinity", () => {
+  test("prefers by the sum of weights", () => {
+    const term = (key: string, weight: number) => ({
+      weight,
+      preference: { matchExpressions: [{ key, operator: "Exists" as const }] },
+    });
+    const affinity = { preferredDuringSchedulingIgnoredDuringExecution: [term("a", 5), term("b", 6), term("c", 10)] };
+    const candidates = [
+      candidate("none"),
+      candidate("c", { labels: { c: "" } }),
+      candidate("ab", { labels: { a: "", b: "" } }),
+    ];
+    expect(ranked(candidates, { placement: { affinity } }).fitting).toEqual(["ab", "c", "none"]);
+  });
+});
+
+describe("a member's nodes", () => {
+  const node = (name: string, labels: Record<string, string>, parts: KubeNode["spec"] = {}, cpu = "4"): KubeNode => ({
+    metadata: { name, labels },
+    spec: parts,
+    status: { allocatable: { cpu, memory: "16Gi", pods: "10" }, conditions: [{ type: "Ready", status: "True" }] },
+  });
+  const nodes = [
+    node("plain", { disk: "hdd" }),
+    node("fast", { disk: "ssd", generation: "7" }, {}, "2"),
+    node("gpu", { disk: "ssd", gpu: "" }, { taints: [{ key: "gpu", effect: "NoSchedule" }] }, "8"),
+    node("closed", { disk: "tape" }, { unschedulable: true }),
+  ];
+  const west = candidate("west", { nodesFor: (needs) => fitOf(needs, nodes) });
+  const required = (...matchExpressions: { key: string; operator: string; values?: string[] }[]): Partial<PodSpec> => ({
+    affinity: {
+      nodeAffinity: {
+        requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [{ matchExpressions }] },
+      },
+    },
+  });
+  const noneSelected = "west: none of its 4 nodes is one that the pod selects";
+  test.each<[string, Partial<PodSpec>, string]>([
+    ["any node", {}, ""],
+    ["a label", { nodeSelector: { disk: "ssd" } }, ""],
+    ["a label that none has", { nodeSelector: { disk: "floppy" } }, noneSelected],
+    ["a label of a cordoned node", { nodeSelector: { disk: "tape" } }, noneSelected],
+    [
+      "a label of a tainted node",
+      { nodeSelector: { gpu: "" } },
+      "west: the pod tolerates the taints of none of the nodes that it selects",
+    ],
+    ["a tainted node, tolerated", { nodeSelector: { gpu: "" }, tolerations: [{ key: "gpu", operator: "Exists" }] }, ""],
+    ["affinity", required({ key: "generation", operator: "Gt", values: ["6"] }), ""],
+    ["affinity that none meets", required({ key: "generation", operator: "Gt", values: ["7"] }), noneSelected],
+    ["an operator of later times", required({ key: "generation", operator: "Resembles", values: ["7"] }), ""],
+    [
+      "more than the nodes that it selects have",
+      { nodeSelector: { disk: "ssd" }, ...requesting({ cpu: "3" }) },
+      "west: cpu: 3 requested, the largest node that the pod may go to has 2",
+    ],
+    ["more than any node has", requesting({ cpu: "9" }), "west: cpu: 9 requested, the largest node has 8"],
+  ])("are judged for a pod that wants %s", (_, spec, message) => {
+    expect(words([west], { spec })).toBe(message);
+  });
+
+  test("must have all that is requested on one of them", () => {
+    const lopsided = [node("wide", {}, {}, "8"), { ...node("tall", {}, {}, "1") }];
+    const [wide, tall] = lopsided;
+    if (wide?.status !== undefined) wide.status.allocatable = { cpu: "8", memory: "1Gi", pods: "10" };
+    if (tall?.status !== undefined) tall.status.allocatable = { cpu: "1", memory: "64Gi", pods: "10" };
+    const member = candidate("west", {
+      largestNode: { cpu: 8, memory: 2 ** 36, pods: 10 },
+      allocatable: { cpu: 9, memory: 2 ** 37, pods: 20 },
+      nodesFor: (needs) => fitOf(needs, lopsided),
+    });
+    expect(words([member], { spec: requesting({ cpu: "4", memory: "16Gi" }) })).toBe(
+      "west: no one node has all that is requested",
+    );
+  });
+});
+
+describe("what others use", () => {
+  test("counts when members are ranked, and refuses nobody", () => {
+    const candidates = [candidate("a", { foreign: { pods: 99, cpu: 8 } }), candidate("b", { used: { pods: 20 } })];
+    expect(ranked(candidates).fitting).toEqual(["b", "a"]);
+  });
+});
