@@ -1,5 +1,6 @@
 import type { KubeNode } from "../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../api/quantity.ts";
+import { isNodeReady } from "../placement/node-fit.ts";
 
 /** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
 export interface Capacity {
@@ -28,7 +29,7 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
     const declared = node.status?.declaredFeatures ?? [];
     features = features?.filter((feature) => declared.includes(feature)) ?? declared;
     addAmounts(capacity, parseAmounts(node.status?.capacity));
-    if (!isReady(node)) continue;
+    if (!isNodeReady(node)) continue;
     readyNodes += 1;
     if (!takesPods(node)) continue;
     const amounts = parseAmounts(node.status?.allocatable);
@@ -41,7 +42,7 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
 /** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */
 export function nodeFingerprint(node: KubeNode): string {
   return JSON.stringify([
-    isReady(node),
+    isNodeReady(node),
     takesPods(node),
     node.status?.capacity,
     node.status?.allocatable,
@@ -49,10 +50,6 @@ export function nodeFingerprint(node: KubeNode): string {
     node.metadata?.labels,
     node.spec?.taints?.map(({ key, value, effect }) => [key, value, effect]),
   ]);
-}
-
-function isReady(node: KubeNode): boolean {
-  return node.status?.conditions?.some(({ type, status }) => type === "Ready" && status === "True") ?? false;
 }
 
 /** Not cordoned and without Kubernetes' own taints; other taints are for pods that tolerate them to judge. */

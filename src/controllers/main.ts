@@ -159,6 +159,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     boundTo: (node) => delegation.boundTo(node),
     onOpened: () => delegation.onCapacity(),
+    onReady: (name) => delegation.onNodeReady(name),
     endpoint: (name) => kubelets?.endpoint(name),
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("virtual-node", ...told) }),
   });

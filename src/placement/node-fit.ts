@@ -49,7 +49,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   let large = false;
   for (const node of nodes) {
     all += 1;
-    if (node.spec?.unschedulable === true || !isReady(node) || !isSelected(needs, node)) continue;
+    if (node.spec?.unschedulable === true || !isNodeReady(node) || !isSelected(needs, node)) continue;
     selected += 1;
     if (repellingTaint(node.spec?.taints ?? [], needs.tolerations) !== undefined) continue;
     tolerated += 1;
@@ -62,7 +62,8 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   return { nodes: all, selected, tolerated, largest, large };
 }
 
-function isReady({ status }: KubeNode): boolean {
+/** True when the node says that it is Ready. */
+export function isNodeReady({ status }: KubeNode): boolean {
   return status?.conditions?.some(({ type, status: state }) => type === "Ready" && state === "True") ?? false;
 }
 

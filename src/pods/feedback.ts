@@ -114,6 +114,17 @@ export function lostStatus(
   return status as PodStatus;
 }
 
+/** The status of a proxy on a node that is not heard of: not Ready, as the node lifecycle controller marks such pods. */
+export function unheardStatus({ status }: Pod, now: number): PodStatus {
+  const lastTransitionTime = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  const conditions = (status?.conditions ?? []).map((condition) =>
+    condition.type === "Ready" && condition.status === "True"
+      ? { ...condition, status: "False", lastTransitionTime }
+      : condition,
+  );
+  return { ...status, conditions };
+}
+
 /** The patch that turns the proxy's status into `wanted`; undefined when they are equal, so that nothing is written. */
 export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch | undefined {
   const current: Record<string, unknown> = { ...proxy.status };

@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { CLUSTERS_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
+import { CLUSTERS_ANNOTATION, FAILOVER_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
 import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kubernetes.ts";
 import { leases, nodes, pods } from "../../src/kube/resources.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
@@ -185,15 +185,29 @@ describe("a member that is gone", () => {
     await rollOut(deployment(replicas, 5));
     const before = await podsOf(member, namespace);
     expect(before.length).toBeGreaterThan(0);
+    const tolerations = ["not-ready", "unreachable"].map((state) => ({
+      key: `node.kubernetes.io/${state}`,
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: 2,
+    }));
+    const annotations = { [CLUSTERS_ANNOTATION]: "west", [FAILOVER_ANNOTATION]: "never" };
+    const { metadata: stays } = await host.create(
+      pods,
+      delegatedPod(namespace, "stays", { annotations, spec: { tolerations } }),
+    );
+    await podThat(host, namespace, "stays", isReady, patient);
 
     await west.proxy.blackhole();
     await nodeIs("Unknown", "MemberUnreachable");
     const lastRenewal = await renewedAt();
+    // Whoever counts ready pods does not count on one that nobody hears of.
+    await podThat(host, namespace, "stays", (pod) => !isReady(pod), patient);
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [OTHER]: replicas }), patient);
     // Whether they still run there nobody knows: they are not gone, as on a node that is lost.
     const left = (await podsOf(host, namespace)).filter(isDeleting);
     expect(left.map(({ metadata }) => metadata.name)).toEqual(before.map(({ metadata }) => metadata.name));
-    expect(await podsOf(member, namespace)).toHaveLength(before.length);
+    expect(await podsOf(member, namespace)).toHaveLength(before.length + 1);
     expect(await renewedAt()).toBe(lastRenewal);
 
     await west.proxy.heal();
@@ -201,11 +215,12 @@ describe("a member that is gone", () => {
     expect(back.status?.conditions).toHaveLength(1);
     await eventually(async () => (await renewedAt()) !== lastRenewal, patient);
     await eventuallyPasses(async () => {
-      expect(await podsOf(member, namespace)).toEqual([]);
-      expect(await podsOf(host, namespace)).toHaveLength(replicas);
+      expect((await podsOf(member, namespace)).map(({ metadata }) => metadata.name)).toEqual(["stays"]);
+      expect(await podsOf(host, namespace)).toHaveLength(replicas + 1);
       expect((await node()).spec?.taints?.filter(({ key }) => key.startsWith("node.kubernetes.io/"))).toEqual([]);
     }, patient);
-    expect(await placed()).toEqual({ [OTHER]: replicas });
+    expect(await placed()).toEqual({ [OTHER]: replicas, [NODE]: 1 });
+    expect((await podOf(host, namespace, "stays"))?.metadata.uid).toBe(stays.uid);
   });
 
   test("holds deleted pods back until they are forced or it is out of service; their delegates end when it is back", async () => {

@@ -12,6 +12,7 @@ import { preferencesFor, type SchedulingPreferences } from "../../api/preference
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
 import { isBound } from "../../pods/phase.ts";
@@ -207,8 +208,13 @@ export class DelegationController {
     this.onCapacity();
     if (!member.reachable) return;
     for (const { metadata } of member.delegates()) this.#loop.enqueue(objectKey(metadata));
-    for (const proxy of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(member.name))) {
-      this.#loop.enqueue(objectKey(proxy.metadata));
+    this.onNodeReady(member.name);
+  }
+
+  /** The virtual node of a Cluster is Ready, or not any more: its proxies say so. */
+  onNodeReady(cluster: string): void {
+    for (const { metadata } of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
+      this.#loop.enqueue(objectKey(metadata));
     }
   }
 
@@ -279,6 +285,7 @@ export class DelegationController {
       ...this.#placement(proxy),
       apiAccess: (member) => this.#apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
+      unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
   }
@@ -371,6 +378,11 @@ export class DelegationController {
     const none: ApiAccess = { mode: "none" };
     if (proxy === undefined) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
+  }
+
+  #unheard(member: string): boolean {
+    const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
+    return node !== undefined && !isNodeReady(node);
   }
 
   #outOfService(member: string): boolean {

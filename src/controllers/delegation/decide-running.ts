@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { toDelegate } from "../../pods/delegate.ts";
-import { lostStatus, statusFrom, statusPatch } from "../../pods/feedback.ts";
+import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
 import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { isFor, withdraw } from "./decide-placing.ts";
@@ -14,7 +14,13 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   const surplus = observed.members
     .filter((other) => other !== member && isFor(other.delegate, proxy))
     .flatMap(withdraw);
-  if (member === undefined || !member.reachable || !member.read) return { actions: surplus, outcome: "Unreachable" };
+  if (member === undefined || !member.reachable || !member.read) {
+    const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
+    return {
+      actions: [...surplus, ...(unheard ? statusWrite(proxy, unheardStatus(proxy, now)) : [])],
+      outcome: "Unreachable",
+    };
+  }
   const { delegate } = member;
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
     return {

@@ -110,7 +110,8 @@ export class Executor {
     if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
     const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
     // A copy that went since the decision is made again first, unless the delegate may be there already.
-    if (!prepared && memories.of(proxyUid).uncertain !== name) return shownPrepared(name);
+    const mayBeThere = memories.of(proxyUid).uncertain === name;
+    if (!prepared && !mayBeThere) return shownPrepared(name);
     // What was promised elsewhere is not needed any more.
     this.#releaseRoom(proxyUid);
     memories.attempt(proxyUid, name, clock.now(), parked);
@@ -140,6 +141,8 @@ export class Executor {
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
       const refused = refusalOf(error);
       if (refused === undefined) throw error;
+      // Admission comes before the name: what an earlier request has made may itself be what fills the quota.
+      if (mayBeThere) return this.#resolve({ type: "resolve", member: name, proxyUid }, context);
       // A definite no: the server has not made it.
       memories.certain(proxyUid);
       const refusal = { cluster: name, ...refused };

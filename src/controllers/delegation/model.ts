@@ -97,6 +97,8 @@ export interface Observed {
   readonly apiAccess: (member: string) => ApiAccess;
   /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */
   readonly needs?: () => Needs | undefined;
+  /** The virtual node is not Ready: how its pods are, nobody knows. Absent: it is. */
+  readonly unheard?: (member: string) => boolean;
   /** The virtual node was declared out of service: nothing is waited for there. */
   readonly outOfService: (member: string) => boolean;
 }

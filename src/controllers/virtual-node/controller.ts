@@ -5,6 +5,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Controller, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
@@ -19,9 +20,11 @@ export interface VirtualNodeOptions {
   readonly registry: Registry;
   /** Where a Cluster's node is served; undefined while it is not. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
-  /** Number of proxies bound to a node. */
   /** It may take pods that it did not take before. */
   readonly onOpened: (member: Member) => void;
+  /** The node of a Cluster is Ready, or not any more. */
+  readonly onReady: (cluster: string) => void;
+  /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
   readonly clock: Clock;
   readonly log: Logger;
@@ -108,7 +111,8 @@ export class VirtualNodeController {
     return `${lost} of ${members.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
   }
 
-  #onNode({ type, object }: ReflectorEvent<KubeNode>): void {
+  #onNode(event: ReflectorEvent<KubeNode>): void {
+    const { type, object } = event;
     const name = clusterOf(object.metadata.name);
     const member = this.#options.registry.member(name);
     if (member !== undefined) {
@@ -118,6 +122,7 @@ export class VirtualNodeController {
       if (member.setNodeTaints(taints) || opened) this.#options.onOpened(member);
     }
     this.enqueue(name);
+    if (event.type !== "updated" || isNodeReady(event.previous) !== isNodeReady(object)) this.#options.onReady(name);
   }
 
   #observe(name: string): Observed | undefined {

@@ -74,6 +74,39 @@ describe("a proxy without a node", () => {
     ]);
   });
 
+  test("is taken back from a member that does not admit its namespace any more, unless it has a node there", () => {
+    const proxy = proxyPod();
+    const notAdmitted = { reason: "NotPermitted", message: "not admitted" } as const;
+    const rules = () => [{ refusal: () => notAdmitted }];
+    const delegate = delegateOf(proxy);
+    const { actions } = decide(world(proxy, [member("west", { delegate })], { rules }), now);
+    expect(names(actions)).toEqual(["report", "delete west"]);
+    expect(actions[1]).toMatchObject({ resourceVersion: delegate.metadata.resourceVersion });
+    const scheduled = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(names(decide(world(proxy, [member("west", { delegate: scheduled })], { rules }), now).actions)).toEqual([
+      "bind west",
+    ]);
+  });
+
+  test("goes past a member that has just refused another pod of its shape, and waits there when it is the only one", () => {
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
+    const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
+    const members = [member("west"), member("east", { used: 50 })];
+    expect(names(decide(world(proxyPod(), members, { refusedBefore }), now).actions)).toEqual(["create east"]);
+    const alone = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(alone.actions).toMatchObject([{ type: "create", member: "west", parked: true }]);
+  });
+
+  test("is not sent where the API server has just refused another pod of its shape, and says why", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const refusedBefore = () => ({ refusal, until: now + 5000 });
+    const decision = decide(world(proxyPod(), [member("west")], { refusedBefore }), now);
+    expect(decision).toMatchObject({
+      actions: [{ type: "report", message: "west: exceeded quota" }],
+      requeueAt: now + 5000,
+    });
+  });
+
   test("says which of the named members do not exist", () => {
     const observed = world(proxyPod(), [member("west")], { named: ["wset"], allows: () => "not named" });
     expect(decide(observed, now).actions).toMatchObject([
@@ -288,6 +321,22 @@ describe("a bound proxy", () => {
   test("is left as it is while its member does not answer", () => {
     const observed = world(boundProxy({ status: runningStatus() }), [member("west", { reachable: false })]);
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Unreachable" });
+  });
+
+  test("is not Ready while nobody hears of its node, and that is written once", () => {
+    const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+    const proxy = boundProxy({ status: { ...runningStatus(), conditions } });
+    const unheard = { unheard: () => true };
+    const gone = [member("west", { reachable: false })];
+    const { actions } = decide(world(proxy, gone, unheard), now);
+    expect(actions).toMatchObject([
+      { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+    ]);
+    const marked = { ...conditions[0], type: "Ready", status: "False" };
+    const shown = boundProxy({ status: { ...runningStatus(), conditions: [marked] } });
+    expect(decide(world(shown, gone, unheard), now).actions).toEqual([]);
+    const ended = boundProxy({ status: { ...runningStatus(), phase: "Succeeded", conditions } });
+    expect(decide(world(ended, gone, unheard), now).actions).toEqual([]);
   });
 
   test("whose delegate went ends Failed as a disruption", () => {
