@@ -1,5 +1,6 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
+import { clusterRoles } from "../../src/cli/member/access.ts";
 import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
@@ -16,6 +17,10 @@ import type { Write } from "../support/write-gate/write-gate.ts";
 
 const gated = useGatedLegation();
 const clients = useClients();
+
+interface Rule {
+  readonly resources?: readonly string[];
+}
 
 /** Legation's writes in west, in their order. */
 async function writesInWest(namespace: string): Promise<string[]> {
@@ -365,4 +370,31 @@ test("a Service that the host exports is exported from the members that run it, 
   await host.delete(services, { namespace, name: "web" });
   await scene.goes(west, services, "web");
   await scene.goes(west, serviceExports, "web");
+});
+
+test("a member that joined before there were copies of Services runs pods all the same, and has them once it may", async () => {
+  const scene = await makeScene(clients());
+  const { legation } = gated();
+  const { west } = clients();
+  const { items } = await west.list(clusterRoles, { labelSelector: HOST_LABEL });
+  const [role]: { readonly metadata: { readonly name: string }; readonly rules?: readonly Rule[] }[] = items;
+  if (role === undefined) throw new Error("west has no role of this host");
+  const { metadata, rules = [] } = role;
+  const set = async (next: readonly Rule[]): Promise<void> => {
+    await west.patch(clusterRoles, { name: metadata.name }, { type: "merge", body: { rules: next } });
+  };
+  onTestFinished(() => set(rules));
+  await set(rules.filter(({ resources = [] }) => !resources.includes("services")));
+  await legation.controller.stop();
+  await legation.controller.start();
+  await scene.service("web");
+  await scene.run("web-0", { app: "web" });
+  // The first pod has waited for all.
+  const proxy = await scene.run("web-1", { app: "web" });
+  const delegate = await west.get(pods, { namespace: scene.namespace, name: "web-1" });
+  const [made = 0, placed = 0] = [proxy, delegate].map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ""));
+  expect(placed - made).toBeLessThan(5000);
+  expect(await scene.find(west, services, "web")).toBeUndefined();
+  await set(rules);
+  await scene.inWest("web");
 });

@@ -115,7 +115,9 @@ export class ServiceController {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    this.#copies.follow(this.#options.registry.members());
+    const members = this.#options.registry.members();
+    this.#copies.follow(members);
+    this.#patience.follow(members);
   }
 
   /** A member was lost or found again. */

@@ -15,8 +15,8 @@ export class Patience {
   readonly #options: PatienceOptions;
   /** Pods that wait, or have waited long enough, by uid. */
   readonly #pods = new Map<string, { readonly key: ObjectKey; over: boolean; readonly timer: Timer }>();
-  /** When pods began to wait for a member to be read; epoch ms. */
-  readonly #members = new WeakMap<object, number>();
+  /** Members that pods wait for until they are read, or have waited for long enough. */
+  readonly #members = new Map<object, { over: boolean; readonly timer: Timer }>();
 
   constructor(options: PatienceOptions) {
     this.#options = options;
@@ -38,12 +38,25 @@ export class Patience {
     return this.#pods.get(uid)?.over === true;
   }
 
-  /** Whether pods have waited long enough for the member to be read. */
+  /** Whether pods have waited long enough for the member to be read; the first that asks begins to wait. */
   overFor(member: object): boolean {
-    const now = this.#options.clock.now();
-    const since = this.#members.get(member) ?? now;
-    this.#members.set(member, since);
-    return now - since >= PATIENCE_MS;
+    const waiting = this.#members.get(member);
+    if (waiting !== undefined) return waiting.over;
+    const timer = this.#options.clock.after(PATIENCE_MS, () => {
+      this.#members.set(member, { over: true, timer });
+      this.wakeAll();
+    });
+    this.#members.set(member, { over: false, timer });
+    return false;
+  }
+
+  /** Waits for these members, and for no others. */
+  follow(members: readonly object[]): void {
+    for (const [member, { timer }] of this.#members) {
+      if (members.includes(member)) continue;
+      timer.cancel();
+      this.#members.delete(member);
+    }
   }
 
   /** The pod is where it is to be, or gone. */
@@ -65,7 +78,7 @@ export class Patience {
   }
 
   stop(): void {
-    for (const { timer } of this.#pods.values()) timer.cancel();
+    for (const { timer } of [...this.#pods.values(), ...this.#members.values()]) timer.cancel();
     this.#pods.clear();
   }
 }

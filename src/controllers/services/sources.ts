@@ -98,8 +98,8 @@ export class Sources {
         onState,
       }),
     };
-    this.#reflectors.services.start();
-    this.#reflectors.slices.start();
+    this.#begin(this.#reflectors.services);
+    this.#begin(this.#reflectors.slices);
     void this.#lookForExports();
   }
 
@@ -148,8 +148,14 @@ export class Sources {
     return { state: "present", object };
   }
 
+  /** Tells as soon as the list is there: that a watch is accepted may be heard of with its first event only. */
+  #begin<T extends KubeObject>(reflector: Reflector<T>): void {
+    reflector.start();
+    void reflector.whenSynced().then(() => this.#options.onState());
+  }
+
   #onState(state: ReflectorState): void {
-    if (state === "watching" || state === "backing-off") this.#options.onState();
+    if (state === "backing-off") this.#options.onState();
   }
 
   async #end(): Promise<void> {
@@ -183,7 +189,7 @@ export class Sources {
       onEvent: ({ object }) => onExport(object.metadata.namespace ?? "", object.metadata.name),
       onState: (state) => this.#onState(state),
     });
-    this.#exports.start();
+    this.#begin(this.#exports);
   }
 }
 

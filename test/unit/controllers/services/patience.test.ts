@@ -50,10 +50,16 @@ test("a pod that is where it is to be waits for nothing", async () => {
 });
 
 test("nobody waits for a member that has not let its copies be read for five seconds", async () => {
-  const { clock, made } = patience();
-  const member = {};
+  const { clock, onChange, made } = patience();
+  const [member, another] = [{}, {}];
   expect(made.overFor(member)).toBe(false);
-  await clock.advance(5000);
-  expect(made.overFor(member)).toBe(true);
-  expect(made.overFor({})).toBe(false);
+  await clock.advance(1000);
+  made.wait(key, "u");
+  await clock.advance(4000);
+  expect([made.overFor(member), made.overFor(another), onChange.mock.calls]).toEqual([true, false, [[key]]]);
+  made.follow([another]);
+  expect(made.overFor(member)).toBe(false);
+  made.stop();
+  await clock.advance(10_000);
+  expect([made.overFor(member), made.overFor(another)]).toEqual([false, false]);
 });
