@@ -1,0 +1,178 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
+import type { ClusterPreferences } from "../../../../src/api/preferences.ts";
+import { decide } from "../../../../src/controllers/preferences/decide.ts";
+import type { Action, Observed, Replica } from "../../../../src/controllers/preferences/model.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
+
+const NOW = 1_000;
+
+function candidate(name: string, room = 1000): Candidate {
+  const allocatable = { cpu: room, pods: 1000 };
+  return { name, labels: {}, allocatable, largestNode: allocatable, used: {} };
+}
+
+function replicas(member: string, count: number, parts: (nth: number) => Partial<Replica> = () => ({})): Replica[] {
+  return Array.from({ length: count }, (_, nth) => ({
+    uid: `${member}-${nth}`,
+    key: objectKey({ namespace: "team", name: `${member}-${nth}` }),
+    member,
+    ready: true,
+    costed: false,
+    createdAt: `2026-01-01T00:00:${String(nth % 60).padStart(2, "0")}Z`,
+    ...parts(nth),
+  }));
+}
+
+function world(parts: Partial<Observed> & { readonly weights?: Readonly<Record<string, number>> }): Observed {
+  const { weights = { west: 1, east: 1 }, ...observed } = parts;
+  const clusters: Record<string, ClusterPreferences> = {};
+  for (const [name, weight] of Object.entries(weights)) clusters[name] = { weight, minReplicas: 0 };
+  return {
+    preferences: { rebalance: true, clusters },
+    key: "team/web",
+    movable: true,
+    replicas: [],
+    waiting: 0,
+    candidates: Object.keys(weights).map((name) => candidate(name)),
+    closed: new Set(),
+    requests: { cpu: 1 },
+    futile: new Map(),
+    ...observed,
+  };
+}
+
+function moves(actions: readonly Action[]): string[] {
+  return actions.flatMap((action) => (action.type === "evict" ? [`${action.key} ${action.from} ${action.to}`] : []));
+}
+
+describe("rebalancing", () => {
+  test("moves what a member has too much, the youngest first, one of ten at a time", () => {
+    const observed = world({ replicas: [...replicas("west", 10), ...replicas("east", 0)] });
+    expect(moves(decide(observed, NOW).actions)).toEqual(["team/west-9 west east"]);
+    expect(moves(decide(world({ replicas: replicas("west", 30) }), NOW).actions)).toEqual([
+      "team/west-29 west east",
+      "team/west-28 west east",
+      "team/west-27 west east",
+    ]);
+  });
+
+  const crooked = [...replicas("west", 9), ...replicas("east", 1)];
+  test.each<[string, Partial<Observed>]>([
+    [
+      "its author has not asked for it",
+      { preferences: { rebalance: false, clusters: world({}).preferences.clusters } },
+    ],
+    ["its owner would lose work", { movable: false }],
+    ["a replica has no place yet", { waiting: 1 }],
+    ["a replica is not ready", { replicas: [...crooked.slice(1), ...replicas("east", 1, () => ({ ready: false }))] }],
+    ["the other member has no room", { candidates: [candidate("west"), candidate("east", 0)] }],
+    ["the other member is lost", { candidates: [candidate("west")], closed: new Set(["east"]) }],
+    ["the member that has too much is lost", { candidates: [candidate("east")], closed: new Set(["west"]) }],
+    ["the other member did not get what was moved for it", { futile: new Map([["east", NOW + 1]]) }],
+    ["all is as it should be", { replicas: [...replicas("west", 5), ...replicas("east", 5)] }],
+  ])("moves nothing when %s", (_, parts) => {
+    expect(decide(world({ replicas: crooked, ...parts }), NOW).actions).toEqual([]);
+  });
+
+  test("tries a member again when it has had time", () => {
+    const futile = new Map([["east", NOW + 1]]);
+    expect(decide(world({ replicas: crooked, futile }), NOW).requeueAt).toBe(NOW + 1);
+    expect(moves(decide(world({ replicas: crooked, futile }), NOW + 1).actions)).toHaveLength(1);
+  });
+
+  test("empties a member that the preferences leave out", () => {
+    const observed = world({ weights: { east: 1 }, replicas: [...replicas("west", 1), ...replicas("east", 3)] });
+    expect(moves(decide(observed, NOW).actions)).toEqual(["team/west-0 west east"]);
+  });
+
+  test("ends, wherever it began, and then moves nothing more", () => {
+    const start = fc.record({
+      west: fc.nat({ max: 30 }),
+      east: fc.nat({ max: 30 }),
+      south: fc.nat({ max: 30 }),
+      weights: fc.record({ west: fc.nat({ max: 5 }), east: fc.integer({ min: 1, max: 5 }), south: fc.nat({ max: 5 }) }),
+    });
+    fc.assert(
+      fc.property(start, ({ weights, ...counts }) => {
+        const placed: Record<string, number> = { ...counts };
+        const total = counts.west + counts.east + counts.south;
+        let steps = 0;
+        for (; steps <= total; steps++) {
+          const all = Object.entries(placed).flatMap(([member, count]) => replicas(member, count));
+          const actions = decide(world({ weights, replicas: all }), NOW).actions.filter(({ type }) => type === "evict");
+          if (actions.length === 0) break;
+          for (const action of actions) {
+            if (action.type !== "evict") continue;
+            placed[action.from] = (placed[action.from] ?? 0) - 1;
+            placed[action.to] = (placed[action.to] ?? 0) + 1;
+          }
+        }
+        expect(steps).toBeLessThanOrEqual(total);
+        const weightsOfAll = weights.west + weights.east + weights.south;
+        for (const name of ["west", "east", "south"] as const) {
+          expect(Math.abs((placed[name] ?? 0) - (total * weights[name]) / weightsOfAll)).toBeLessThan(1);
+        }
+      }),
+    );
+  });
+});
+
+describe("deletion costs", () => {
+  const still = {
+    preferences: { rebalance: false, clusters: world({ weights: { west: 2, east: 1 } }).preferences.clusters },
+  };
+
+  /** Applies what is decided until nothing is, as the stores would show it. */
+  function written(observed: Observed): { readonly replicas: readonly Replica[]; readonly writes: number } {
+    let writes = 0;
+    let current = observed.replicas;
+    for (;;) {
+      const { actions } = decide({ ...observed, replicas: current }, NOW);
+      if (actions.length === 0) return { replicas: current, writes };
+      writes += actions.length;
+      current = current.map((replica) => {
+        const action = actions.find(({ uid }) => uid === replica.uid);
+        return action?.type === "cost" ? { ...replica, costed: false, cost: action.cost } : replica;
+      });
+    }
+  }
+
+  /** Who is left when an owner ends all but so many: those that cost least go first. */
+  function left(all: readonly Replica[], count: number): Record<string, number> {
+    const kept = [...all].sort((a, b) => (b.cost ?? 0) - (a.cost ?? 0)).slice(0, count);
+    return {
+      west: kept.filter(({ member }) => member === "west").length,
+      east: kept.filter(({ member }) => member === "east").length,
+    };
+  }
+
+  test("make an owner that shrinks keep its division, however many it had of each", () => {
+    fc.assert(
+      fc.property(fc.nat({ max: 40 }), fc.nat({ max: 40 }), (west, east) => {
+        const costed = (): Partial<Replica> => ({ costed: true });
+        const all = [...replicas("west", west, costed), ...replicas("east", east, costed)];
+        const { replicas: after } = written(world({ ...still, replicas: all }));
+        for (const count of [3, 6, 9, 30]) {
+          if (west >= (count * 2) / 3 && east >= count / 3) {
+            expect(left(after, count)).toEqual({ west: (count * 2) / 3, east: count / 3 });
+          }
+        }
+      }),
+    );
+  });
+
+  test("are not written again while they are in order, though replicas have gone", () => {
+    const all = [...replicas("west", 8, () => ({ costed: true })), ...replicas("east", 4, () => ({ costed: true }))];
+    const { replicas: after, writes } = written(world({ ...still, replicas: all }));
+    expect(writes).toBe(12);
+    const fewer = [...after].sort((a, b) => (b.cost ?? 0) - (a.cost ?? 0)).slice(0, 6);
+    expect(decide(world({ ...still, replicas: fewer }), NOW).actions).toEqual([]);
+  });
+
+  test("of an author, or of owners that do not heed them, are left alone", () => {
+    const all = [...replicas("west", 3), ...replicas("east", 3)];
+    expect(decide(world({ ...still, replicas: all }), NOW).actions).toEqual([]);
+  });
+});
