@@ -1,16 +1,10 @@
-import { copyFileSync, mkdirSync, readFileSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
-import type { Cluster } from "../../support/clusters/types.ts";
+import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { onEngineClusters } from "../../support/engines/clusters.ts";
-import {
-  airflowEnvironment,
-  type EngineFolder,
-  type EngineProgram,
-  ensureEngine,
-  startProgram,
-} from "../../support/engines/python.ts";
+import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
@@ -26,25 +20,13 @@ onEngineClusters((clusters) => {
     airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
 
-  /** Variables of an Airflow with a database of its own, whose pods go to a namespace. */
-  function environment(home: string, host: Cluster, namespace: string): NodeJS.ProcessEnv {
-    mkdirSync(home, { recursive: true });
-    copyFileSync(join(airflow.folder, "home", "airflow.db"), join(home, "airflow.db"));
-    const extra = { kube_config_path: host.kubeconfig, namespace, xcom_sidecar_container_image: "localhost/busybox:1" };
-    return {
-      ...airflowEnvironment(home),
-      AIRFLOW__CORE__DAGS_FOLDER: DAGS,
-      AIRFLOW_CONN_KUBERNETES_DEFAULT: JSON.stringify({ conn_type: "kubernetes", extra }),
-    };
-  }
-
   /** Runs DAGs one after another and returns what Airflow said in each, and how its tasks ended. */
   async function run(namespace: string, ...dags: string[]): Promise<Map<string, { log: string; tasks: unknown }>> {
     const { host, directory } = clusters();
     const home = join(directory, dags.join("-"));
     const result = join(home, "result.json");
     const program: EngineProgram = startProgram(airflow, [RUN, join(DAGS, "pods.py"), result, ...dags], {
-      env: environment(home, host, namespace),
+      env: airflowHome(airflow, { home, dags: DAGS, kubeconfig: host.kubeconfig, namespace }),
       cwd: home,
       logFile: join(home, "run.log"),
     });

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
-import { onEngineClusters } from "../../support/engines/clusters.ts";
+import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { type EngineFolder, ensureEngine, startProgram } from "../../support/engines/python.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
@@ -9,19 +9,18 @@ import { ROOT } from "../../support/legation/cli.ts";
 
 // Parsl makes bare pods, which dial back to it, and knows of Kubernetes only what their phase says.
 
-const IMAGE = "localhost/busybox:1";
 const SQUARES = join(ROOT, "examples", "engines", "parsl", "squares.py");
 
 onEngineClusters((clusters) => {
   let parsl: EngineFolder;
   beforeAll(async () => {
     parsl = await ensureEngine("parsl", (line) => process.stderr.write(`engines: ${line}\n`));
-    await givePython(clusters().west, parsl);
   }, 600_000);
 
   test("Parsl: functions run in two pods of the member, and both go when all is done", async ({ onTestFinished }) => {
-    const { host, client, member, address, directory, namespace } = clusters();
+    const { host, west, client, member, address, directory, namespace } = clusters();
     const name = await namespace(onTestFinished);
+    await givePython(west, name, parsl);
     const program = startProgram(parsl, [SQUARES, name, IMAGE, address], {
       env: { ...process.env, KUBECONFIG: host.kubeconfig, PATH: `${join(parsl.folder, "bin")}:${process.env.PATH}` },
       cwd: directory,

@@ -1,5 +1,4 @@
-import { spawnSync } from "node:child_process";
-import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Container, Pod, PodSpec, Stored, Volume } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
@@ -10,6 +9,7 @@ import { realNodesPossible } from "../../support/clusters/node/possible.ts";
 import { startClusters } from "../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../support/clusters/types.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
+import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../../support/harness/pods-of.ts";
@@ -18,19 +18,6 @@ import { type Legation, startLegation } from "../../support/legation/start.ts";
 
 const FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
 const patient = { timeoutMs: 120_000 };
-
-/** The machine's kubectl in a pod, with the libraries that it needs: it finds its API server as every in-cluster client. */
-function kubectlIn(container: Container): Pick<PodSpec, "volumes" | "containers"> {
-  const binary = inject("kubectl");
-  const libraries = spawnSync("ldd", [binary], { encoding: "utf8" }).stdout.match(/\/\S+(?= \()/g) ?? [];
-  const files = [{ from: binary, to: "/bin/kubectl" }, ...libraries.map((path) => ({ from: path, to: path }))];
-  const volumes: Volume[] = files.map(({ from }, index) => ({ name: `file-${index}`, hostPath: { path: from } }));
-  const volumeMounts = files.map(({ to }, index) => ({ name: `file-${index}`, mountPath: to, readOnly: true }));
-  return {
-    volumes: [...volumes],
-    containers: [{ ...container, volumeMounts: [...volumeMounts, ...(container.volumeMounts ?? [])] }],
-  };
-}
 
 function script(text: string): Container {
   return { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", `trap 'exit 0' TERM\n${text}`] };
