@@ -17,7 +17,6 @@ export function placementDefaultsDefinition(): object {
         listKind: "PlacementDefaultsList",
         plural: "placementdefaults",
         singular: "placementdefaults",
-        categories: ["legation"],
       },
       versions: [
         {

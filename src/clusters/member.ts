@@ -10,7 +10,7 @@ import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
-import { isTerminal } from "../pods/phase.ts";
+import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -322,7 +322,8 @@ export class Member {
     }
     this.#listener.onDelegate(this, key);
     if (!freed) return;
-    this.#endedVersion += 1;
+    // One that had no node leaves none free.
+    if (isBound(object)) this.#endedVersion += 1;
     this.#listener.onEnded(this, object);
   }
 

@@ -89,6 +89,8 @@ describe("the rights of", () => {
     [CONTROLLER, "no", "update leases/other -n legation-system"],
     [CONTROLLER, "no", "patch namespaces"],
     [CONTROLLER, "no", "create clusters.legation.dev"],
+    [CONTROLLER, "yes", "watch placementdefaults.legation.dev"],
+    [CONTROLLER, "no", "patch placementdefaults.legation.dev"],
     [CONTROLLER, "no", "create clusterrolebindings"],
     [WEBHOOK, "yes", "update secrets/legation-webhook-certificate -n legation-system"],
     [WEBHOOK, "yes", "patch mutatingwebhookconfigurations/legation"],

@@ -1,0 +1,134 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import { nodes, pods } from "../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { delegatedPod, numbered } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+
+const legation = useLegation();
+const clients = useClients();
+const WEST = "legation-west";
+const EAST = "legation-east";
+const patient = { timeoutMs: 60_000, intervalMs: 200 };
+let namespace: string;
+let restore: () => Promise<void>;
+
+beforeAll(async () => {
+  restore = await scheduleTimeout(clients().host, 3);
+});
+afterAll(() => restore());
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(all, { prefix: "capacity", labels });
+});
+
+/** How many pods that stay each node has. */
+async function placed(): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const on = pod.spec?.nodeName ?? "none";
+    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** What a waiting pod's condition says. */
+async function waitingFor(name: string, words: string): Promise<string> {
+  const says = (pod: Pod): string => conditionOf(pod, "legation.dev/Placed")?.message ?? "";
+  return says(await podThat(clients().host, namespace, name, (pod) => says(pod).includes(words)));
+}
+
+describe("a member's nodes", () => {
+  test("decide whether a pod that selects some of them is sent there at all", async () => {
+    const { host, east } = clients();
+    const { items } = await east.list(nodes);
+    const ref = { name: items[0]?.metadata.name ?? "" };
+    const label = (disk: string | null): Promise<unknown> =>
+      east.patch(nodes, ref, { type: "merge", body: { metadata: { labels: { disk } } } });
+    const spec = { nodeSelector: { disk: "fast" } };
+    await host.create(pods, delegatedPod(namespace, "early", { spec }));
+    const message = await waitingFor("early", "none of its");
+    expect(message).toMatch(/^east: none of its \d+ nodes is one that the pod selects; west: none of its/);
+    await label("fast");
+    try {
+      await Promise.all(numbered("late", 3).map((name) => host.create(pods, delegatedPod(namespace, name, { spec }))));
+      await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
+      expect(await podsOf(clients().west, namespace)).toEqual([]);
+    } finally {
+      await label(null);
+    }
+  });
+});
+
+describe("a member that has just refused a pod", () => {
+  test("is not asked again by others of its shape, until something there has changed", async () => {
+    const { host, west } = clients();
+    // By its nodes it has room, and by its own rules it has not: no two of these on one topology.
+    const podAntiAffinity = {
+      requiredDuringSchedulingIgnoredDuringExecution: [
+        { topologyKey: "kubernetes.io/os", labelSelector: { matchLabels: { blocks: namespace } } },
+      ],
+    };
+    const blocker: Pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "blocker", namespace, labels: { blocks: namespace } },
+      spec: { containers: [{ name: "main", image: "x" }] },
+    };
+    await west.create(pods, blocker);
+    await podThat(west, namespace, "blocker", inPhase("Running"));
+    const preferWest = {
+      preferredDuringSchedulingIgnoredDuringExecution: [
+        { weight: 1, preference: { matchFields: [{ key: "metadata.name", operator: "In", values: ["west"] }] } },
+      ],
+    };
+    const annotations = { "legation.dev/cluster-affinity": JSON.stringify(preferWest) };
+    const make = (name: string): Promise<unknown> =>
+      host.create(pods, delegatedPod(namespace, name, { annotations, spec: { affinity: { podAntiAffinity } } }));
+    await make("first");
+    await podThat(host, namespace, "first", ({ spec }) => spec?.nodeName === EAST);
+    const started = Date.now();
+    await Promise.all(numbered("other", 3).map(make));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4 }), patient);
+    // The first waited 3 s for the member's scheduler; nobody else does.
+    expect(Date.now() - started).toBeLessThan(2900);
+    await kubectl(memberCluster("west"), ["label", "nodes", "--all", `seen=${namespace}`]);
+    await west.delete(pods, { namespace, name: "blocker" }, { gracePeriodSeconds: 0 });
+    await make("again");
+    await podThat(host, namespace, "again", ({ spec }) => spec?.nodeName === WEST);
+    await kubectl(memberCluster("west"), ["label", "nodes", "--all", "seen-"]);
+  });
+});
+
+describe("what others use in a member", () => {
+  test("makes another one preferred", async () => {
+    const { host, east } = clients();
+    const foreign = (name: string): Pod => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name, namespace },
+      spec: { containers: [{ name: "main", image: "x", resources: { requests: { cpu: "1" } } }] },
+    });
+    await Promise.all(numbered("foreign", 4).map((name) => east.create(pods, foreign(name))));
+    await Promise.all(numbered("foreign", 4).map((name) => podThat(east, namespace, name, inPhase("Running"))));
+    // It is read when the controller connects, and then every few minutes.
+    await legation().controller.stop();
+    await legation().controller.start();
+    const spec = { containers: [{ name: "main", image: "x", resources: { requests: { cpu: "1" } } }] };
+    const names = numbered("own", 4);
+    await eventuallyPasses(async () => {
+      expect((await east.list(pods, { namespace })).items).toHaveLength(4);
+    });
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { spec }))));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 4 }), patient);
+  });
+});
