@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { conditionOf, isDeleting, isTerminal } from "../../src/pods/phase.ts";
+import { watchPods } from "../support/delegated/histories.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -13,7 +14,7 @@ import { eventuallyPasses } from "../support/harness/wait.ts";
 const legation = useLegation();
 const clients = useClients();
 
-const patient = { timeoutMs: 90_000, intervalMs: 200 };
+const patient = { timeoutMs: 40_000, intervalMs: 200 };
 const TWO_TO_ONE = { clusters: { west: { weight: 2 }, east: { weight: 1 } } };
 let namespace: string;
 
@@ -89,6 +90,10 @@ function isLive(pod: Pod): boolean {
   return !isDeleting(pod) && !isTerminal(pod);
 }
 
+function isReady(pod: Pod): boolean {
+  return conditionOf(pod, "Ready")?.status === "True" && isLive(pod);
+}
+
 /** Live pods by member; those without one under `none`. */
 async function division(of: (pod: Pod) => boolean = () => true): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
@@ -150,6 +155,55 @@ describe("a Deployment with weights", () => {
   });
 });
 
+describe("a running Deployment", () => {
+  const settled = async (replicas: number): Promise<void> => {
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    await eventuallyPasses(async () => {
+      const all = await podsOf(clients().host, namespace);
+      expect(all.filter(isReady)).toHaveLength(replicas);
+    }, patient);
+  };
+  const cordon = (verb: "cordon" | "uncordon"): Promise<string> => run(verb, "legation-east");
+
+  test("is moved under rebalance when weights change, as its PodDisruptionBudget allows", async () => {
+    const weights = (west: number): string =>
+      JSON.stringify({ rebalance: true, clusters: { west: { weight: west }, "*": { weight: 1 } } });
+    namespace = await fresh({ [PREFERENCES_ANNOTATION]: weights(1) });
+    await apply({ spec: { replicas: 8 } });
+    await divided({ west: 4, east: 4 });
+    await settled(8);
+    await run("create", "poddisruptionbudget", "web", "--selector=app=web", "--min-available=7");
+    let fewest = 8;
+    const { stop } = await watchPods(clients().host, namespace, (all) => {
+      fewest = Math.min(fewest, all.filter(isReady).length);
+    });
+    onTestFinished(stop);
+    await run("annotate", "namespace", namespace, `${PREFERENCES_ANNOTATION}=${weights(3)}`, "--overwrite");
+    await divided({ west: 6, east: 2 });
+    await settled(8);
+    expect(fewest).toBe(7);
+  });
+
+  test("is moved to a member that comes back only under rebalance", async () => {
+    onTestFinished(async () => void (await cordon("uncordon")));
+    await cordon("cordon");
+    await apply({ preferences: { clusters: {} }, spec: { replicas: 4 } });
+    const moving = await fresh();
+    const staying = namespace;
+    namespace = moving;
+    await apply({ preferences: { rebalance: true }, spec: { replicas: 4 } });
+    await divided({ west: 4 });
+    await settled(4);
+    await cordon("uncordon");
+    await divided({ west: 2, east: 2 });
+    namespace = staying;
+    await divided({ west: 4 });
+    // What grows goes where its share is missing.
+    await run("scale", "deployment/web", "--replicas=8");
+    await divided({ west: 4, east: 4 });
+  });
+});
+
 describe("other workloads with weights", () => {
   test("are divided, too: a StatefulSet, and a Job as it goes", async () => {
     const spec = { replicas: 6, serviceName: "db", podManagementPolicy: "Parallel" };
@@ -171,6 +225,33 @@ describe("other workloads with weights", () => {
         "legation-west",
       ]);
     }, patient);
+  });
+
+  test("are delegated and divided as other projects' annotations say", async () => {
+    const annotate = async (name: string, kind: string, annotations: object, replicas: number): Promise<void> => {
+      const written = JSON.parse(workload({ kind, name, spec: { replicas } }));
+      written.metadata.annotations = annotations;
+      await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: JSON.stringify(written) });
+    };
+    const app = (name: string) => (pod: Pod) => pod.metadata?.labels?.app === name;
+    const federated = '{"clusters": {"west": {"weight": 1}, "east": {"weight": 3}}}';
+    await annotate("fed", "ReplicaSet", { "federation.kubernetes.io/replica-set-preferences": federated }, 4);
+    const constraints = "nodeSelector: {region: us}";
+    const elected = {
+      "multicluster.admiralty.io/elect": "",
+      "multicluster.admiralty.io/proxy-pod-scheduling-constraints": constraints,
+    };
+    await annotate("elected", "Deployment", elected, 2);
+    await divided({ west: 1, east: 3 }, app("fed"));
+    await divided({ east: 2 }, app("elected"));
+    await expect(
+      annotate(
+        "odd",
+        "Deployment",
+        { "multicluster.admiralty.io/use-constraints-from-spec-for-proxy-pod-scheduling": "" },
+        1,
+      ),
+    ).rejects.toThrow(/constraints of the pod's spec are for the nodes of its member/);
   });
 
   test("are refused when the preferences are wrong, and named where", async () => {

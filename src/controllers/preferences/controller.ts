@@ -43,6 +43,8 @@ const SETTLE_MS = 2_000;
 const MEMBERS_MS = 5_000;
 // A budget that allows no disruption now may do so soon.
 const REFUSED_MS = 10_000;
+// A ReplicaSet makes a replacement at once, a StatefulSet when the old pod has ended.
+const REPLACED_MS = 60_000;
 // Its scheduler found no node for what was moved for it; its nodes may have changed by then.
 const FUTILE_MS = 10 * 60_000;
 
@@ -51,13 +53,24 @@ const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationControll
 
 type Context = ActionContext<string>;
 
+/** Moves of one owner's replicas that are under way. */
+interface Moved {
+  /** How many replicas there were. */
+  readonly total: number;
+  /** Until when their replacements are waited for: the owner may have been made smaller meanwhile. Epoch ms. */
+  readonly until: number;
+  /** Uids of those that were evicted: the store may show them for a while yet. */
+  readonly evicted: Set<string>;
+  /** How many replicas the members had that they were made for. */
+  readonly had: Map<string, number>;
+}
+
 /** Moves replicas under `rebalance`, and keeps deletion costs in order. One key is the uid of one owner. */
 export class PreferencesController {
   readonly #options: PreferencesOptions;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #due = new Map<string, Timer>();
-  /** Moves that were made, by owner: how many the member that they were made for had before. */
-  readonly #moved = new Map<string, Map<string, number>>();
+  readonly #moved = new Map<string, Moved>();
   readonly #futile = new Map<string, Map<string, number>>();
   /** The owners whose authors want a division. */
   readonly #dividing = new Set<string>();
@@ -147,13 +160,17 @@ export class PreferencesController {
       ];
     });
     const waiting = all.length - replicas.length;
-    if (waiting === 0 && replicas.every(({ ready }) => ready)) this.#judge(owner, clock.now());
+    const moved = this.#moved.get(owner);
+    const staying = all.filter(({ own }) => moved?.evicted.has(own.uid) !== true).length;
+    const replacing = moved !== undefined && staying < moved.total && clock.now() < moved.until;
+    if (!replacing && waiting === 0 && replicas.every(({ ready }) => ready)) this.#judge(owner, clock.now());
     return {
       ...shared,
       key: workloadOf(newest),
       movable: MOVABLE.has(controllerOf(newest)?.kind ?? ""),
       replicas,
       waiting,
+      ...(replacing ? { replacingUntil: moved.until } : {}),
       requests: podRequests(newest),
       futile: this.#futile.get(owner) ?? new Map(),
     };
@@ -165,7 +182,7 @@ export class PreferencesController {
     if (moved === undefined) return;
     this.#moved.delete(owner);
     const placed = this.#options.owned.placed(owner);
-    for (const [member, before] of moved) {
+    for (const [member, before] of moved.had) {
       if ((placed[member] ?? 0) > before) continue;
       const futile = this.#futile.get(owner) ?? new Map<string, number>();
       futile.set(member, now + FUTILE_MS);
@@ -190,6 +207,7 @@ export class PreferencesController {
       metadata: ref,
       deleteOptions: { preconditions: { uid } },
     };
+    const total = this.#options.owned.of(owner).length;
     const before = this.#options.owned.placed(owner)[to] ?? 0;
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
@@ -202,9 +220,13 @@ export class PreferencesController {
       return undefined;
     }
     log.info({ pod: action.key, from, to }, "moving a replica");
-    const moved = this.#moved.get(owner) ?? new Map<string, number>();
-    if (!moved.has(to)) moved.set(to, before);
-    this.#moved.set(owner, moved);
+    const earlier = this.#moved.get(owner);
+    const had = earlier?.had ?? new Map<string, number>();
+    if (!had.has(to)) had.set(to, before);
+    const until = this.#options.clock.now() + REPLACED_MS;
+    const evicted = earlier?.evicted ?? new Set<string>();
+    evicted.add(uid);
+    this.#moved.set(owner, { total: Math.max(total, earlier?.total ?? 0), until, evicted, had });
     return ({ replicas }) => !replicas.some((replica) => replica.uid === uid);
   }
 

@@ -21,6 +21,9 @@ export interface PreferencesDecision {
 export function decide(observed: Observed, now: number): PreferencesDecision {
   // Each replica that is placed, or becomes ready, is an event of its own.
   if (observed.waiting > 0) return { actions: [], outcome: "Changing" };
+  if (observed.replacingUntil !== undefined) {
+    return { actions: [], outcome: "Changing", requeueAt: observed.replacingUntil };
+  }
   const moves = movesOf(observed, now);
   if (moves.length > 0) return { actions: moves, outcome: "Moving" };
   const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);

@@ -27,6 +27,8 @@ export interface Observed {
   readonly replicas: readonly Replica[];
   /** How many have no member yet. */
   readonly waiting: number;
+  /** Some were evicted and have no replacement yet, which is waited for until then; epoch ms. */
+  readonly replacingUntil?: number;
   /** The members that may have replicas now. */
   readonly candidates: readonly Candidate[];
   /** Members that do not answer or are cordoned: what is there stays there. */
