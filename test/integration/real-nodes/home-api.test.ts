@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Container, Pod, PodSpec, Stored, Volume } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { events, pods, secrets } from "../../../src/kube/resources.ts";
 import { apiSecretName } from "../../../src/pods/home-api.ts";
-import { realNodesPossible } from "../../support/clusters/node/possible.ts";
 import { startClusters } from "../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../support/clusters/types.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
@@ -13,6 +12,7 @@ import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../../support/harness/pods-of.ts";
+import { whereRealNodesRun } from "../../support/harness/real-nodes.ts";
 import { eventually } from "../../support/harness/wait.ts";
 import { type Legation, startLegation } from "../../support/legation/start.ts";
 
@@ -203,15 +203,4 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
   });
 }
 
-// Real nodes need root and cgroups; elsewhere the reason is what there is to test.
-const obstacle = realNodesPossible();
-describe("the home API from inside a pod", () => {
-  if (obstacle === undefined) {
-    inPods();
-    return;
-  }
-  test("cannot be tried here, for a reason that is given", async () => {
-    const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
-    await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
-  });
-});
+whereRealNodesRun(inPods);

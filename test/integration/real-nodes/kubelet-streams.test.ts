@@ -3,12 +3,12 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { realNodesPossible } from "../../support/clusters/node/possible.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 import { startClusters } from "../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../support/clusters/types.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
+import { whereRealNodesRun } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { type Legation, startLegation } from "../../support/legation/start.ts";
 import { Channels } from "../../support/streams/channels.ts";
@@ -318,15 +318,4 @@ function streams(): void {
   });
 }
 
-// Real nodes need root and cgroups; elsewhere the reason is what there is to test.
-const obstacle = realNodesPossible();
-describe("the streams of virtual nodes", () => {
-  if (obstacle === undefined) {
-    streams();
-    return;
-  }
-  test("need a real node, which is not possible here, and the reason is said", async () => {
-    const start = startClusters({ names: ["away"], clusters: { away: { realNode: true } } });
-    await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
-  });
-});
+whereRealNodesRun(streams);

@@ -79,6 +79,7 @@ function describeNode(spec: ControlPlaneSpec, files: ClusterFiles, access: ApiAc
     nodeName,
     addresses,
     apiPort: files.apiPort,
+    images: spec.options.images ?? [],
     ...(spec.options.realNode === true && nodeBinaries !== undefined ? { binaries: nodeBinaries } : {}),
     nodeReady: () => nodeReady(access, nodeName),
   });

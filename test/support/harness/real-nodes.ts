@@ -27,14 +27,12 @@ export interface RealNodes {
   inMember(place: Place): Place;
 }
 
-/**
- * Tests on clusters with real nodes. These need root and cgroups; where there are none, the reason is what there is to test.
- */
-export function onRealNodes(tests: (realNodes: () => RealNodes) => void): void {
+/** Tests that need real nodes. These need root and cgroups; where there are none, the reason is what there is to test. */
+export function whereRealNodesRun(tests: () => void): void {
   const obstacle = realNodesPossible();
   describe("on a real node", () => {
     if (obstacle === undefined) {
-      tests(useRealNodes());
+      tests();
       return;
     }
     test("nothing can be tried, for a reason that is given", async () => {
@@ -42,6 +40,11 @@ export function onRealNodes(tests: (realNodes: () => RealNodes) => void): void {
       await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
     });
   });
+}
+
+/** Tests on a plain cluster with a real node, and on a host whose member has one. */
+export function onRealNodes(tests: (realNodes: () => RealNodes) => void): void {
+  whereRealNodesRun(() => tests(useRealNodes()));
 }
 
 /** Starts three clusters and Legation for all tests of a file. */

@@ -43,6 +43,8 @@ export interface NodeFiles {
   readonly nodeName: string;
   readonly addresses: Addresses;
   readonly binaries: NodeBinaries;
+  /** Archives of images beside the node's own. */
+  readonly images: readonly string[];
 }
 
 /** containerd's configuration; its state is under the node's own /run. */

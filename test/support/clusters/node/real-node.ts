@@ -59,6 +59,8 @@ export interface RealNodeSpec {
   readonly nodeName: string;
   readonly addresses: Addresses;
   readonly apiPort: number;
+  /** Archives of images beside the one that every node has. */
+  readonly images: readonly string[];
   /** Absent: no node, only the service address of the API server for the pods of other clusters. */
   readonly binaries?: NodeBinaries;
   /** True when the API server calls the node ready. */
@@ -133,13 +135,13 @@ async function removeCgroups(directory: string): Promise<void> {
 
 /** Describes a cluster's real node, or its door, without starting it. */
 export function describeRealNode(spec: RealNodeSpec): RealNode {
-  const { clusterDirectory, addresses, binaries, nodeName } = spec;
+  const { clusterDirectory, addresses, binaries, nodeName, images } = spec;
   const directory = join(clusterDirectory, "node");
   mkdirSync(directory, { recursive: true });
   const script =
     binaries === undefined
       ? doorScript(addresses)
-      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries });
+      : writeNode({ directory, clusterDirectory, nodeName, addresses, binaries, images });
   const scriptFile = join(directory, "node.sh");
   writeFileSync(scriptFile, script);
   const door = new FaultProxy(443, spec.apiPort, addresses.api);

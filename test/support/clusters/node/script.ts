@@ -35,7 +35,9 @@ sleep 2147483647 & wait
 }
 
 /** The script of a real node: network, containerd, the image, and the kubelet, whose end is the node's. */
-export function nodeScript({ directory, clusterDirectory, nodeName, addresses, binaries }: NodeFiles): string {
+export function nodeScript(files: NodeFiles): string {
+  const { directory, clusterDirectory, nodeName, addresses, binaries, images } = files;
+  const archives = [join(directory, "image.tar"), ...images];
   return `${network(addresses)}
 # Places that containerd and the kubelet insist on.
 mount -t tmpfs tmpfs /var/lib
@@ -48,7 +50,9 @@ until ctr --address /run/containerd/containerd.sock version >/dev/null 2>&1; do
   [ "$attempts" -lt 300 ] || { echo "containerd does not answer" >&2; exit 1; }
   sleep 0.1
 done
-ctr --address /run/containerd/containerd.sock --namespace k8s.io images import "${join(directory, "image.tar")}"
+for archive in ${archives.map((archive) => `"${archive}"`).join(" ")}; do
+  ctr --address /run/containerd/containerd.sock --namespace k8s.io images import "$archive"
+done
 in_node "${binaries.kubelet}" \\
   --kubeconfig="${join(clusterDirectory, "kubelet.kubeconfig")}" \\
   --config="${join(directory, "kubelet.json")}" \\
