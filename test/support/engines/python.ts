@@ -6,7 +6,7 @@ import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
 import { withLock } from "../clusters/lock.ts";
 
 /** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
-export const ENGINES = ["airflow", "parsl"] as const;
+const ENGINES = ["airflow", "parsl"] as const;
 
 /** Name of one of them. */
 export type Engine = (typeof ENGINES)[number];
@@ -33,7 +33,7 @@ function findPython(): { readonly command: string; readonly version: string } | 
 }
 
 /** Why no engine can be installed here; undefined when it can. */
-export function enginesPossible(): string | undefined {
+function enginesPossible(): string | undefined {
   return findPython() === undefined
     ? "engines need Python 3.11 to 3.13 with venv and sqlite3 (on Debian: apt-get install python3-venv)"
     : undefined;
