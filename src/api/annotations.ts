@@ -2,6 +2,7 @@ import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
 import { affinityAllows, type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
 import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
+import { isForeignKey, readForeignAnnotation } from "./foreign-annotations.ts";
 import {
   API_ANNOTATION,
   CLUSTER_AFFINITY_ANNOTATION,
@@ -25,7 +26,10 @@ import {
   selectorMatches,
 } from "./label-selector.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
-import { parseStructuredText } from "./structured-text.ts";
+import { structuredTextReader } from "./structured-text.ts";
+
+const readAffinity = structuredTextReader(clusterAffinitySchema);
+const readSpread = structuredTextReader(clusterSpreadsSchema);
 
 const API_MODES = ["host", "member", "none"] as const;
 /** Whose API server a pod's in-cluster configuration leads to. */
@@ -89,13 +93,18 @@ const AUTHOR_KEYS: readonly string[] = [
 // Keys of features to come: refused, so that nobody takes them to work already.
 const LATER_KEYS: ReadonlySet<string> = new Set(["overrides", "mode"].map((name) => KEY_PREFIX + name));
 
-/** The annotations of Legation that authors write, known or not, taken out of all others. */
+/**
+ * The annotations that authors write for Legation, known or not, taken out of all others: its own, and before them those
+ * of other projects that it understands.
+ */
 export function authorAnnotations(annotations: Annotations | undefined): Record<string, string> {
+  const foreign: Record<string, string> = {};
   const own: Record<string, string> = {};
   for (const [key, value] of Object.entries(annotations ?? {})) {
-    if (key.startsWith(KEY_PREFIX) && !INTERNAL_ANNOTATIONS.has(key)) own[key] = value;
+    if (isForeignKey(key)) foreign[key] = value;
+    else if (key.startsWith(KEY_PREFIX) && !INTERNAL_ANNOTATIONS.has(key)) own[key] = value;
   }
-  return own;
+  return { ...foreign, ...own };
 }
 
 /**
@@ -107,10 +116,11 @@ export function parsePlacement(
   defaults: Annotations = {},
   base: Placement = {},
 ): ParsedPlacement {
-  const written = { ...authorAnnotations(defaults), ...authorAnnotations(annotations) };
+  const own = authorAnnotations(annotations);
+  const inherited = Object.entries(authorAnnotations(defaults)).filter(([key]) => !Object.hasOwn(own, key));
   const problems: Problem[] = [];
   let placement = base;
-  for (const [key, text] of Object.entries(written)) {
+  for (const [key, text] of [...inherited, ...Object.entries(own)]) {
     const read = readAnnotation(key, text);
     if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
     else placement = { ...placement, ...read };
@@ -152,12 +162,12 @@ function readAnnotation(key: string, text: string): Placement | string {
       return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
     }
     case CLUSTER_AFFINITY_ANNOTATION: {
-      const parsed = parseStructuredText(text, clusterAffinitySchema);
+      const parsed = readAffinity(text);
       if (parsed.ok) return { affinity: parsed.value };
       return `${parsed.problems.join("; ")}; write what a pod's nodeAffinity takes, as JSON or YAML`;
     }
     case CLUSTER_SPREAD_ANNOTATION: {
-      const parsed = parseStructuredText(text, clusterSpreadsSchema);
+      const parsed = readSpread(text);
       if (parsed.ok) return { spread: parsed.value };
       return `${parsed.problems.join("; ")}; write a list as a pod's topologySpreadConstraints, as JSON or YAML`;
     }
@@ -178,7 +188,7 @@ function readAnnotation(key: string, text: string): Placement | string {
       return api === undefined ? `${quote(text)} is no API server; write "host", "member" or "none"` : { api };
     }
     default:
-      return unknownKey(key);
+      return isForeignKey(key) ? readForeignAnnotation(key, text) : unknownKey(key);
   }
 }
 

@@ -6,6 +6,23 @@ export type ParsedText<T> =
   | { readonly ok: true; readonly value: T }
   | { readonly ok: false; readonly problems: readonly string[] };
 
+// All pods of a workload have the same text, and each is asked for it several times.
+const KEPT = 500;
+
+/** Reads texts of one shape, and remembers them: the same objects come back, so nobody may change them. */
+export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) => ParsedText<T> {
+  const known = new Map<string, ParsedText<T>>();
+  return (text) => {
+    let parsed = known.get(text);
+    if (parsed === undefined) {
+      parsed = parseStructuredText(text, schema);
+      if (known.size >= KEPT) known.clear();
+      known.set(text, parsed);
+    }
+    return parsed;
+  };
+}
+
 /** Reads an annotation's value that is JSON or YAML and must have a shape. Each problem starts with its field's path. */
 export function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
   let written: unknown;

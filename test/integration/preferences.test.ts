@@ -53,19 +53,15 @@ interface Parts {
   readonly apiVersion?: string;
   readonly name?: string;
   readonly preferences?: object;
+  /** In place of those that preferences make. */
+  readonly annotations?: object;
   readonly spec?: object;
   readonly podSpec?: object;
 }
 
-function workload({
-  kind = "Deployment",
-  apiVersion = "apps/v1",
-  name = "web",
-  preferences,
-  spec,
-  podSpec,
-}: Parts): string {
-  const annotations =
+function workload(parts: Parts): string {
+  const { kind = "Deployment", apiVersion = "apps/v1", name = "web", preferences, spec, podSpec } = parts;
+  const asked =
     preferences === undefined
       ? { "legation.dev/delegate": "true" }
       : { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) };
@@ -73,7 +69,7 @@ function workload({
   return JSON.stringify({
     apiVersion,
     kind,
-    metadata: { name, annotations },
+    metadata: { name, annotations: parts.annotations ?? asked },
     spec: {
       ...(kind === "Job" ? {} : { selector: { matchLabels: { app: name } } }),
       template: { metadata: { labels: { app: name } }, spec: { containers: [main], ...podSpec } },
@@ -228,11 +224,8 @@ describe("other workloads with weights", () => {
   });
 
   test("are delegated and divided as other projects' annotations say", async () => {
-    const annotate = async (name: string, kind: string, annotations: object, replicas: number): Promise<void> => {
-      const written = JSON.parse(workload({ kind, name, spec: { replicas } }));
-      written.metadata.annotations = annotations;
-      await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: JSON.stringify(written) });
-    };
+    const annotate = (name: string, kind: string, annotations: object, replicas: number): Promise<void> =>
+      apply({ kind, name, annotations, spec: { replicas } });
     const app = (name: string) => (pod: Pod) => pod.metadata?.labels?.app === name;
     const federated = '{"clusters": {"west": {"weight": 1}, "east": {"weight": 3}}}';
     await annotate("fed", "ReplicaSet", { "federation.kubernetes.io/replica-set-preferences": federated }, 4);
