@@ -9,7 +9,7 @@ import {
 } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
-import { parseStructuredText } from "../../api/structured-text.ts";
+import { structuredTextReader } from "../../api/structured-text.ts";
 import type { MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
@@ -79,10 +79,12 @@ export function desiredTaints({ cluster, node }: Observed): Taint[] | undefined 
   return missing.length === 0 && kept.length === current.length ? undefined : [...kept, ...missing];
 }
 
+const readTaints = structuredTextReader(writtenTaintsSchema);
+
 /** What the node has from its Cluster, as was written down when it got them. */
 function earlierTaints(node: KubeNode | undefined): readonly Taint[] {
   const text = node?.metadata?.annotations?.[NODE_TAINTS_ANNOTATION] ?? "[]";
-  const parsed = parseStructuredText(text, writtenTaintsSchema);
+  const parsed = readTaints(text);
   return parsed.ok ? parsed.value : [];
 }
 
