@@ -18,6 +18,11 @@ export function objectPath(resource: Resource<KubeObject>, ref: ObjectRef, subre
   return subresource === undefined ? path : `${path}/${subresource}`;
 }
 
+/** `path` with a query in which a name may be there more than once. */
+export function withSearch(path: string, query: URLSearchParams): string {
+  return query.size === 0 ? path : `${path}?${query}`;
+}
+
 /** `path` with a query string. */
 export function withQuery(path: string, query: Query): string {
   let result = path;

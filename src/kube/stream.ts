@@ -1,5 +1,6 @@
 import type { StreamAnswer, StreamOptions } from "./client.ts";
 import { Slots } from "./limits.ts";
+import { withSearch } from "./paths.ts";
 import { StreamExchange, type StreamOutcome } from "./stream-exchange.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 
@@ -21,31 +22,22 @@ export class StreamOpener {
   async open(target: StreamTarget): Promise<StreamAnswer> {
     const transport = this.#transport;
     const { plural, namespace, name, path, query, signal, timeoutMs } = target;
-    const search = query.toString();
     const request: WireRequest = {
       verb: "get",
       method: "GET",
       plural,
       namespace,
       name,
-      path: search === "" ? path : `${path}?${search}`,
+      path: withSearch(path, query),
       signal,
     };
     const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-    for (let attempt = 0; ; attempt += 1) {
-      const identity = await transport.identity(request);
+    return transport.opened(request, async (identity) => {
       const outcome = await this.#exchange(request, endsAt, (exchange) =>
         transport.openStream(request, identity, exchange),
       );
-      if ("body" in outcome) return outcome;
-      const { answer, failure } = outcome;
-      if (answer === undefined) {
-        const code = failure.by === "aborted" ? "Aborted" : failure.sent ? "AnswerLost" : "NotSent";
-        throw transport.error(code, failure.cause.message, request, failure.cause);
-      }
-      if (answer.status !== 401 || attempt > 0) return answer;
-      transport.refreshCredentials();
-    }
+      return "body" in outcome ? { opened: outcome } : outcome;
+    });
   }
 
   async #exchange(

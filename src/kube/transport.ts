@@ -119,6 +119,24 @@ export class Transport {
     }
   }
 
+  /**
+   * What `attempt` opens or is answered; it is made once again with new credentials when the server has refused the first ones, which
+   * it does before anything else. Rejects with KubeError when there is no answer.
+   */
+  async opened<T>(
+    request: WireRequest,
+    attempt: (identity: Identity) => Promise<Outcome | { readonly opened: T }>,
+  ): Promise<T | Answer> {
+    for (let refreshed = false; ; refreshed = true) {
+      const outcome = await attempt(await this.identity(request));
+      if ("opened" in outcome) return outcome.opened;
+      const { answer, failure } = outcome;
+      if (answer === undefined) throw this.#failure(failure, request, true);
+      if (answer.status !== 401 || refreshed) return answer;
+      this.refreshCredentials();
+    }
+  }
+
   /** Sends a watch request; what follows goes to `stream`. */
   open(request: WireRequest, identity: Identity, stream: WatchStream): void {
     try {

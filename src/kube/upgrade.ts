@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici";
 import type { UpgradeAnswer, UpgradeOptions } from "./client.ts";
 import type { Identity } from "./credentials.ts";
 import { Exchange, type Outcome } from "./exchange.ts";
+import { withSearch } from "./paths.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 
 /** What is asked for another protocol. */
@@ -35,34 +36,23 @@ class UpgradeExchange extends Exchange {
 /** The answer to a request for an upgrade; see `ClusterClient.upgrade`. */
 export async function upgrade(transport: Transport, target: UpgradeTarget): Promise<UpgradeAnswer> {
   const { plural, namespace, name, path, method, query, signal, timeoutMs = transport.timeoutMs } = target;
-  const search = query.toString();
   const request: WireRequest = {
     verb: method === "GET" ? "get" : "create",
     method,
     plural,
     namespace,
     name,
-    path: search === "" ? path : `${path}?${search}`,
+    path: withSearch(path, query),
     signal,
   };
   const endsAt = performance.now() + timeoutMs;
-  for (let attempt = 0; ; attempt += 1) {
-    const identity = await transport.identity(request);
+  return transport.opened(request, async (identity) => {
     if (signal?.aborted === true) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
     const outcome = await exchange(transport, request, identity, target, endsAt - performance.now());
-    if ("socket" in outcome) {
-      transport.keep(outcome.socket);
-      return outcome;
-    }
-    const { answer, failure } = outcome;
-    if (answer === undefined) {
-      const code = failure.by === "aborted" ? "Aborted" : failure.sent ? "AnswerLost" : "NotSent";
-      throw transport.error(code, failure.cause.message, request, failure.cause);
-    }
-    // The server has refused before doing anything, so a second try is safe.
-    if (answer.status !== 401 || attempt > 0) return answer;
-    transport.refreshCredentials();
-  }
+    if (!("socket" in outcome)) return outcome;
+    transport.keep(outcome.socket);
+    return { opened: outcome };
+  });
 }
 
 function exchange(
