@@ -11,10 +11,9 @@ import { isOnRealNodes } from "./place-of-file.ts";
 const { testPath = "" } = expect.getState();
 const turn = (name: string): string => join(inject("turns"), `${name}.turn`);
 const sets = new Map(inject("sets").map((set, number) => [turn(`set-${number}`), set]));
-const { path, release } = await acquireFirst(
-  isOnRealNodes(testPath) ? [turn("real-nodes")] : [...sets.keys()],
-  () => {},
-);
+// Real nodes have addresses, and watches of files, that the machine has only so many of.
+const onRealNodes = ["real-nodes-0", "real-nodes-1"].map(turn);
+const { path, release } = await acquireFirst(isOnRealNodes(testPath) ? onRealNodes : [...sets.keys()], () => {});
 const set = sets.get(path);
 if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
