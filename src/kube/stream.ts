@@ -1,5 +1,6 @@
 import type { StreamAnswer, StreamOptions } from "./client.ts";
 import { Slots } from "./limits.ts";
+import { opened } from "./opened.ts";
 import { withSearch } from "./paths.ts";
 import { StreamExchange, type StreamOutcome } from "./stream-exchange.ts";
 import type { Transport, WireRequest } from "./transport.ts";
@@ -32,7 +33,7 @@ export class StreamOpener {
       signal,
     };
     const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
-    return transport.opened(request, async (identity) => {
+    return opened(transport, request, async (identity) => {
       const outcome = await this.#exchange(request, endsAt, (exchange) =>
         transport.openStream(request, identity, exchange),
       );

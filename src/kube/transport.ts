@@ -119,24 +119,6 @@ export class Transport {
     }
   }
 
-  /**
-   * What `attempt` opens or is answered; it is made once again with new credentials when the server has refused the first ones, which
-   * it does before anything else. Rejects with KubeError when there is no answer.
-   */
-  async opened<T>(
-    request: WireRequest,
-    attempt: (identity: Identity) => Promise<Outcome | { readonly opened: T }>,
-  ): Promise<T | Answer> {
-    for (let refreshed = false; ; refreshed = true) {
-      const outcome = await attempt(await this.identity(request));
-      if ("opened" in outcome) return outcome.opened;
-      const { answer, failure } = outcome;
-      if (answer === undefined) throw this.#failure(failure, request, true);
-      if (answer.status !== 401 || refreshed) return answer;
-      this.refreshCredentials();
-    }
-  }
-
   /** Sends a watch request; what follows goes to `stream`. */
   open(request: WireRequest, identity: Identity, stream: WatchStream): void {
     try {
@@ -247,7 +229,7 @@ export class Transport {
       if (answer === undefined) {
         const delayMs = isRead && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
         if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt, isRead)) {
-          throw this.#failure(outcome.failure, request, isRead);
+          throw this.failure(outcome.failure, request, isRead);
         }
         reconnects += 1;
         await this.#pause(delayMs, request);
@@ -372,7 +354,8 @@ export class Transport {
     });
   }
 
-  #failure(failure: Failure, request: WireRequest, isRead: boolean): KubeError {
+  /** The error for an exchange without an answer. */
+  failure(failure: Failure, request: WireRequest, isRead: boolean): KubeError {
     const { message } = failure.cause;
     if (failure.by === "aborted" && (isRead || !failure.sent))
       return this.error("Aborted", message, request, failure.cause);

@@ -4,6 +4,7 @@ import type { Dispatcher } from "undici";
 import type { UpgradeAnswer, UpgradeOptions } from "./client.ts";
 import type { Identity } from "./credentials.ts";
 import { Exchange, type Outcome } from "./exchange.ts";
+import { opened } from "./opened.ts";
 import { withSearch } from "./paths.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 
@@ -46,7 +47,7 @@ export async function upgrade(transport: Transport, target: UpgradeTarget): Prom
     signal,
   };
   const endsAt = performance.now() + timeoutMs;
-  return transport.opened(request, async (identity) => {
+  return opened(transport, request, async (identity) => {
     if (signal?.aborted === true) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
     const outcome = await exchange(transport, request, identity, target, endsAt - performance.now());
     if (!("socket" in outcome)) return outcome;
