@@ -1,8 +1,10 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import type { Placement } from "../../../src/api/annotations.ts";
+import { type Placement, parsePlacement } from "../../../src/api/annotations.ts";
 import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
-import type { Candidate } from "../../../src/placement/candidate.ts";
+import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
+import { groupRule } from "../../../src/placement/group-rule.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
@@ -21,12 +23,16 @@ interface World {
   readonly namespaceLabels?: Record<string, string>;
 }
 
-function ranked(candidates: readonly Candidate[], { spec, placement = {}, namespaceLabels = {} }: World = {}) {
+function ranked(
+  candidates: readonly Candidate[],
+  { spec, placement = {}, namespaceLabels = {} }: World = {},
+  more: readonly Rule[] = [],
+) {
   const pod = proxyPod(spec === undefined ? {} : { spec });
   const requests = podRequests(pod);
   const spreadCounts = (): Map<string, number> => new Map();
   const facts = { pod, requests, placement, namespaceLabels, candidates, spreadCounts };
-  return rank({ requests, rules: [...policyRules(facts), ...placementRules(facts)], candidates });
+  return rank({ requests, rules: [...policyRules(facts), ...more, ...placementRules(facts)], candidates });
 }
 
 function words(candidates: readonly Candidate[], world?: World): string {
@@ -46,6 +52,40 @@ describe("an operator's policy", () => {
     [{}, "west: its namespaceSelector does not admit namespace team"],
   ])("admits namespaces by their labels: %j", (namespaceLabels, message) => {
     expect(words([candidate("west", { admits })], { namespaceLabels })).toBe(message);
+  });
+
+  test("keeps a member from every pod of a namespace that it does not admit, whatever its author writes", () => {
+    const expression = fc.record({
+      key: fc.constantFrom("region", "metadata.name"),
+      operator: fc.constantFrom("In", "NotIn", "Exists", "DoesNotExist"),
+      values: fc.array(fc.constantFrom("west", "eu"), { minLength: 1, maxLength: 2 }),
+    });
+    const annotations = fc.record(
+      {
+        "legation.dev/clusters": fc.constantFrom("west", "west,east", "east"),
+        "legation.dev/cluster-selector": fc.constantFrom("", "region=eu", "!region"),
+        "legation.dev/cluster-affinity": expression.map(({ operator, values, key }) => {
+          const preference = { matchExpressions: [{ key, operator, ...(operator.endsWith("In") ? { values } : {}) }] };
+          return JSON.stringify({ preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference }] });
+        }),
+        "legation.dev/cluster-spread": fc.constant('[{"topologyKey":"region"}]'),
+        "legation.dev/group": fc.constant("west"),
+        "legation.dev/scheduling-preferences": fc.constant('{"clusters":{"west":{"weight":1,"minReplicas":9}}}'),
+      },
+      { requiredKeys: [] },
+    );
+    const tolerations = [{ operator: "Exists" }];
+    fc.assert(
+      fc.property(annotations, fc.boolean(), (written, together) => {
+        const parsed = parsePlacement(written);
+        const placement = parsed.ok ? parsed.placement : {};
+        const candidates = [candidate("west", { admits, labels: { region: "eu" } }), candidate("east")];
+        const home = together ? "west" : undefined;
+        const more = [groupRule({ text: "group west", unread: [], ...(home === undefined ? {} : { home }) })];
+        const { fitting, full } = ranked(candidates, { placement, spec: { tolerations } }, more);
+        expect([...fitting, ...full]).not.toContain("west");
+      }),
+    );
   });
 
   test("is the first thing that is said of a member", () => {
