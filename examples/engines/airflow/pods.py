@@ -17,6 +17,8 @@ def in_pod(task_id: str, script: str, **settings) -> KubernetesPodOperator:
         image=IMAGE,
         cmds=["sh", "-c", script],
         termination_grace_period=1,
+        # How often Airflow looks whether the pod has started.
+        startup_check_interval_seconds=1,
         **settings,
     )
 
@@ -47,7 +49,7 @@ with DAG("retried", schedule=None):
     )
 
 with DAG("killed", schedule=None):
-    in_pod("killed", "sleep 600", execution_timeout=timedelta(seconds=15))
+    in_pod("killed", "sleep 600", execution_timeout=timedelta(seconds=10))
 
 with DAG("deferred", schedule=None):
     in_pod(
@@ -56,4 +58,12 @@ with DAG("deferred", schedule=None):
         deferrable=True,
         poll_interval=1,
         do_xcom_push=True,
+    )
+
+with DAG("lost", schedule=None):
+    in_pod(
+        "lost",
+        "echo this is try {{ ti.try_number }}; test {{ ti.try_number }} -gt 1 || sleep 600",
+        retries=1,
+        retry_delay=timedelta(seconds=1),
     )

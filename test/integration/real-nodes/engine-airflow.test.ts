@@ -2,11 +2,12 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
+import { pods } from "../../../src/kube/resources.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { onEngineClusters } from "../../support/engines/clusters.ts";
 import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
-import { eventuallyPasses } from "../../support/harness/wait.ts";
+import { inPhase, podsOf } from "../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
 // Airflow itself, with the DAGs of examples/: it has the host's kubeconfig, and the namespace has one label.
@@ -67,16 +68,32 @@ onEngineClusters((clusters) => {
     await nothingLeft(namespace);
   });
 
-  test.concurrent("KubernetesPodOperator: a task that takes too long, and one that waits in the triggerer", async ({
+  test.concurrent("KubernetesPodOperator: a task that takes too long, one whose pod is lost in the member, and one that waits in the triggerer", async ({
     expect,
     onTestFinished,
   }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const ended = await run(namespace, "killed", "deferred");
+    const running = run(namespace, "killed", "lost", "deferred");
+    const { member } = clusters();
+    const lose = async (): Promise<void> => {
+      const first = await eventually(
+        async () =>
+          (await podsOf(member, namespace)).find(
+            (pod) => pod.metadata.name.startsWith("lost-") && inPhase("Running")(pod),
+          ),
+        { timeoutMs: 120_000, what: "the first pod of the task" },
+      );
+      await member.delete(pods, { namespace, name: first.metadata.name });
+    };
+    const [ended] = await Promise.all([running, lose()]);
 
     const killed = ended.get("killed");
     expect(killed?.tasks).toEqual({ killed: ["failed", 1] });
     expect(killed?.log).toContain("AirflowTaskTimeout");
+
+    const lost = ended.get("lost");
+    expect(lost?.tasks).toEqual({ lost: ["success", 2] });
+    expect(lost?.log).toMatch(/Pod lost-\w+ returned a failure[\s\S]*\[base\] this is try 2/);
 
     const deferred = ended.get("deferred");
     expect(deferred?.tasks).toEqual({ deferred: ["success", 1] });
