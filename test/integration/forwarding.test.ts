@@ -1,7 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject, Pod, PodSpec, PodStatus, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { events, pods, type Resource } from "../../src/kube/resources.ts";
+import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -261,16 +261,22 @@ describe("what changes on a running proxy changes on its delegate", () => {
     const namespace = await optedIn();
     const west = memberCluster("west");
     const taint = "example.com/pool=reserved:NoSchedule";
+    const { items } = await clients().west.list(nodes);
+    const [free = "", ...reserved] = items.map(({ metadata }) => metadata.name);
     onTestFinished(async () => {
-      await kubectl(west, ["taint", "nodes", "--all", `${taint}-`]);
+      await kubectl(west, ["taint", "nodes", ...reserved, `${taint}-`]);
     });
-    await kubectl(west, ["taint", "nodes", "--all", taint]);
+    await kubectl(west, ["taint", "nodes", ...reserved, taint]);
+    // As far as the host knows, the pod may go to the one node left; its port is taken there.
+    const ports = [{ containerPort: 80, hostPort: 8080 }];
+    const spec = { containers: [{ name: "main", image: "main:1", ports }] };
     const ref = { namespace, name: "web" };
+    await clients().west.create(pods, { metadata: { namespace, name: "first" }, spec: { ...spec, nodeName: free } });
     await clients().host.create(pods, {
       apiVersion: "v1",
       kind: "Pod",
       metadata: { ...ref, annotations: { "legation.dev/clusters": "west" } },
-      spec: { containers: [{ name: "main", image: "main:1" }] },
+      spec,
     });
     const waiting = await proxyThat(namespace, (pod) => conditionOf(pod, "legation.dev/Placed")?.status === "False");
     const tolerations = [...(waiting.spec?.tolerations ?? []), { key: "example.com/pool", operator: "Exists" }];

@@ -292,7 +292,7 @@ export class DelegationController {
 
   #placement(
     proxy: Stored<Pod> | undefined,
-  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore"> {
+  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore" | "follows"> {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
     const parsed = this.#rules.parse(proxy);
     if (!parsed.ok)
@@ -305,6 +305,7 @@ export class DelegationController {
       lacks: ({ name }) => apiChoice(proxy, api, homeApi(name)).refusal,
       ...(clusters === undefined ? {} : { named: clusters }),
       ...this.#refusedBefore(proxy),
+      follows: this.#groups.placeOf(proxy.metadata.uid)?.first !== undefined,
       ...this.#division(proxy, placement),
     };
   }

@@ -7,6 +7,9 @@ import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "
 import { forwards } from "./decide-forwarding.ts";
 import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
 
+// A pod that follows the first of its group does so within moments: only what takes longer is worth a condition and an event.
+const FOLLOW_QUIETLY_MS = 5000;
+
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
   if (isGated(proxy)) return { actions: [], outcome: "Gated" };
@@ -139,6 +142,9 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     );
   }
 
+  const quietUntil = observed.follows === true ? createdAt(proxy) + FOLLOW_QUIETLY_MS : 0;
+  if (now < quietUntil) return { actions: [], outcome: "Waiting", requeueAt: quietUntil };
+
   const needs = observed.needs?.();
   if (needs?.missing !== undefined) return waiting(needs.missing.reason, needs.missing.message);
   // That they have been read is an event of its own.
@@ -179,6 +185,11 @@ function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed
     rules: [selection, ...(rules?.() ?? [])],
     candidates: members.map(({ candidate }) => candidate),
   });
+}
+
+/** Epoch ms. */
+function createdAt({ metadata }: Stored<Pod>): number {
+  return Date.parse(metadata.creationTimestamp ?? "") || 0;
 }
 
 /** Those members that no earlier attempt rules out for now. */

@@ -87,6 +87,8 @@ export interface Observed {
   readonly rules?: () => readonly Rule[];
   /** A member that matters to which one is best has still to be read; that it has been is an event of its own. */
   readonly settling?: boolean;
+  /** Another pod of its group is being placed, and it will follow; that it can is an event of its own. */
+  readonly follows?: boolean;
   /** Why a member is not asked for a place which it has just refused to another pod of the same shape. */
   readonly refusedBefore?: (member: string) => ShapeRefusal | undefined;
   /** The members that the author names, whether they exist or not. */

@@ -73,11 +73,6 @@ export class Shapes {
   get empty(): boolean {
     return this.#members.size === 0;
   }
-
-  /** A member is gone. */
-  forget(member: string): void {
-    this.#members.delete(member);
-  }
 }
 
 /** The same text for pods that a member cannot tell apart: all of the spec but a pod's own name. */

@@ -88,6 +88,14 @@ describe("a proxy without a node", () => {
     ]);
   });
 
+  test("that follows the first of its group says nothing of it for some seconds", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now - 1000).toISOString() } });
+    const rules = () => [{ refusal: () => ({ reason: "OtherGroup", message: "goes where another goes" }) as const }];
+    const observed = world(proxy, [member("west")], { follows: true, rules });
+    expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 4000 });
+    expect(names(decide(observed, now + 4000).actions)).toEqual(["report"]);
+  });
+
   test("goes past a member that has just refused another pod of its shape, and waits there when it is the only one", () => {
     const refusal = { cluster: "west", reason: "Unschedulable", message: "no node fits" } as const;
     const refusedBefore = (name: string) => (name === "west" ? { refusal, until: now + 5000 } : undefined);
