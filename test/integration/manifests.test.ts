@@ -186,7 +186,8 @@ describe("a Cluster", () => {
       "--type=merge",
       `--patch=${JSON.stringify({ status })}`,
     ]);
-    const [head = "", row = ""] = (await run(["get", "legation"])).split("\n");
+    expect(await run(["get", "legation", "-o", "name"])).toContain("cluster.legation.dev/shown\n");
+    const [head = "", row = ""] = (await run(["get", "clusters.legation.dev"])).split("\n");
     expect(head.split(/\s+/)).toEqual(["NAME", "READY", "VERSION", "NODES", "PODS", "AGE"]);
     expect(row.split(/\s+/).slice(0, 5)).toEqual(["shown", "True", "v1.36.3", "3", "12"]);
   });
