@@ -16,6 +16,7 @@ import {
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   INTERNAL_ANNOTATIONS,
+  OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
 } from "./keys.ts";
 import {
@@ -25,6 +26,7 @@ import {
   parseLabelSelector,
   selectorMatches,
 } from "./label-selector.ts";
+import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
@@ -57,6 +59,8 @@ export interface Placement {
   readonly groupBy?: GroupBy;
   /** How the replicas of the pod's owner are divided; absent: as they fit best. */
   readonly preferences?: SchedulingPreferences;
+  /** What is different in some members; absent: nothing. */
+  readonly overrides?: readonly Override[];
   /** `legation.dev/api`; absent: the host's, when there is a way to it. */
   readonly api?: ApiMode;
   /** `legation.dev/failover`; absent: as on a node that is lost. */
@@ -87,11 +91,12 @@ const AUTHOR_KEYS: readonly string[] = [
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   PREFERENCES_ANNOTATION,
+  OVERRIDES_ANNOTATION,
   FAILOVER_ANNOTATION,
   API_ANNOTATION,
 ];
 // Keys of features to come: refused, so that nobody takes them to work already.
-const LATER_KEYS: ReadonlySet<string> = new Set(["overrides", "mode"].map((name) => KEY_PREFIX + name));
+const LATER_KEYS: ReadonlySet<string> = new Set(["mode"].map((name) => KEY_PREFIX + name));
 
 /**
  * The annotations that authors write for Legation, known or not, taken out of all others: its own, and before them those
@@ -179,6 +184,10 @@ function readAnnotation(key: string, text: string): Placement | string {
     case PREFERENCES_ANNOTATION: {
       const parsed = parsePreferences(text);
       return "problem" in parsed ? parsed.problem : { preferences: parsed };
+    }
+    case OVERRIDES_ANNOTATION: {
+      const parsed = parseOverrides(text);
+      return "problem" in parsed ? parsed.problem : { overrides: parsed };
     }
     case FAILOVER_ANNOTATION:
       if (text === FAILOVER_NEVER) return { failover: FAILOVER_NEVER };

@@ -23,6 +23,8 @@ export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
 /** Its one value: pods wait for their member, however long it is lost. */
 export const FAILOVER_NEVER = "never";
+/** What is different in some members about a pod: JSON patches, as JSON or YAML. */
+export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** Which API server the pod's service account talks to: `host`, `member` or `none`. */
 export const API_ANNOTATION = "legation.dev/api";
 

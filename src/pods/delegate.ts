@@ -68,9 +68,14 @@ export function forwardedAnnotations(proxy: Pod): Record<string, string> {
 
 /**
  * The pod to create in a member for a proxy: the author's own pod again, without what the host added to it.
- * Derived from the proxy alone, so no copy of the manifest is kept anywhere.
+ * Derived from the proxy alone, so no copy of the manifest is kept anywhere. `spec` is the proxy's as the member is to have it.
  */
-export function toDelegate(proxy: Stored<Pod>, host: HostIdentity, access: ApiAccess = { mode: "member" }): Pod {
+export function toDelegate(
+  proxy: Stored<Pod>,
+  host: HostIdentity,
+  access: ApiAccess = { mode: "member" },
+  spec: PodSpec | undefined = proxy.spec,
+): Pod {
   const { name, namespace = "", uid, generateName } = proxy.metadata;
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
@@ -89,7 +94,7 @@ export function toDelegate(proxy: Stored<Pod>, host: HostIdentity, access: ApiAc
         [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
       },
     },
-    ...(proxy.spec === undefined ? {} : { spec: delegateSpec(proxy.spec, proxy, access) }),
+    ...(spec === undefined ? {} : { spec: delegateSpec(spec, proxy, access) }),
   };
 }
 

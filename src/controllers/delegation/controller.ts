@@ -1,12 +1,14 @@
 import { type ApiMode, type Placement, placementExcludes } from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
+  OVERRIDES_ANNOTATION,
   PROXY_LABEL,
   PROXY_LABEL_VALUE,
   VIRTUAL_NODE_PREFIX,
   virtualNodeName,
 } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Override } from "../../api/overrides.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import type { Member } from "../../clusters/member.ts";
@@ -15,6 +17,7 @@ import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
+import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -285,9 +288,25 @@ export class DelegationController {
       ...this.#placement(proxy),
       apiAccess: (member) => this.#apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
+      specIn: (candidate) => this.#specIn(proxy, candidate),
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
+  }
+
+  /** The proxy's spec as its author wants it in the member. */
+  #specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
+    const spec = proxy?.spec ?? { containers: [] };
+    const parsed = proxy === undefined ? undefined : this.#rules.parse(proxy);
+    const overrides = parsed?.ok === true ? parsed.placement.overrides : undefined;
+    return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
+  }
+
+  /** Why the author's overrides cannot be applied to the pod in the member. */
+  #misfit({ spec }: Stored<Pod>, overrides: readonly Override[] | undefined, candidate: Candidate): string | undefined {
+    if (overrides === undefined || spec === undefined) return undefined;
+    const overridden = overrideSpec(spec, overrides, candidate);
+    return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
   }
 
   #placement(
@@ -298,11 +317,12 @@ export class DelegationController {
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { placement } = parsed;
-    const { clusters, api } = placement;
+    const { clusters, api, overrides } = placement;
     const { homeApi } = this.#options;
     return {
       allows: (candidate) => placementExcludes(placement, candidate),
-      lacks: ({ name }) => apiChoice(proxy, api, homeApi(name)).refusal,
+      lacks: (candidate) =>
+        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, overrides, candidate),
       ...(clusters === undefined ? {} : { named: clusters }),
       ...this.#refusedBefore(proxy),
       follows: this.#groups.placeOf(proxy.metadata.uid)?.first !== undefined,

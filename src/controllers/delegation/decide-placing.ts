@@ -103,7 +103,7 @@ function decideHeld(
 }
 
 function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
-  const { members, memory, host } = observed;
+  const { members, memory } = observed;
   const { uid: proxyUid } = proxy.metadata;
   const waiting = (reason: string, message: string, requeueAt?: number): DelegationDecision => ({
     actions: report(proxy, observed, reason, message),
@@ -116,7 +116,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
         type: "create",
         member,
         proxyUid,
-        delegate: toDelegate(proxy, host, observed.apiAccess(member)),
+        delegate: delegateFor(proxy, observed, member),
         ...(parked ? { parked } : {}),
       },
     ],
@@ -167,6 +167,14 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   }
   return create(best, fitting === undefined);
+}
+
+/** The delegate as the member is to have it. A member that its overrides do not fit is not given the pod. */
+export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: string): Pod {
+  const candidate = observed.members.find(({ name }) => name === member)?.candidate;
+  const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);
+  const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : proxy.spec;
+  return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }
 
 function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): Ranking {

@@ -1,11 +1,10 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { toDelegate } from "../../pods/delegate.ts";
 import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
 import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { isFor, withdraw } from "./decide-placing.ts";
+import { delegateFor, isFor, withdraw } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
@@ -78,18 +77,20 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
 function vanished(
   proxy: Stored<Pod>,
   member: MemberView,
-  { host, memory, apiAccess }: Observed,
+  observed: Observed,
   now: number,
   surplus: readonly Action[],
 ): DelegationDecision {
+  const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
   if (last !== undefined && isTerminal(last))
     return { actions: [...surplus, ...feedback(proxy, last)], outcome: "Finished" };
   const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
-  const refusal = memory.attempts.get(member.name)?.refusal;
+  const overridden = observed.specIn?.(member.candidate) ?? {};
+  const refusal = "problem" in overridden ? { message: overridden.problem } : memory.attempts.get(member.name)?.refusal;
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     const { uid: proxyUid } = proxy.metadata;
-    const delegate = toDelegate(proxy, host, apiAccess(member.name));
+    const delegate = delegateFor(proxy, observed, member.name);
     const create: Action = { type: "create", member: member.name, proxyUid, delegate };
     return { actions: [...surplus, create], outcome: "Placing" };
   }

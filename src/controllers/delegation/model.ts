@@ -5,6 +5,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward.ts";
 import type { ApiAccess } from "../../pods/home-api.ts";
+import type { OverriddenSpec } from "../../pods/overrides.ts";
 import type { ShapeRefusal } from "./shapes.ts";
 
 /** One member, as far as one proxy is concerned. */
@@ -97,6 +98,8 @@ export interface Observed {
   readonly invalid?: string;
   /** What the pod's in-cluster configuration leads to in a member that may have it. */
   readonly apiAccess: (member: string) => ApiAccess;
+  /** The proxy's spec as a member is to have it; absent: as it is. */
+  readonly specIn?: (candidate: Candidate) => OverriddenSpec;
   /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */
   readonly needs?: () => Needs | undefined;
   /** The virtual node is not Ready: how its pods are, nobody knows. Absent: it is. */

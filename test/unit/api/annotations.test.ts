@@ -108,7 +108,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
     [
       "something",
       "west",
-      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/failover, legation.dev/api",
+      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api",
     ],
     [
       "group",
@@ -126,7 +126,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
       'annotation legation.dev/failover: "always" is not "never"; write that, or remove it to have pods replaced as on a lost node',
     ],
     ["api", "Host", 'annotation legation.dev/api: "Host" is no API server; write "host", "member" or "none"'],
-    ["overrides", "[]", "annotation legation.dev/overrides: is not supported by this version of Legation; remove it"],
+    ["mode", "[]", "annotation legation.dev/mode: is not supported by this version of Legation; remove it"],
   ])("legation.dev/%s: %j", (name, value, message) => {
     expect(problemsOf({ [`legation.dev/${name}`]: value })).toEqual([message]);
   });

@@ -1,0 +1,115 @@
+import { z } from "zod";
+import { clusterNameProblem } from "./cluster.ts";
+import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label-selector.ts";
+import { structuredTextReader } from "./structured-text.ts";
+
+/** One operation of a JSON patch (RFC 6902). */
+export type PatchOperation =
+  | { readonly op: "add" | "replace" | "test"; readonly path: string; readonly value: unknown }
+  | { readonly op: "remove"; readonly path: string }
+  | { readonly op: "move" | "copy"; readonly from: string; readonly path: string };
+
+/** What is different in some members about a pod's delegate. */
+export interface Override {
+  /** By name; absent: any. */
+  readonly clusters?: readonly string[];
+  /** By the labels of their Cluster; absent: any. */
+  readonly selector?: LabelSelector;
+  readonly patch: readonly PatchOperation[];
+}
+
+/** What an author overrides, or everything that is wrong with it and what to write instead. */
+export type ParsedOverrides = readonly Override[] | { readonly problem: string };
+
+const EXAMPLE =
+  '[{"clusters": ["west"], "patch": [{"op": "replace", "path": "/spec/containers/0/image", "value": "…"}]}]';
+
+// What Legation or the member decides: where the pod runs, and what admission makes of its classes.
+const KEPT_FIELDS: ReadonlySet<string> = new Set([
+  "nodeName",
+  "schedulerName",
+  "schedulingGates",
+  "priority",
+  "preemptionPolicy",
+  "overhead",
+  "serviceAccount",
+  "ephemeralContainers",
+]);
+
+function pathThat(problemOf: (path: string) => string | undefined): z.ZodType<string> {
+  return z.string().check(({ value, issues }) => {
+    const problem = problemOf(value);
+    if (problem !== undefined) issues.push({ code: "custom", message: problem, input: value });
+  });
+}
+
+const read = pathThat(readProblem);
+const written = pathThat((path) => readProblem(path) ?? writeProblem(path));
+
+const operationSchema: z.ZodType<PatchOperation> = z.discriminatedUnion(
+  "op",
+  [
+    z.strictObject({ op: z.enum(["add", "replace"]), path: written, value: z.json() }),
+    z.strictObject({ op: z.literal("test"), path: read, value: z.json() }),
+    z.strictObject({ op: z.literal("remove"), path: written }),
+    z.strictObject({ op: z.literal("move"), from: written, path: written }),
+    z.strictObject({ op: z.literal("copy"), from: read, path: written }),
+  ],
+  { error: "op: must be add, remove, replace, move, copy or test" },
+);
+
+const overridesSchema = z.array(
+  z.strictObject({
+    clusters: z.array(z.string()).min(1).optional(),
+    clusterSelector: z.string().optional(),
+    patch: z.array(operationSchema).min(1),
+  }),
+);
+
+const readText = structuredTextReader(overridesSchema);
+
+/** Reads the annotation's value. */
+export function parseOverrides(text: string): ParsedOverrides {
+  const parsed = readText(text);
+  if (!parsed.ok) return { problem: `${parsed.problems.join("; ")}; write e.g. ${EXAMPLE}` };
+  const problems: string[] = [];
+  const overrides = parsed.value.map(({ clusters, clusterSelector, patch }, index): Override => {
+    for (const name of clusters ?? []) {
+      const problem = clusterNameProblem(name);
+      if (problem !== undefined) problems.push(`[${index}].clusters: ${JSON.stringify(name.slice(0, 100))} ${problem}`);
+    }
+    const selector = clusterSelector === undefined ? undefined : parseLabelSelector(clusterSelector);
+    if (selector?.ok === false) problems.push(`[${index}].clusterSelector: ${selector.message}`);
+    return {
+      ...(clusters === undefined ? {} : { clusters }),
+      ...(selector?.ok === true ? { selector: selector.selector } : {}),
+      patch,
+    };
+  });
+  return problems.length === 0 ? overrides : { problem: `${problems.join("; ")}; write e.g. ${EXAMPLE}` };
+}
+
+/** Whether an override is for this member. */
+export function overrideApplies(
+  { clusters, selector }: Override,
+  member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
+): boolean {
+  if (clusters !== undefined && !clusters.includes(member.name)) return false;
+  return selector === undefined || selectorMatches(selector, member.labels);
+}
+
+function readProblem(path: string): string | undefined {
+  const [root, top, field = ""] = path.split("/");
+  if (root === "" && top === "spec" && field !== "") return undefined;
+  return `${JSON.stringify(path)} is not inside /spec/: names, labels and owners of a delegate are Legation's`;
+}
+
+function writeProblem(path: string): string | undefined {
+  const [, , field = "", ...rest] = path.split("/");
+  if (KEPT_FIELDS.has(field)) return `${JSON.stringify(path)}: spec.${field} is Legation's or the member's to decide`;
+  // Of other containers than its proxy's, a delegate's status could not be told.
+  if ((field === "containers" || field === "initContainers") && (rest.length < 2 || rest[1] === "name")) {
+    return `${JSON.stringify(path)}: containers keep their number, order and names; write a field of one, e.g. /spec/${field}/0/image`;
+  }
+  return undefined;
+}

@@ -1,0 +1,69 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
+import { pods } from "../../src/kube/resources.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
+
+useLegation();
+const clients = useClients();
+let namespace: string;
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  namespace = await freshNamespace(hostCluster(), { prefix: "overrides", labels });
+});
+
+const OVERRIDES = JSON.stringify([
+  {
+    clusterSelector: "region in (eu)",
+    patch: [
+      { op: "test", path: "/spec/containers/0/name", value: "main" },
+      { op: "replace", path: "/spec/containers/0/image", value: "mirror.example/main:1" },
+      { op: "add", path: "/spec/containers/0/env", value: [{ name: "WHERE", value: "west" }] },
+    ],
+  },
+  { clusters: ["east"], patch: [{ op: "remove", path: "/spec/hostname" }] },
+]);
+
+async function create(name: string, annotations: Record<string, string>): Promise<void> {
+  await clients().host.create(pods, delegatedPod(namespace, name, { annotations }));
+}
+
+describe("overrides", () => {
+  test("make the delegate different in the members that they are for, and leave the proxy as it was written", async () => {
+    const { host, west } = clients();
+    await create("changed", { [OVERRIDES_ANNOTATION]: OVERRIDES, [CLUSTERS_ANNOTATION]: "west" });
+    const proxy = await podThat(host, namespace, "changed", inPhase("Running"));
+    const delegate = await podOf(west, namespace, "changed");
+    expect(delegate?.spec?.containers[0]).toMatchObject({
+      image: "mirror.example/main:1",
+      env: [{ name: "WHERE", value: "west" }],
+    });
+    expect(proxy.spec?.containers[0]?.image).not.toBe("mirror.example/main:1");
+    // What is forwarded later leaves it as it is.
+    const body = { metadata: { labels: { later: "yes" } } };
+    await host.patch(pods, { namespace, name: "changed" }, { type: "merge", body });
+    const after = await podThat(west, namespace, "changed", ({ metadata }) => metadata.labels?.later === "yes");
+    expect(after.spec?.containers[0]?.image).toBe("mirror.example/main:1");
+  });
+
+  test("that do not fit the pod keep it from the member and say which operation", async () => {
+    const { host, east } = clients();
+    await create("misfit", { [OVERRIDES_ANNOTATION]: OVERRIDES, [CLUSTERS_ANNOTATION]: "east" });
+    const waiting = await podThat(host, namespace, "misfit", (pod) => conditionOf(pod, PLACED_CONDITION) !== undefined);
+    expect(conditionOf(waiting, PLACED_CONDITION)?.message).toContain(
+      "east: legation.dev/overrides: [1].patch[0]: remove /spec/hostname: the pod has nothing there",
+    );
+    expect(await podOf(east, namespace, "misfit")).toBeUndefined();
+  });
+
+  test("that reach for what is Legation's are refused when the pod is created", async () => {
+    const text = JSON.stringify([{ patch: [{ op: "add", path: "/metadata/labels/legation.dev~1host", value: "x" }] }]);
+    await expect(create("refused", { [OVERRIDES_ANNOTATION]: text })).rejects.toThrow(/is not inside \/spec\//);
+  });
+});

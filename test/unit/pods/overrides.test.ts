@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import type { PodSpec } from "../../../src/api/kubernetes.ts";
+import { parseOverrides } from "../../../src/api/overrides.ts";
+import { overrideSpec } from "../../../src/pods/overrides.ts";
+
+const west = { name: "west", labels: { region: "eu" } };
+const east = { name: "east", labels: { region: "us" } };
+const spec: PodSpec = { containers: [{ name: "main", image: "hub/web:1", env: [{ name: "A", value: "1" }] }] };
+
+function overridden(text: string, member: typeof west | typeof east) {
+  const parsed = parseOverrides(text);
+  if ("problem" in parsed) throw new Error(parsed.problem);
+  return overrideSpec(spec, parsed, member);
+}
+
+const image = (value: string): object => ({ op: "replace", path: "/spec/containers/0/image", value });
+
+describe("overrides", () => {
+  test("change the spec in the members that they are for, in their order, and nothing else", () => {
+    const text = JSON.stringify([
+      {
+        clusters: ["west"],
+        patch: [image("mirror/web:1"), { op: "add", path: "/spec/nodeSelector", value: { gpu: "a" } }],
+      },
+      { clusterSelector: "region in (us)", patch: [image("us/web:1")] },
+      { patch: [{ op: "add", path: "/spec/containers/0/env/-", value: { name: "B", value: "2" } }] },
+    ]);
+    const env = [
+      { name: "A", value: "1" },
+      { name: "B", value: "2" },
+    ];
+    const before = structuredClone(spec);
+    expect(overridden(text, west)).toEqual({
+      spec: { containers: [{ name: "main", image: "mirror/web:1", env }], nodeSelector: { gpu: "a" } },
+    });
+    expect(overridden(text, east)).toEqual({ spec: { containers: [{ name: "main", image: "us/web:1", env }] } });
+    expect(spec).toEqual(before);
+  });
+
+  test("leave the very same spec to members that none is for", () => {
+    expect(overridden('[{"clusters": ["west"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', east)).toEqual(
+      {
+        spec,
+      },
+    );
+  });
+
+  test.each<[object, string]>([
+    [{ op: "remove", path: "/spec/hostname" }, "[0].patch[0]: remove /spec/hostname: the pod has nothing there"],
+    [
+      { op: "test", path: "/spec/containers/0/image", value: "x" },
+      "[0].patch[0]: test /spec/containers/0/image: the pod has another value there",
+    ],
+    [{ op: "add", path: "/spec/containers/3/image", value: "x" }, "[0].patch[0]: add /spec/containers/3/image: "],
+    [
+      { op: "copy", from: "/spec/containers/1/image", path: "/spec/containers/0/image" },
+      "[0].patch[0]: copy /spec/containers/0/image from /spec/containers/1/image: ",
+    ],
+  ])("that do not fit the pod say which operation: %j", (operation, problem) => {
+    expect(overridden(JSON.stringify([{ patch: [operation] }]), west)).toEqual({
+      problem: expect.stringContaining(problem) as string,
+    });
+  });
+
+  test.each<[string, string]>([
+    ["{}", "expected array"],
+    ["[", "is neither JSON nor YAML"],
+    ['[{"patch": []}]', "[0].patch: "],
+    ['[{"clusters": ["We$t"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', '[0].clusters: "We$t" is not'],
+    ['[{"clusterSelector": "a in b", "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', "[0].clusterSelector: "],
+    ['[{"patch": [{"op": "put", "path": "/spec/hostname"}]}]', "op: must be add, remove, replace, move, copy or test"],
+    ['[{"patch": [{"op": "add", "path": "/spec/hostname"}]}]', "[0].patch[0].value: "],
+    ...[
+      ["/metadata/labels/a", "is not inside /spec/"],
+      ["/spec", "is not inside /spec/"],
+      ["", "is not inside /spec/"],
+      ["/spec/nodeName", "spec.nodeName is Legation's or the member's to decide"],
+      ["/spec/schedulerName", "spec.schedulerName is Legation's"],
+      ["/spec/containers", "containers keep their number, order and names"],
+      ["/spec/containers/0", "containers keep their number, order and names"],
+      ["/spec/containers/-", "containers keep their number, order and names"],
+      ["/spec/initContainers/0/name", "containers keep their number, order and names"],
+    ].map(([path = "", message = ""]): [string, string] => [
+      JSON.stringify([{ patch: [{ op: "remove", path }] }]),
+      message,
+    ]),
+    ['[{"patch": [{"op": "move", "from": "/metadata/name", "path": "/spec/hostname"}]}]', "[0].patch[0].from: "],
+  ])("that are wrong are refused with the place and what to write: %s", (text, message) => {
+    const parsed = parseOverrides(text);
+    const problem = "problem" in parsed ? parsed.problem : "none";
+    expect(problem).toContain(message);
+    expect(problem).toContain("; write e.g. [");
+  });
+});
