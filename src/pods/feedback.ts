@@ -6,9 +6,9 @@ import { specFollows } from "./forward.ts";
 import { isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
-/** Strategic merge patch of a proxy's status; the uid makes it a precondition (409 when the pod is another). */
+/** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
 export interface StatusPatch {
-  readonly metadata: { readonly uid: string };
+  readonly metadata: { readonly uid: string; readonly resourceVersion?: string };
   readonly status: Record<string, unknown>;
 }
 

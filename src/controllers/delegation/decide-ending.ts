@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { lostStatus, statusFrom } from "../../pods/feedback.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { isFor } from "./decide-placing.ts";
-import { boundMember, feedback, isRecorded, statusWrite } from "./decide-running.ts";
+import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
@@ -73,12 +73,13 @@ function farewell(proxy: Stored<Pod>, observed: Observed, now: number): Action[]
 }
 
 function lastStatus(proxy: Stored<Pod>, observed: Observed, now: number): Action[] {
-  const departed = boundMember(proxy, observed)?.departed;
-  const last = departed !== undefined && isRecorded(departed, proxy) ? departed : undefined;
+  const { departed, delegate } = boundMember(proxy, observed) ?? {};
+  // One that has ended in a member which does not answer is still there.
+  const last = [departed, delegate].find((pod) => pod !== undefined && isRecorded(pod, proxy));
   const shown = last === undefined ? undefined : statusFrom(proxy, last);
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
-  return statusWrite(proxy, lostStatus(base, { message: "The pod was deleted before its final status was seen", now }));
+  return verdict(proxy, lostStatus(base, { message: "The pod was deleted before its final status was seen", now }));
 }
 
 function holdsFinalizer(proxy: Stored<Pod>): boolean {

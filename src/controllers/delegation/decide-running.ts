@@ -10,9 +10,8 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
   const member = boundMember(proxy, observed);
-  const surplus = observed.members
-    .filter((other) => other !== member && isFor(other.delegate, proxy))
-    .flatMap(withdraw);
+  const others = observed.members.filter((other) => other !== member && isFor(other.delegate, proxy));
+  const surplus = others.flatMap(withdraw);
   if (member === undefined || !member.reachable || !member.read) {
     const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
     return {
@@ -27,12 +26,18 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
       outcome: isTerminal(proxy) ? "Finished" : "Running",
     };
   }
-  if (isTerminal(proxy)) return { actions: surplus, outcome: "Finished" };
+  if (isTerminal(proxy)) {
+    // One that was made while the store did not yet show how the proxy had ended: nobody would ever hear of it.
+    const unrecorded = isFor(delegate, proxy) ? withdraw(member) : [];
+    return { actions: [...surplus, ...unrecorded], outcome: "Finished" };
+  }
   if (delegate !== undefined && isFor(delegate, proxy)) {
     if (isDeleting(delegate)) return { actions: surplus, outcome: "Withdrawing" };
     return { actions: [...surplus, ...adopt(proxy, member, delegate)], outcome: "Running" };
   }
-  return vanished(proxy, member, observed, now, surplus);
+  // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
+  if (others.length > 0) return { actions: surplus, outcome: "Withdrawing" };
+  return vanished(proxy, member, observed, now);
 }
 
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */
@@ -58,6 +63,14 @@ export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   return patch === undefined ? [] : [{ type: "status", patch, resourceVersion: proxy.metadata.resourceVersion }];
 }
 
+/** A final status that no delegate has told: nothing is written when the proxy has changed since, as it may have ended. */
+export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
+  const { uid, resourceVersion } = proxy.metadata;
+  const patch = statusPatch(proxy, wanted);
+  if (patch === undefined) return [];
+  return [{ type: "status", patch: { ...patch, metadata: { uid, resourceVersion } }, resourceVersion }];
+}
+
 function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
   // As kubelet: a pod whose phase on the API server is terminal has no business running.
   if (isTerminal(proxy)) return isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
@@ -70,21 +83,15 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
   if (hasStarted(proxy)) return withdraw(member);
   const memberNode = delegate.spec?.nodeName;
   if (memberNode === undefined) return [];
-  return [{ type: "record", proxyUid: proxy.metadata.uid, delegateUid: delegate.metadata.uid, memberNode }];
+  const { uid: proxyUid, resourceVersion } = proxy.metadata;
+  return [{ type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode }];
 }
 
 /** The delegate went and nobody on the host had asked for it: what an eviction is on a node. */
-function vanished(
-  proxy: Stored<Pod>,
-  member: MemberView,
-  observed: Observed,
-  now: number,
-  surplus: readonly Action[],
-): DelegationDecision {
+function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, now: number): DelegationDecision {
   const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
-  if (last !== undefined && isTerminal(last))
-    return { actions: [...surplus, ...feedback(proxy, last)], outcome: "Finished" };
+  if (last !== undefined && isTerminal(last)) return { actions: feedback(proxy, last), outcome: "Finished" };
   const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
   const overridden = observed.specIn?.(member.candidate) ?? {};
   const refusal = "problem" in overridden ? { message: overridden.problem } : memory.attempts.get(member.name)?.refusal;
@@ -92,7 +99,7 @@ function vanished(
     const { uid: proxyUid } = proxy.metadata;
     const delegate = delegateFor(proxy, observed, member.name);
     const create: Action = { type: "create", member: member.name, proxyUid, delegate };
-    return { actions: [...surplus, create], outcome: "Placing" };
+    return { actions: [create], outcome: "Placing" };
   }
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.
   const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;
@@ -100,5 +107,5 @@ function vanished(
   const shown = last === undefined ? undefined : statusFrom(proxy, last);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now });
-  return { actions: [...surplus, ...statusWrite(proxy, wanted)], outcome: "Lost" };
+  return { actions: verdict(proxy, wanted), outcome: "Lost" };
 }

@@ -243,9 +243,10 @@ export class Executor {
     return shownOnProxy(proxyUid, (proxy) => isBound(proxy) || isDeleting(proxy));
   }
 
-  async #record({ proxyUid, delegateUid, memberNode }: ActionOf<"record">, { key, signal }: Context): Result {
+  async #record(action: ActionOf<"record">, { key, signal }: Context): Result {
+    const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
-    const body = { metadata: { uid: proxyUid, annotations } };
+    const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
     return patchProxy(proxyUid, () =>
       this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
     );

@@ -143,7 +143,14 @@ export type Action =
       readonly memberNode: string;
     }
   /** Records another delegate for a bound proxy whose first one never started. */
-  | { readonly type: "record"; readonly proxyUid: string; readonly delegateUid: string; readonly memberNode: string }
+  | {
+      readonly type: "record";
+      readonly proxyUid: string;
+      /** The proxy's, which had never started by then: nothing is recorded when it has changed since. */
+      readonly resourceVersion: string;
+      readonly delegateUid: string;
+      readonly memberNode: string;
+    }
   /** `resourceVersion` is the delegate's that the patch was reckoned from. */
   | {
       readonly type: "forward";

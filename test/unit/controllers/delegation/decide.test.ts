@@ -379,7 +379,7 @@ describe("a bound proxy", () => {
     expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["create west"]);
     const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
     expect(decide(world(proxy, [member("west", { delegate: again })]), now).actions).toEqual([
-      { type: "record", proxyUid: "uid-1", delegateUid: "two", memberNode: "n2" },
+      { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "two", memberNode: "n2" },
     ]);
   });
 

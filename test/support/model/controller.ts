@@ -1,0 +1,264 @@
+import type { ObjectRef } from "../../../src/api/kubernetes.ts";
+import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/model.ts";
+import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
+import { isBound } from "../../../src/pods/phase.ts";
+import { bindPod, deletePod, patchStatus, recordOn, releasePod } from "./api-server.ts";
+import { recorded, same } from "./pods.ts";
+import { NOW, remember } from "./recollection.ts";
+import {
+  changeMember,
+  freeUid,
+  inMember,
+  type MemberState,
+  memberOf,
+  onHost,
+  type Step,
+  shown,
+  truth,
+  type World,
+} from "./world.ts";
+
+/** The function under test. */
+export type Decide = (observed: Observed, now: number) => DelegationDecision;
+
+/**
+ * What becomes of one request: done and answered; done, and the answer lost; not done, and no answer either; never sent,
+ * which its sender knows; refused by the API server for good.
+ */
+export type Fate = "done" | "unanswered" | "vanished" | "not sent" | "refused";
+
+const HOST = { name: "host", id: "host-id" };
+const REF: ObjectRef = { namespace: "team", name: "web-0" };
+const PLENTY = { pods: 100, cpu: 100, memory: 1e12 };
+// They tell people, and change nothing that a decision depends on.
+const TOLD: ReadonlySet<Step["type"]> = new Set(["report", "announce"]);
+
+/** Observes and decides, as one moment; undefined when there is nothing to do. */
+export function plan(world: World, decide: Decide): World | undefined {
+  const proxy = shown(world.host);
+  const members = world.members.map(viewOf);
+  if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
+    if (world.members.every(({ departed }) => departed === undefined)) return undefined;
+    return { ...world, members: world.members.map(({ departed: _, ...member }) => member) };
+  }
+  const uid = proxy?.metadata.uid ?? "";
+  const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
+  const waits = proxy !== undefined && !isBound(proxy);
+  const memory =
+    holder !== undefined && waits
+      ? remember(world.memory, (memories) => memories.found(uid, holder.name, NOW))
+      : world.memory;
+  const { actions } = decide(
+    {
+      ref: REF,
+      host: HOST,
+      proxy,
+      members,
+      memory: memory[uid] ?? { fresh: true, attempts: new Map() },
+      allows: () => undefined,
+      apiAccess: () => ({ mode: "none" }),
+      outOfService: (member) => memberOf(world, member).outOfService,
+    },
+    NOW,
+  );
+  const pending = actions.filter(({ type }) => !TOLD.has(type));
+  return pending.length === 0 && memory === world.memory ? undefined : { ...world, memory, pending };
+}
+
+function viewOf(member: MemberState): MemberView {
+  const { name, reachable, read, departed } = member;
+  const pod = read ? shown(member) : undefined;
+  const delegate = pod !== undefined && madeByHost(pod, HOST.id) ? pod : undefined;
+  const closed = { reason: "ClusterNotReady", message: "it does not answer" } as const;
+  return {
+    name,
+    reachable,
+    reachableSince: 0,
+    read,
+    ...(delegate === undefined ? {} : { delegate }),
+    ...(departed === undefined ? {} : { departed }),
+    candidate: {
+      name,
+      labels: {},
+      allocatable: PLENTY,
+      largestNode: PLENTY,
+      used: {},
+      ...(reachable && read ? {} : { closed }),
+    },
+    scheduleTimeoutMs: 30_000,
+    nodesVersion: 0,
+  };
+}
+
+/** What may become of the next step: always something free, and something worse for one fault. */
+export function fates(world: World): { readonly free: readonly Fate[]; readonly faults: readonly Fate[] } {
+  const [step] = world.pending;
+  if (step === undefined || isMemoryOnly(step)) return { free: ["done"], faults: [] };
+  const creates = step.type === "create";
+  const member = "member" in step && step.type !== "bind" && step.type !== "sweep" ? step.member : undefined;
+  if (member !== undefined && !memberOf(world, member).linked) {
+    return { free: creates ? ["not sent", "vanished"] : ["not sent"], faults: ["unanswered"] };
+  }
+  return { free: ["done"], faults: creates ? ["unanswered", "vanished", "refused"] : ["unanswered", "not sent"] };
+}
+
+/** Does the next step, as `execute.ts` and `exchange.ts` do it; a failure ends the reconcile. */
+export function execute(world: World, fate: Fate): World {
+  const [step, ...pending] = world.pending;
+  if (step === undefined) return world;
+  const done = fate === "done" || fate === "unanswered" ? perform({ ...world, pending }, step) : { ...world, pending };
+  const next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
+  return fate === "done" || fate === "refused" ? followed(next, world, step, fate) : { ...next, pending: [] };
+}
+
+type StepOf<Type extends Step["type"]> = Extract<Step, { readonly type: Type }>;
+
+/** What the API server does. */
+function perform(world: World, step: Step): World {
+  const proxy = truth(world.host);
+  switch (step.type) {
+    case "create": {
+      const uid = freeUid(world, step.member);
+      const { metadata } = step.delegate;
+      const pod = same({
+        ...step.delegate,
+        metadata: { ...metadata, name: "web-0", uid, resourceVersion: "" },
+        status: { phase: "Pending" },
+      });
+      return inMember(world, step.member, (slot) => slot ?? pod);
+    }
+    case "delete":
+      return inMember(world, step.member, (slot) => deletePod(slot, step));
+    case "swept":
+      return inMember(world, step.member, (slot) => deletePod(slot, { uid: step.uid }));
+    case "bind":
+      return onHost(world, bindPod(proxy, step));
+    case "record":
+      return onHost(world, recordOn(proxy, step));
+    case "status":
+      return onHost(world, patchStatus(proxy, step.patch));
+    case "finish":
+      return onHost(world, deletePod(proxy, { uid: step.proxyUid, graceSeconds: 0 }));
+    case "release":
+      return onHost(world, releasePod(proxy, step.proxyUid));
+    default:
+      return world;
+  }
+}
+
+/** What an answer does to memory, and what is asked next. */
+function followed(world: World, before: World, step: Step, fate: Fate): World {
+  const { pending } = world;
+  const forgets = (change: Parameters<typeof remember>[1]): World => ({
+    ...world,
+    memory: remember(world.memory, change),
+  });
+  switch (step.type) {
+    case "promise":
+      return forgets((memories) => memories.promised(step.proxyUid, step.member));
+    case "refuse":
+      return forgets((memories) => memories.refuse(step.proxyUid, step.refusal, step.nodesVersion, NOW));
+    case "bind":
+      // A conflict is no success, and forgets nothing.
+      return truth(world.host) === truth(before.host) ? world : forgets((memories) => memories.forget(step.proxyUid));
+    case "sweep": {
+      if (truth(world.host)?.metadata.uid === step.proxyUid) return world;
+      return { ...world, pending: [{ type: "swept", member: step.member, uid: step.uid }, ...pending] };
+    }
+    case "resolve": {
+      const pod = truth(memberOf(world, step.member));
+      if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid) return world;
+      return forgets((memories) => memories.certain(step.proxyUid));
+    }
+    case "taken":
+      return taken(world, step);
+    case "create":
+      if (fate === "refused") {
+        if (!mayBeThere(before, step)) return world;
+        return { ...world, pending: [{ type: "resolve", member: step.member, proxyUid: step.proxyUid }, ...pending] };
+      }
+      return truth(memberOf(before, step.member)) === undefined
+        ? world
+        : { ...world, pending: [{ type: "taken", member: step.member, proxyUid: step.proxyUid }, ...pending] };
+    default:
+      return world;
+  }
+}
+
+/** An earlier create was sent there, and what it made has not been seen. */
+function mayBeThere(
+  { memory }: World,
+  { member, proxyUid }: { readonly member: string; readonly proxyUid: string },
+): boolean {
+  return memory[proxyUid]?.uncertain === member;
+}
+
+/** A create's own notes, made before and after its request. */
+function created(before: World, world: World, { member, proxyUid, parked }: StepOf<"create">, fate: Fate): World {
+  const free = truth(memberOf(before, member)) === undefined;
+  const memory = remember(world.memory, (memories) => {
+    memories.attempt(proxyUid, member, NOW, parked);
+    if (fate === "unanswered" || fate === "vanished" || (fate === "done" && free)) {
+      memories.uncertain(proxyUid, member);
+    }
+    if (fate !== "refused" || mayBeThere(before, { member, proxyUid })) return;
+    memories.certain(proxyUid);
+    memories.refuse(proxyUid, { cluster: member, reason: "RefusedByMember", message: "no" }, 0, NOW);
+  });
+  return { ...world, memory };
+}
+
+function taken(world: World, { member, proxyUid }: StepOf<"taken">): World {
+  const pod = truth(memberOf(world, member));
+  if (pod === undefined) return world;
+  const memory = remember(world.memory, (memories) => {
+    if (!madeByHost(pod, HOST.id)) {
+      memories.certain(proxyUid);
+      memories.refuse(proxyUid, { cluster: member, reason: "NameTaken", message: "taken" }, 0, NOW);
+    } else if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member);
+  });
+  return { ...world, memory };
+}
+
+/** Nothing that could fail. */
+function isMemoryOnly({ type }: Step): boolean {
+  return type === "promise" || type === "refuse";
+}
+
+/** The controller is killed and another one leads: it has read the host, and no member yet. */
+export function restart(world: World): World {
+  const proxy = truth(world.host);
+  const members = world.members.map(({ departed: _, ...member }) => ({
+    ...member,
+    reachable: false,
+    read: false,
+    versions: [undefined, truth(member)],
+  }));
+  const inherits = proxy !== undefined && !isBound(proxy);
+  const memory = inherits ? remember({}, (memories) => memories.inherited(proxy.metadata.uid)) : {};
+  return { ...world, host: { versions: [proxy] }, members, memory, pending: [] };
+}
+
+/** The next event of the host's watch. */
+export function seeHost(world: World): World {
+  const [before, ...versions] = world.host.versions;
+  const [next] = versions;
+  if (versions.length === 0) return world;
+  const gone = before !== undefined && before.metadata.uid !== next?.metadata.uid;
+  const memory = gone ? remember(world.memory, (memories) => memories.forget(before.metadata.uid)) : world.memory;
+  return { ...world, host: { versions }, memory };
+}
+
+/** The next event of a member's watch, or its list. */
+export function seeMember(world: World, name: string): World {
+  return changeMember(world, name, (member) => {
+    if (!member.read) return { ...member, read: true, reachable: true, versions: [truth(member)] };
+    const [before, ...versions] = member.versions;
+    if (versions.length === 0) return member;
+    const gone = before !== undefined && before.metadata.uid !== versions[0]?.metadata.uid;
+    // Only the last state of a recorded delegate is ever asked for.
+    const asked =
+      gone && world.host.versions.some((pod) => pod !== undefined && recorded(pod).uid === before.metadata.uid);
+    return { ...member, versions, ...(asked ? { departed: before } : {}) };
+  });
+}

@@ -1,0 +1,141 @@
+import { execute, plan, seeHost, seeMember } from "./controller.ts";
+import { beginning, type Event, events, memberEvents, type Scenario } from "./environment.ts";
+import { later } from "./recollection.ts";
+import { brokenRule, wrongAtRest } from "./rules.ts";
+import { changeMember, keyOf, type World } from "./world.ts";
+
+/** What an exploration has found. */
+export interface Exploration {
+  readonly states: number;
+  readonly transitions: number;
+  /** Every state within the bounds was seen. */
+  readonly complete: boolean;
+  readonly violation?: Violation;
+}
+
+export interface Violation {
+  readonly rule: string;
+  /** Shortest way there, and on to rest where that is what is wrong. */
+  readonly trace: readonly string[];
+}
+
+interface Bounds {
+  readonly states: number;
+}
+
+/** Steps that a world may take to come to rest; far more than any needs. */
+const REST_STEPS = 300;
+
+/** Goes through all worlds that the scenario allows, breadth first, until a rule is broken or the bounds are reached. */
+export function explore(scenario: Scenario, bounds: Bounds): Exploration {
+  const first = firstWorld(scenario);
+  const firstKey = keyOf(first);
+  const cameFrom = new Map<string, { readonly key: string; readonly what: string } | undefined>([
+    [firstKey, undefined],
+  ]);
+  const atRest = new Set<string>();
+  const trace = (key: string): string[] => {
+    const steps: string[] = [];
+    for (let at = cameFrom.get(key); at !== undefined; at = cameFrom.get(at.key)) steps.push(at.what);
+    return steps.reverse();
+  };
+  let transitions = 0;
+  let frontier = [{ world: first, key: firstKey }];
+  while (frontier.length > 0) {
+    const next: typeof frontier = [];
+    for (const { world, key } of frontier) {
+      for (const event of events(world, scenario)) {
+        transitions += 1;
+        const found = (rule: string, rest: readonly string[] = []): Exploration => ({
+          states: cameFrom.size,
+          transitions,
+          complete: false,
+          violation: { rule, trace: [...trace(key), event.what, ...rest] },
+        });
+        const rule = brokenRule(world, event.world);
+        if (rule !== undefined) return found(rule);
+        const nextKey = keyOf(event.world);
+        if (cameFrom.has(nextKey)) continue;
+        cameFrom.set(nextKey, { key, what: event.what });
+        const restless = settle(event.world, scenario, atRest);
+        if (restless !== undefined) return found(restless.rule, ["--", ...restless.trace]);
+        next.push({ world: event.world, key: nextKey });
+      }
+      if (cameFrom.size >= bounds.states) return { states: cameFrom.size, transitions, complete: false };
+    }
+    frontier = next;
+  }
+  return { states: cameFrom.size, transitions, complete: true };
+}
+
+function firstWorld(scenario: Scenario): World {
+  let world = beginning(scenario);
+  if (scenario.running !== true) return world;
+  let event = events(world, scenario).find(({ what }) => what === "create");
+  while (event !== undefined) {
+    world = event.world;
+    event = fairEvent(world, scenario);
+  }
+  return world;
+}
+
+/** From every world, once all is mended and everyone does its work, rest is reached, and what is then is right. */
+function settle(start: World, scenario: Scenario, atRest: Set<string>): Violation | undefined {
+  const trace: string[] = [];
+  const passed: string[] = [];
+  let world: World = { ...start, faults: 0, created: 0 };
+  for (let step = 0; step < REST_STEPS; step++) {
+    const key = keyOf(world);
+    if (atRest.has(key)) break;
+    passed.push(key);
+    const event = fairEvent(world, scenario);
+    if (event === undefined) {
+      const wrong = wrongAtRest(world);
+      if (wrong !== undefined) return { rule: `at rest: ${wrong}`, trace };
+      break;
+    }
+    trace.push(event.what);
+    const rule = brokenRule(world, event.world);
+    if (rule !== undefined) return { rule, trace };
+    world = event.world;
+    if (step === REST_STEPS - 1) return { rule: "does not come to rest", trace: trace.slice(0, 60) };
+  }
+  for (const key of passed) atRest.add(key);
+  return undefined;
+}
+
+/** What happens next when nothing disturbs, in an order that does everything sooner or later. */
+function fairEvent(world: World, { decide }: Scenario): Event | undefined {
+  const key = keyOf(world);
+  const changing = (event: Event): Event | undefined => (keyOf(event.world) === key ? undefined : event);
+  for (const { name, linked, reachable, outOfService, read, versions } of world.members) {
+    if (!linked || outOfService) {
+      return {
+        what: `${name}: mended`,
+        world: changeMember(world, name, (m) => ({ ...m, linked: true, outOfService: false })),
+      };
+    }
+    if (!read || versions.length > 1) return { what: `${name}: seen`, world: seeMember(world, name) };
+    if (!reachable) {
+      return { what: `${name}: reachable`, world: changeMember(world, name, (m) => ({ ...m, reachable: true })) };
+    }
+  }
+  if (world.host.versions.length > 1) return { what: "host: seen", world: seeHost(world) };
+  const planned = world.pending.length > 0 ? world : plan(world, decide);
+  const acted =
+    planned === undefined
+      ? undefined
+      : changing({ what: `acts: ${planned.pending.map(({ type }) => type)}`, world: allDone(planned) });
+  if (acted !== undefined) return acted;
+  for (const member of world.members) {
+    const [event] = memberEvents(world, member).filter(({ what }) => !what.endsWith("succeeded"));
+    if (event !== undefined) return event;
+  }
+  return changing({ what: "time passes", world: { ...world, memory: later(world.memory) } });
+}
+
+function allDone(world: World): World {
+  let current = world;
+  while (current.pending.length > 0) current = execute(current, "done");
+  return current;
+}

@@ -1,0 +1,54 @@
+import { Memories } from "../../../src/controllers/delegation/memory.ts";
+import type { Memory } from "../../../src/controllers/delegation/model.ts";
+
+/** The model's only moment; what must have come before or comes after it is all that differs. */
+export const NOW = 1_000_000_000;
+/** Long before: every patience has ended since. */
+export const LONG_AGO = 1;
+
+const FIRST_RETRY_MS = 30_000;
+
+type Recollections = Readonly<Record<string, Memory>>;
+
+/** Lets the controller's own memory be changed, starting from what was remembered. */
+export function remember(memory: Recollections, change: (memories: Memories) => void): Recollections {
+  const memories = new Memories();
+  for (const [uid, entry] of Object.entries(memory)) restore(memories, uid, entry);
+  change(memories);
+  const result: Record<string, Memory> = {};
+  for (const uid of ["p1", "p2"]) {
+    const { fresh, uncertain, promised, attempts } = memories.of(uid);
+    if (fresh && uncertain === undefined && promised === undefined && attempts.size === 0) continue;
+    result[uid] = {
+      fresh,
+      // How often a member refused only changes for how long.
+      attempts: new Map([...attempts].map(([name, attempt]) => [name, { ...attempt, refusals: 1 }])),
+      ...(uncertain === undefined ? {} : { uncertain }),
+      ...(promised === undefined ? {} : { promised }),
+    };
+  }
+  return result;
+}
+
+/** All that is waited for has come: schedulers had their time, and refusals are old. */
+export function later(memory: Recollections): Recollections {
+  return Object.fromEntries(
+    Object.entries(memory).map(([uid, entry]) => {
+      const attempts = [...entry.attempts].map(([name, attempt]): [string, typeof attempt] => [
+        name,
+        { ...attempt, since: LONG_AGO, ...(attempt.until === undefined ? {} : { until: NOW }) },
+      ]);
+      return [uid, { ...entry, attempts: new Map(attempts) }];
+    }),
+  );
+}
+
+function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, promised }: Memory): void {
+  if (!fresh) memories.inherited(uid);
+  for (const [name, { since, refusal, until = 0, parked }] of attempts) {
+    memories.attempt(uid, name, since, parked);
+    if (refusal !== undefined) memories.refuse(uid, refusal, 0, until - FIRST_RETRY_MS);
+  }
+  if (promised !== undefined) memories.promised(uid, promised);
+  if (uncertain !== undefined) memories.uncertain(uid, uncertain);
+}

@@ -1,0 +1,133 @@
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { Action, Memory } from "../../../src/controllers/delegation/model.ts";
+import { ownerOf } from "../../../src/pods/delegate.ts";
+import type { Slot } from "./api-server.ts";
+import { recorded } from "./pods.ts";
+
+/** One API server, and what the controller's store shows of it. */
+export interface Cluster {
+  /** First what the store shows, last what is true; between them what the watch has still to tell, in its order. */
+  readonly versions: readonly Slot[];
+}
+
+/** One member, as it is and as the controller believes it to be. */
+export interface MemberState extends Cluster {
+  readonly name: string;
+  /** Requests arrive there, and answers come back. */
+  readonly linked: boolean;
+  readonly reachable: boolean;
+  readonly read: boolean;
+  readonly departed?: Stored<Pod>;
+  readonly outOfService: boolean;
+}
+
+/** A request that follows from the answer to another one. */
+export type FollowUp =
+  | { readonly type: "taken"; readonly member: string; readonly proxyUid: string }
+  | { readonly type: "swept"; readonly member: string; readonly uid: string };
+
+export type Step = Action | FollowUp;
+
+/** The whole model in one moment. */
+export interface World {
+  readonly host: Cluster;
+  readonly members: readonly MemberState[];
+  /** What the controller remembers, by proxy uid. */
+  readonly memory: Readonly<Record<string, Memory>>;
+  /** What is left to do of the last decision. */
+  readonly pending: readonly Step[];
+  /** How many faults may still happen. */
+  readonly faults: number;
+  /** How many proxies there have been. */
+  readonly created: number;
+  /** Proxies that were deleted by force, or whose member was out of service: nobody waits for their delegates. */
+  readonly abandoned: readonly string[];
+}
+
+/** What is true in a cluster now. */
+export function truth({ versions }: Cluster): Slot {
+  return versions.at(-1);
+}
+
+/** What the controller sees of it. */
+export function shown({ versions }: Cluster): Slot {
+  return versions[0];
+}
+
+// More would only repeat what two unseen changes do.
+const UNSEEN = 2;
+
+/** The cluster after a write; a watch that is far behind skips what came first, as a list would. */
+function written<C extends Cluster>(cluster: C, next: Slot): C {
+  const { versions } = cluster;
+  if (next === truth(cluster)) return cluster;
+  const unseen = [...versions.slice(1), next];
+  return { ...cluster, versions: [versions[0], ...unseen.slice(-UNSEEN)] };
+}
+
+/** The world with something else on the host. */
+export function onHost(world: World, next: Slot): World {
+  const host = written(world.host, next);
+  return host === world.host ? world : { ...world, host };
+}
+
+/** The world with something else in a member. */
+export function inMember(world: World, name: string, change: (slot: Slot) => Slot): World {
+  return changeMember(world, name, (member) => {
+    const next = written(member, change(truth(member)));
+    // What was never listed is listed as a whole.
+    return member.read || next === member ? next : { ...next, versions: [undefined, truth(next)] };
+  });
+}
+
+/** The world with another state of a member. */
+export function changeMember(world: World, name: string, change: (member: MemberState) => MemberState): World {
+  return { ...world, members: world.members.map((member) => (member.name === name ? change(member) : member)) };
+}
+
+/** The member of that name. */
+export function memberOf(world: World, name: string): MemberState {
+  const found = world.members.find((member) => member.name === name);
+  if (found === undefined) throw new Error(`the model has no member ${name}`);
+  return found;
+}
+
+/** A uid that nothing in the world names: worlds that differ only in names would never end. */
+export function freeUid(world: World, member: string): string {
+  const used = new Set<string | undefined>();
+  for (const slot of world.host.versions) if (slot !== undefined) used.add(recorded(slot).uid);
+  for (const { versions, departed } of world.members) {
+    for (const slot of [...versions, departed]) used.add(slot?.metadata.uid);
+  }
+  for (const step of world.pending) used.add("uid" in step ? step.uid : "delegateUid" in step ? step.delegateUid : "");
+  let number = 1;
+  while (used.has(`${member}-${number}`)) number += 1;
+  return `${member}-${number}`;
+}
+
+/** Whose delegate is truly in a member now; undefined where there is none. */
+export function holderUid(member: MemberState): string | undefined {
+  const pod = truth(member);
+  return pod === undefined ? undefined : ownerOf(pod)?.uid;
+}
+
+/** Equal for worlds that are alike. */
+export function keyOf({ host, members, memory, pending, faults, created, abandoned }: World): string {
+  const versions = (cluster: Cluster): string => cluster.versions.map((s) => s?.metadata.resourceVersion).join(",");
+  const each = members.map(
+    (member) =>
+      `${versions(member)}:${member.departed?.metadata.resourceVersion ?? ""}:${Number(member.linked)}${Number(member.reachable)}${Number(member.read)}${Number(member.outOfService)}`,
+  );
+  const steps = pending.map((step) =>
+    JSON.stringify(step, (key, value) => (key === "delegate" || key === "message" ? undefined : value)),
+  );
+  const remembered = Object.entries(memory).map(([uid, entry]) => `${uid}${memoryKey(entry)}`);
+  return [versions(host), ...each, ...remembered, ...steps, faults, created, abandoned].join("|");
+}
+
+function memoryKey({ fresh, uncertain, promised, attempts }: Memory): string {
+  const each = [...attempts].map(
+    ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
+  );
+  return [fresh, uncertain, promised, ...each.sort()].join(";");
+}

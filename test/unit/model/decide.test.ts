@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
+import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
+import type { Decide } from "../../support/model/controller.ts";
+import { explore } from "../../support/model/explore.ts";
+
+/** How many worlds each scenario may see; more by hand, see docs/development.md. */
+const STATES = Number(process.env.LEGATION_MODEL_STATES ?? 6000);
+const TIMEOUT_MS = 20_000 + STATES * 5;
+
+/** What decides with less care than it should. */
+function broken(parts: {
+  readonly sees?: (observed: Observed) => Observed;
+  readonly does?: (action: Action) => Action[];
+}): Decide {
+  const { sees = (observed) => observed, does = (action) => [action] } = parts;
+  return (observed, now) => {
+    const decision = decide(sees(observed), now);
+    return { ...decision, actions: decision.actions.flatMap(does) };
+  };
+}
+
+describe("in every state of the model, and from each at rest, the rules hold", () => {
+  test.each([
+    { what: "a bare pod, undisturbed", pods: 1, faults: 0 },
+    { what: "a bare pod and one fault", pods: 1, faults: 1 },
+    { what: "a pod with a controller and one fault", pods: 1, faults: 1, controlled: true },
+    { what: "a bare pod that runs, and two faults", pods: 1, faults: 2, running: true },
+    { what: "a pod that runs, one of its name after it, and two faults", pods: 2, faults: 2, running: true },
+    { what: "two pods of one name and two faults", pods: 2, faults: 2 },
+  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
+    const { violation, states, complete } = explore({ decide, ...scenario }, { states: STATES });
+    expect(violation).toBeUndefined();
+    expect(complete || states >= STATES).toBe(true);
+  });
+});
+
+describe("the model finds a decide that", () => {
+  test.each([
+    {
+      forgets: "that a create may have been made",
+      decide: broken({
+        sees: ({ memory: { uncertain: _, ...memory }, ...observed }) => ({ ...observed, memory }),
+      }),
+      rule: /two live delegates|its delegate lives/,
+    },
+    {
+      forgets: "that an earlier leader may have made a delegate",
+      decide: broken({ sees: (observed) => ({ ...observed, memory: { ...observed.memory, fresh: true } }) }),
+      rule: /two live delegates|its delegate lives/,
+    },
+    {
+      forgets: "to sweep",
+      decide: broken({ does: (action) => (action.type === "sweep" ? [] : [action]) }),
+      rule: /left behind|no delegate/,
+      running: true,
+    },
+    {
+      forgets: "that a member does not answer",
+      decide: broken({
+        sees: (observed) => ({
+          ...observed,
+          members: observed.members.filter(({ reachable }) => reachable),
+        }),
+      }),
+      rule: /two live delegates|its delegate lives/,
+    },
+    {
+      forgets: "to delete the delegate before it releases the proxy",
+      decide: broken({
+        does: (action) => (action.type === "delete" ? [{ type: "release", proxyUid: action.uid }] : [action]),
+      }),
+      rule: /./,
+    },
+    {
+      forgets: "to release the proxy",
+      decide: broken({ does: (action) => (action.type === "release" ? [] : [action]) }),
+      rule: /never goes/,
+    },
+  ])("forgets $forgets", { timeout: TIMEOUT_MS }, ({ decide: careless, rule, running = false }) => {
+    const { violation } = explore({ decide: careless, pods: 2, faults: 1, running }, { states: STATES });
+    expect(violation?.rule).toMatch(rule);
+    expect(violation?.trace.length).toBeGreaterThan(1);
+  });
+});
