@@ -22,7 +22,7 @@ export interface SchedulingPreferences {
 }
 
 /** Stands for all clusters that have no entry of their own. */
-export const ANY_CLUSTER = "*";
+const ANY_CLUSTER = "*";
 
 const EXAMPLE = '{"clusters": {"west": {"weight": 2}, "*": {"weight": 1, "maxReplicas": 10}}}';
 

@@ -34,7 +34,7 @@ export function divisionRule({ preferences, order, placed }: DivisionRuleInput):
 }
 
 /** Why the cluster gets no more replicas of a workload of which it has so many; undefined when it may. */
-export function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
+function limitReached(preferences: SchedulingPreferences, cluster: string, has: number): string | undefined {
   const own = preferencesFor(preferences, cluster);
   if (own === undefined) return `${PREFERENCES_ANNOTATION} does not name it`;
   const { weight, minReplicas, maxReplicas } = own;
