@@ -24,7 +24,7 @@ export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) =>
 }
 
 /** Reads an annotation's value that is JSON or YAML and must have a shape. Each problem starts with its field's path. */
-export function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
+function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
   let written: unknown;
   try {
     // Aliases would let a short text stand for a huge one.
