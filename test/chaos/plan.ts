@@ -1,0 +1,82 @@
+/** What is broken, and mended some seconds later. */
+export const FAULTS = [
+  "controller killed",
+  "controller paused",
+  "host API server restarted",
+  "member API server stopped",
+  "member API server frozen",
+  "member etcd restarted",
+  "member cut off",
+  "member swallows everything",
+  "member's answers lost",
+  "requests to member lost",
+  "member slow",
+  "member's connections reset",
+  "virtual node cordoned",
+  "delegate deleted in its member",
+] as const;
+
+export type Fault = (typeof FAULTS)[number];
+
+/** What authors do. */
+export const DEEDS = [
+  "run a pod",
+  "run a job",
+  "deploy",
+  "scale",
+  "delete a workload",
+  "delete a pod",
+  "run it again",
+] as const;
+
+export type Deed = (typeof DEEDS)[number];
+
+/** One thing to do, so many milliseconds after the beginning; `dice` in 0..1 says on what. */
+export type Happening =
+  | {
+      readonly at: number;
+      readonly type: "fault";
+      readonly fault: Fault;
+      readonly member: "west" | "east";
+      readonly lastsMs: number;
+      readonly dice: number;
+    }
+  | { readonly at: number; readonly type: "deed"; readonly deed: Deed; readonly number: number; readonly dice: number };
+
+const FAULT_EVERY_MS = 4_000;
+const DEED_EVERY_MS = 600;
+const SHORTEST_MS = 500;
+const LONGEST_MS = 6_000;
+
+/** Everything that will happen, in order; the same for the same seed and length. */
+export function planOf(seed: number, lengthMs: number): Happening[] {
+  const random = generator(seed);
+  const happenings: Happening[] = [];
+  for (let at = 0; at < lengthMs; at += 2 * DEED_EVERY_MS * random()) {
+    happenings.push({ at, type: "deed", deed: pick(DEEDS, random()), number: happenings.length, dice: random() });
+  }
+  for (let at = FAULT_EVERY_MS * random(); at < lengthMs; at += 2 * FAULT_EVERY_MS * random()) {
+    const member = random() < 0.5 ? "west" : "east";
+    const lastsMs = SHORTEST_MS + (LONGEST_MS - SHORTEST_MS) * random();
+    happenings.push({ at, type: "fault", fault: pick(FAULTS, random()), member, lastsMs, dice: random() });
+  }
+  return happenings.sort((a, b) => a.at - b.at);
+}
+
+/** The item that the dice, in 0..1, fall on; throws when there is none. */
+export function pick<T>(items: readonly T[], dice: number): T {
+  const item = items[Math.min(items.length - 1, Math.floor(dice * items.length))];
+  if (item === undefined) throw new Error("nothing to pick from");
+  return item;
+}
+
+/** Mulberry32: small, and the same everywhere. */
+function generator(seed: number): () => number {
+  let state = seed >>> 0;
+  return () => {
+    state = (state + 0x6d2b79f5) >>> 0;
+    let mixed = Math.imul(state ^ (state >>> 15), state | 1);
+    mixed ^= mixed + Math.imul(mixed ^ (mixed >>> 7), mixed | 61);
+    return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
+  };
+}

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { runChaos } from "../chaos/run.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+
+const legation = useLegation();
+const clients = useClients();
+
+test("whatever fails for half a minute, the rules hold, and everything comes to rest", {
+  timeout: 280_000,
+}, async () => {
+  const host = hostCluster();
+  const members = { west: memberCluster("west"), east: memberCluster("east") };
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace([host, ...Object.values(members)], { prefix: "chaos", labels });
+  const scene = { host, members, clients: clients(), legation: legation(), namespace };
+  const report = await runChaos(scene, { seed: 7, lengthMs: 30_000 });
+  expect(report.violations).toEqual([]);
+  expect(report.pods).toBeGreaterThan(10);
+  expect(Object.keys(report.faults).length).toBeGreaterThan(2);
+});
