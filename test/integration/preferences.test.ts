@@ -200,6 +200,27 @@ describe("a running Deployment", () => {
   });
 });
 
+describe("a Deployment whose member is lost", () => {
+  test("is replaced where it may be, and divided again when the member is back", async () => {
+    const west = memberCluster("west");
+    onTestFinished(() => west.proxy.heal());
+    const tolerations = ["not-ready", "unreachable"].map((state) => ({
+      key: `node.kubernetes.io/${state}`,
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: 2,
+    }));
+    await apply({ preferences: { rebalance: true }, spec: { replicas: 6 }, podSpec: { tolerations } });
+    await divided({ west: 3, east: 3 });
+    await run("rollout", "status", "deployment/web", "--timeout=60s");
+    await west.proxy.blackhole();
+    await divided({ east: 6 });
+    await west.proxy.heal();
+    await divided({ west: 3, east: 3 });
+    await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toHaveLength(3), patient);
+  });
+});
+
 describe("other workloads with weights", () => {
   test("are divided, too: a StatefulSet, and a Job as it goes", async () => {
     const spec = { replicas: 6, serviceName: "db", podManagementPolicy: "Parallel" };
