@@ -67,3 +67,6 @@ with DAG("lost", schedule=None):
         retries=1,
         retry_delay=timedelta(seconds=1),
     )
+
+with DAG("long", schedule=None):
+    in_pod("long", "for i in $(seq 12); do echo step $i; sleep 1; done")

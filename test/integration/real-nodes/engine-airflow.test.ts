@@ -1,5 +1,6 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { pods } from "../../../src/kube/resources.ts";
@@ -101,6 +102,23 @@ onEngineClusters((clusters) => {
     // The trigger's own listing of events, by the name of the pod.
     expect(deferred?.log).toMatch(/The Pod has an Event: Successfully assigned \S+ to \S+/);
     expect(deferred?.log).toMatch(/step 1[\s\S]*step 6/);
+    await nothingLeft(namespace);
+  });
+
+  // Last: it disturbs all others.
+  test("KubernetesPodOperator: a task whose log is followed while the controller is killed and started again", async ({
+    onTestFinished,
+  }) => {
+    const { member, legation } = clusters();
+    const namespace = await clusters().namespace(onTestFinished);
+    const running = run(namespace, "long");
+    await eventually(async () => (await podsOf(member, namespace)).some(inPhase("Running")), { timeoutMs: 120_000 });
+    await sleep(2_000);
+    await legation.controller.stop("SIGKILL");
+    await legation.controller.start();
+    const long = (await running).get("long");
+    expect(long?.tasks).toEqual({ long: ["success", 1] });
+    expect(long?.log).toMatch(/\[base\] step 1\s[\s\S]*log read interrupted[\s\S]*\[base\] step 12\s/);
     await nothingLeft(namespace);
   });
 });
