@@ -35,6 +35,8 @@ export interface ClusterSpec extends ClusterPolicy {
   readonly probe?: ProbeSpec;
   /** How its pods reach the host's API server; absent: as the controller was told for all members. */
   readonly homeAPI?: HomeApiSpec;
+  /** The member's storage class for one of the host, by name; absent: the same name. */
+  readonly storageClasses?: Readonly<Record<string, string>>;
 }
 
 /** A condition as in all of Kubernetes. */
@@ -150,6 +152,12 @@ const specSchema = z
           .exactOptional(),
       })
       .describe("How pods in the member reach the host's API server; default: as the controller's flag says.")
+      .exactOptional(),
+    storageClasses: z
+      .record(z.string().max(253), z.string().max(253))
+      .describe(
+        "Storage classes of PersistentVolumeClaims: of the host, and the member's in its place. Default: the same.",
+      )
       .exactOptional(),
     ...clusterPolicyFields,
   })

@@ -49,6 +49,10 @@ export const OWN_DELETION_COST_ANNOTATION = "legation.dev/deletion-cost";
 /** Pod condition on a proxy that has no member yet: False, with a reason per refused member in its message. */
 export const PLACED_CONDITION = "legation.dev/Placed";
 
+// What Legation keeps on a PersistentVolumeClaim of the host, beside the annotation with its member's name.
+/** Annotation: JSON `{uid, phase, capacity, volumeName}` of the claim in the member that stands for it. */
+export const CLAIM_STATUS_ANNOTATION = "legation.dev/claim-status";
+
 // What Legation keeps on objects it makes in a member.
 /** Label: the host's id (uid of its kube-system namespace). What lacks it is not Legation's. */
 export const HOST_LABEL = "legation.dev/host";

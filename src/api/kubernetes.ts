@@ -13,6 +13,7 @@ import type {
   V1NodeSystemInfo,
   V1ObjectMeta,
   V1OwnerReference,
+  V1PersistentVolumeClaim,
   V1Pod,
   V1PodCondition,
   V1PodSpec,
@@ -72,6 +73,7 @@ export type Secret = Wire<V1Secret>;
 export type ConfigMap = Wire<V1ConfigMap>;
 export type Service = Wire<V1Service>;
 export type EndpointSlice = Wire<V1EndpointSlice>;
+export type PersistentVolumeClaim = Wire<V1PersistentVolumeClaim>;
 export type Lease = Wire<V1Lease>;
 export type KubeEvent = Wire<CoreV1Event>;
 

@@ -8,6 +8,7 @@ import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { ClaimController } from "./claims/controller.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { publishedServer } from "./home-api/address.ts";
@@ -79,6 +80,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         serving?.onCluster(name);
         homeApi.onMembers();
         dependencies.onMembers();
+        claims.onMembers();
         services.onMembers();
         delegation.onCapacity();
         preferences.onMembers();
@@ -104,6 +106,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         virtualNodes.onMember(member.name);
         homeApi.onConnection(member);
         dependencies.onConnection(member);
+        claims.onConnection(member);
         services.onConnection(member);
         delegation.onConnection(member);
         preferences.onMembers();
@@ -152,6 +155,18 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     log,
     ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("services", ...told) }),
   });
+  const claims: ClaimController = new ClaimController({
+    host,
+    identity,
+    registry,
+    memberNamespaces,
+    proxies: () => delegation.proxies,
+    onProxy: (key) => delegation.onDelegate(key),
+    onRead: () => delegation.onCapacity(),
+    clock,
+    log,
+    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("claims", ...told) }),
+  });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -167,7 +182,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     identity,
     registry,
-    dependencies: together(dependencies, services),
+    dependencies: together(dependencies, services, claims),
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
@@ -217,6 +232,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       await delegation.stop();
       await homeApi.stop();
       await dependencies.stop();
+      await claims.stop();
       await services.stop();
       await virtualNodes.stop();
       await tokens.stop();

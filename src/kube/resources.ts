@@ -7,6 +7,7 @@ import type {
   KubeObject,
   Lease,
   Namespace,
+  PersistentVolumeClaim,
   Pod,
   Secret,
   Service,
@@ -41,6 +42,12 @@ export const serviceAccounts: Resource<KubeObject> = {
   ...core,
   plural: "serviceaccounts",
   kind: "ServiceAccount",
+  namespaced: true,
+};
+export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
+  ...core,
+  plural: "persistentvolumeclaims",
+  kind: "PersistentVolumeClaim",
   namespaced: true,
 };
 export const events: Resource<KubeEvent> = { ...core, plural: "events", kind: "Event", namespaced: true };

@@ -2,7 +2,7 @@ import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { namespaces, persistentVolumeClaims, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import { namespaceGone, remove } from "../removal.ts";
@@ -57,7 +57,9 @@ class Cleaner {
         for (const object of await this.#own(resource)) {
           // The service account that this very call may be using goes last, with the rest of the access.
           if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
-          await this.#remove(resource, object);
+          // It holds data that is nowhere else.
+          if (resource.plural === persistentVolumeClaims.plural) this.#keepClaim(object);
+          else await this.#remove(resource, object);
         }
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
@@ -66,6 +68,11 @@ class Cleaner {
     }
     // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
+  }
+
+  #keepClaim({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
+    const remedy = `kubectl --namespace ${namespace} delete persistentvolumeclaim ${name}`;
+    this.#remains(`PersistentVolumeClaim ${namespace}/${name}`, `it holds data; when nobody needs it: ${remedy}`);
   }
 
   async sweepNamespaces(): Promise<void> {

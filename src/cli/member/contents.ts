@@ -58,6 +58,8 @@ export function foreignAmong(
   return found
     .filter(({ kind, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;
+      // Data is not Legation's to delete, whoever made the claim.
+      if (kind === "PersistentVolumeClaim") return true;
       if (own.has(uid) || ownerReferences.some((owner) => own.has(owner.uid))) return false;
       if (kind === "ServiceAccount") return name !== "default";
       if (kind === "ConfigMap") return name !== "kube-root-ca.crt";

@@ -1,0 +1,333 @@
+import {
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { persistentVolumeClaims } from "../../kube/resources.ts";
+import { claimNames, claimProblem, clusterOf, wasSeen } from "../../pods/claims.ts";
+import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { isBound } from "../../pods/phase.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import { Controller } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import type { Logger } from "../../telemetry/logger.ts";
+import type { Needs, Readiness } from "../delegation/model.ts";
+import { Copies } from "../dependencies/copies.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import type { Action, Observed } from "./model.ts";
+
+export interface ClaimOptions {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  /** The host's proxies. */
+  readonly proxies: () => ReadStore<Pod>;
+  /** A proxy that waits may have its claims, or know that it waits in vain. */
+  readonly onProxy: (key: ObjectKey) => void;
+  /** A member's claims have been read. */
+  readonly onRead: () => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+  readonly onReconcile?: (outcome: string, seconds: number) => void;
+}
+
+interface Refusal {
+  readonly member: string;
+  readonly message: string;
+  readonly timer: Timer;
+}
+
+const KIND = "PersistentVolumeClaim";
+// Whoever has a claim of that name there may remove it, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
+const UNREADABLE =
+  "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
+  "earlier version was given does not include them";
+const UNREAD =
+  "its PersistentVolumeClaims cannot be read yet; if this lasts, let it join again, since the access that an earlier version " +
+  "of Legation was given does not include them";
+
+/**
+ * Claims of the host stand for claims in members: each is made in the member that its first pod goes to, and keeps all
+ * its pods there. The member's name is written on the host's claim before anything is made.
+ */
+export class ClaimController {
+  readonly #options: ClaimOptions;
+  readonly #claims: Reflector<PersistentVolumeClaim>;
+  readonly #copies: Copies<typeof KIND, PersistentVolumeClaim>;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  /** Proxies without a node, by the claims that they name. */
+  readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
+  /** Where the first pod is about to go; until that is written on the claim. */
+  readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
+  readonly #refusals = new Map<ObjectKey, Refusal[]>();
+  readonly #refusedSizes = new Map<ObjectKey, string>();
+  #started = false;
+
+  constructor(options: ClaimOptions) {
+    this.#options = options;
+    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    this.#claims = new Reflector({
+      client: host,
+      resource: persistentVolumeClaims,
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onClaim(objectKey(object.metadata)),
+      onState: (state) => {
+        if (state === "watching") this.#onClaimsRead();
+        if (state === "backing-off") this.#wakeAll();
+      },
+    });
+    this.#copies = new Copies({
+      hostId: identity.id,
+      resources: new Map([[KIND, persistentVolumeClaims]]),
+      transform: (_, claim) => claim,
+      onCopy: (_, { namespace, name }) => {
+        this.#start();
+        this.#onClaim(objectKey({ namespace, name }));
+      },
+      onRead: (member) => {
+        this.onConnection(member);
+        options.onRead();
+      },
+      clock,
+      log,
+    });
+    const executor = new Executor({
+      host,
+      registry,
+      memberNamespaces,
+      hostId: identity.id,
+      onRefusal: (...refusal) => this.#onRefusal(...refusal),
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "claims",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => executor.execute(action, context),
+        ...(onReconcile === undefined ? {} : { onReconcile }),
+      },
+      { clock, log },
+    );
+  }
+
+  async stop(): Promise<void> {
+    for (const { timer } of [...this.#refusals.values()].flat()) timer.cancel();
+    await Promise.all([this.#claims.stop(), this.#copies.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** Members were connected, or left. */
+  onMembers(): void {
+    this.#copies.follow(this.#options.registry.members());
+    this.#wakeAll();
+  }
+
+  /** A member was lost or found again. */
+  onConnection(member: Member): void {
+    if (!member.reachable || !this.#claims.store.synced) return;
+    for (const copy of this.#copies.in(member)) this.#onClaim(objectKey(copy));
+    for (const claim of this.#claims.store.list()) {
+      if (clusterOf(claim) === member.name) this.#onClaim(objectKey(claim.metadata));
+    }
+  }
+
+  /** A proxy came, changed or went. */
+  onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
+    for (const claim of claimKeys(proxy)) {
+      this.#start();
+      const waiting = this.#waiting.get(claim) ?? new Set<ObjectKey>();
+      if (type === "deleted" || isBound(proxy)) waiting.delete(objectKey(proxy.metadata));
+      else waiting.add(objectKey(proxy.metadata));
+      if (waiting.size === 0) this.#waiting.delete(claim);
+      else this.#waiting.set(claim, waiting);
+    }
+  }
+
+  /** The claims that a proxy needs, and who may have them; undefined when it names none. */
+  needs(proxy: Stored<Pod>): Needs | undefined {
+    const keys = claimKeys(proxy);
+    if (keys.length === 0) return undefined;
+    if (!this.#claims.store.synced) {
+      const unreadable = this.#claims.state === "backing-off";
+      const missing = { missing: { reason: "FailedMount", message: UNREADABLE } };
+      return { read: false, in: () => "unprepared", ...(unreadable ? missing : {}) };
+    }
+    const claims: Stored<PersistentVolumeClaim>[] = [];
+    for (const key of keys) {
+      const claim = this.#claims.store.get(key);
+      const message = whyNot(objectRef(key).name, claim);
+      if (message !== undefined || claim === undefined) {
+        // In the scheduler's words, which on a node's pod is the one to say so.
+        return { read: true, missing: { reason: "FailedScheduling", message: message ?? "" }, in: () => "unprepared" };
+      }
+      claims.push(claim);
+    }
+    return {
+      read: true,
+      in: (name) => {
+        const answers = claims.map((claim) => this.#readiness(name, claim));
+        const refused = answers.find((answer) => typeof answer === "object");
+        return refused ?? (answers.includes("unprepared") ? "unprepared" : "ready");
+      },
+    };
+  }
+
+  /** Has the proxy's claims made in the member, unless they are to be in another; true when all are there. */
+  prepare(proxyKey: ObjectKey, proxyUid: string, member: string): boolean {
+    const proxy = this.#options.proxies().get(proxyKey);
+    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    const needs = this.needs(proxy);
+    if (needs === undefined) return true;
+    if (!needs.read || needs.missing !== undefined) return false;
+    const readiness = needs.in(member);
+    // All or none: claims of one pod that begin in two members would keep it from both.
+    if (readiness !== "unprepared") return readiness === "ready";
+    for (const key of claimKeys(proxy)) {
+      const claim = this.#claims.store.get(key);
+      if (claim === undefined) continue;
+      if (this.#homeOf(key, claim) === undefined) this.#wanted.set(key, { uid: claim.metadata.uid, member });
+      this.#onClaim(key);
+    }
+    return false;
+  }
+
+  #readiness(name: string, claim: Stored<PersistentVolumeClaim>): Readiness {
+    const member = this.#options.registry.member(name);
+    const key = objectKey(claim.metadata);
+    const what = `${KIND} ${claim.metadata.name}, which the pod needs,`;
+    const home = this.#homeOf(key, claim);
+    if (home !== undefined && home !== name) {
+      const joined = this.#options.registry.member(home) !== undefined;
+      return { refused: `${what} is in ${home}${joined ? "" : ", which has not joined"}` };
+    }
+    if (member === undefined) return "unprepared";
+    if (!this.#copies.read(member)) return { refused: UNREAD };
+    const refusal = this.#refusals.get(key)?.find((one) => one.member === name);
+    const copy = this.#copyIn(member, key);
+    if (copy === undefined) {
+      if (refusal !== undefined) return { refused: refusal.message };
+      if (!wasSeen(claim)) return "unprepared";
+      return {
+        refused: `${what} was deleted there, and its data with it; delete it on the host, too, and make it anew`,
+      };
+    }
+    if (ownerOf(copy)?.uid !== claim.metadata.uid) {
+      return { refused: `${what} is made there when an earlier one of that name has gone` };
+    }
+    if (copy.metadata.deletionTimestamp !== undefined) return { refused: `${what} is being deleted there` };
+    return clusterOf(claim) === name ? "ready" : "unprepared";
+  }
+
+  /** The member that has the claim, or is to have it. */
+  #homeOf(key: ObjectKey, claim: Stored<PersistentVolumeClaim>): string | undefined {
+    const written = clusterOf(claim);
+    if (written !== undefined) return written;
+    const { uid } = claim.metadata;
+    const holder = this.#options.registry.members().find((member) => {
+      const copy = this.#copyIn(member, key);
+      return copy !== undefined && ownerOf(copy)?.uid === uid;
+    });
+    const wanted = this.#wanted.get(key);
+    return holder?.name ?? (wanted?.uid === uid ? wanted.member : undefined);
+  }
+
+  #copyIn(member: Member, key: ObjectKey): Stored<PersistentVolumeClaim> | undefined {
+    const { namespace = "", name } = objectRef(key);
+    return this.#copies.of(member, KIND, namespace, name);
+  }
+
+  /** What is not used costs nothing: claims are read once a pod names one, or a member has one. */
+  #start(): void {
+    if (this.#started) return;
+    this.#started = true;
+    this.#claims.start();
+  }
+
+  #onClaim(key: ObjectKey): void {
+    this.#loop.enqueue(key);
+    for (const proxy of this.#waiting.get(key) ?? []) this.#options.onProxy(proxy);
+  }
+
+  #wakeAll(): void {
+    for (const key of this.#waiting.keys()) this.#onClaim(key);
+  }
+
+  #onClaimsRead(): void {
+    this.#wakeAll();
+    for (const member of this.#options.registry.members()) this.onConnection(member);
+  }
+
+  #onRefusal(key: ObjectKey, member: string, message: string, size?: string): void {
+    if (size !== undefined) {
+      this.#refusedSizes.set(key, size);
+      return;
+    }
+    const forget = (): void => {
+      const left = (this.#refusals.get(key) ?? []).filter((one) => one !== refusal);
+      if (left.length === 0) this.#refusals.delete(key);
+      else this.#refusals.set(key, left);
+      this.#onClaim(key);
+    };
+    const refusal: Refusal = { member, message, timer: this.#options.clock.after(REFUSED_FOR_MS, forget) };
+    this.#refusals.set(key, [...(this.#refusals.get(key) ?? []), refusal]);
+    if (this.#wanted.get(key)?.member === member) this.#wanted.delete(key);
+    this.#onClaim(key);
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const { registry, identity } = this.#options;
+    // Before the host's claims are known, none would seem to be there.
+    if (!this.#claims.store.synced) return undefined;
+    const claim = this.#claims.store.get(key);
+    const usable = (member: Member): boolean => member.reachable && this.#copies.read(member);
+    const copies = registry.members().flatMap((member) => {
+      const copy = this.#copyIn(member, key);
+      return copy === undefined ? [] : [{ member: member.name, usable: usable(member), claim: copy }];
+    });
+    if (claim === undefined) {
+      this.#wanted.delete(key);
+      this.#refusedSizes.delete(key);
+      if (copies.length === 0) return undefined;
+    }
+    if (claim !== undefined && clusterOf(claim) !== undefined) this.#wanted.delete(key);
+    const home = claim === undefined ? undefined : this.#homeOf(key, claim);
+    const member = home === undefined ? undefined : registry.member(home);
+    const classes = member?.cluster.spec.storageClasses;
+    const refusedSize = this.#refusedSizes.get(key);
+    return {
+      ref: objectRef(key),
+      host: identity,
+      ...(claim === undefined ? {} : { claim }),
+      copies,
+      ...(home === undefined ? {} : { home }),
+      usable: member !== undefined && usable(member),
+      ...(classes === undefined ? {} : { classes }),
+      refused: this.#refusals.get(key)?.some((one) => one.member === home) ?? false,
+      ...(refusedSize === undefined ? {} : { refusedSize }),
+    };
+  }
+}
+
+function claimKeys(proxy: Pod): ObjectKey[] {
+  const { namespace = "" } = proxy.metadata ?? {};
+  return claimNames(proxy).map((name) => objectKey({ namespace, name }));
+}
+
+/** What is wrong with a claim before any member is asked. */
+function whyNot(name: string, claim: Stored<PersistentVolumeClaim> | undefined): string | undefined {
+  if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
+  if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
+  return claimProblem(claim);
+}

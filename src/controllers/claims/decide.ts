@@ -1,0 +1,60 @@
+import { CLAIM_STATUS_ANNOTATION } from "../../api/keys.ts";
+import { claimProblem, claimStatus, clusterOf, toMemberClaim, wantedSize, wasSeen } from "../../pods/claims.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import type { Action, Observed } from "./model.ts";
+
+/** What to do for one claim now. */
+export interface ClaimDecision {
+  readonly actions: readonly Action[];
+  readonly outcome: string;
+}
+
+/** One claim in one member stands for the host's as long as that exists; those of earlier ones are removed. */
+export function decide(observed: Observed): ClaimDecision {
+  const { claim } = observed;
+  const sweeps: Action[] = observed.copies
+    .filter(({ usable, claim: { metadata } }) => usable && metadata.deletionTimestamp === undefined)
+    .flatMap(({ member, claim: copy }): Action[] => {
+      const ownerUid = ownerOf(copy)?.uid;
+      if (ownerUid === undefined || ownerUid === claim?.metadata.uid) return [];
+      return [{ type: "sweep", member, uid: copy.metadata.uid, ownerUid }];
+    });
+  if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) {
+    return { actions: sweeps, outcome: "Removing" };
+  }
+  const { actions, outcome } = decideHome(claim, observed);
+  return { actions: [...actions, ...sweeps], outcome };
+}
+
+function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): ClaimDecision {
+  const { host, copies, home, usable, classes, refused, refusedSize } = observed;
+  const { uid, resourceVersion } = claim.metadata;
+  if (home === undefined || claimProblem(claim) !== undefined) return { actions: [], outcome: "Idle" };
+  const there = copies.find(({ member }) => member === home)?.claim;
+  const own = there !== undefined && ownerOf(there)?.uid === uid ? there : undefined;
+  const assigned = clusterOf(claim) === home;
+  if (refused && own === undefined) {
+    const free = assigned && !wasSeen(claim);
+    return { actions: free ? [{ type: "unassign", uid, resourceVersion }] : [], outcome: "Refused" };
+  }
+  // Written first: whatever is lost after that, no other member gets the claim.
+  if (!assigned) return { actions: [{ type: "assign", member: home, uid, resourceVersion }], outcome: "Assigning" };
+  if (!usable) return { actions: [], outcome: "Unreachable" };
+  if (own === undefined) {
+    // What was there was deleted in the member, with the data: an empty one must not take its place unnoticed.
+    if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
+    if (there !== undefined) return { actions: [], outcome: "Replacing" };
+    return {
+      actions: [{ type: "create", member: home, object: toMemberClaim(claim, host, classes) }],
+      outcome: "Making",
+    };
+  }
+  const size = wantedSize(claim, own);
+  const actions: Action[] = [];
+  if (size !== undefined && size !== refusedSize) {
+    actions.push({ type: "grow", member: home, uid: own.metadata.uid, size });
+  }
+  const status = claimStatus(own);
+  if (claim.metadata.annotations?.[CLAIM_STATUS_ANNOTATION] !== status) actions.push({ type: "tell", uid, status });
+  return { actions, outcome: "InStep" };
+}

@@ -1,0 +1,151 @@
+import { CLAIM_STATUS_ANNOTATION, CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { persistentVolumeClaims } from "../../kube/resources.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { Action, Observed } from "./model.ts";
+
+export interface ExecutorOptions {
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly memberNamespaces: MemberNamespaces;
+  readonly hostId: string;
+  /** The member does not take the claim, or not in this size. */
+  readonly onRefusal: (key: ObjectKey, member: string, message: string, size?: string) => void;
+}
+
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+// The same request would be refused again.
+const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
+
+/** Carries out the claim controller's writes. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  /** Does one action; the result says when the stores show it. Rejects with KubeError. */
+  async execute(action: Action, context: Context): Result {
+    switch (action.type) {
+      case "assign":
+        return await this.#annotate(action, { [CLUSTER_ANNOTATION]: action.member }, context);
+      case "unassign":
+        return await this.#annotate(action, { [CLUSTER_ANNOTATION]: null }, context);
+      case "tell":
+        return await this.#annotate(action, { [CLAIM_STATUS_ANNOTATION]: action.status }, context);
+      case "create":
+        return await this.#in(action.member, (member) => this.#create(member, action, context));
+      case "grow":
+        return await this.#in(action.member, (member) => this.#grow(member, action, context));
+      case "sweep":
+        return await this.#in(action.member, (member) => this.#sweep(member, action, context));
+    }
+  }
+
+  async #in(name: string, write: (member: Member) => Result): Result {
+    const member = this.#options.registry.member(name);
+    if (member === undefined) return undefined;
+    try {
+      return await write(member);
+    } catch (error) {
+      member.noteFailure(error);
+      throw error;
+    }
+  }
+
+  /** The uid, and the version where there is one, are preconditions of the API server's. */
+  async #annotate(
+    { uid, ...rest }: ActionOf<"assign" | "unassign" | "tell">,
+    annotations: Record<string, string | null>,
+    { key, signal }: Context,
+  ): Result {
+    const version = "resourceVersion" in rest ? { resourceVersion: rest.resourceVersion } : {};
+    const body = { metadata: { uid, ...version, annotations } };
+    const options = { signal, metadataOnly: true };
+    try {
+      await this.#options.host.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
+    } catch (error) {
+      // Changed, gone, or another by now: the watch has told, or will.
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      const before = "resourceVersion" in rest ? rest.resourceVersion : undefined;
+      return ({ claim }) => claim?.metadata.uid !== uid || claim.metadata.resourceVersion !== before;
+    }
+    const written = Object.entries(annotations);
+    return ({ claim }) =>
+      claim?.metadata.uid !== uid ||
+      written.every(([name, value]) => (claim.metadata.annotations?.[name] ?? null) === value);
+  }
+
+  async #create(member: Member, { object }: ActionOf<"create">, { key, signal, log }: Context): Result {
+    const { memberNamespaces, hostId, onRefusal } = this.#options;
+    const { namespace = "", name } = objectRef(key);
+    const create = () => member.client.create(persistentVolumeClaims, object, { signal, metadataOnly: true });
+    try {
+      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
+      return shows(member, metadata.uid);
+    } catch (error) {
+      if (!isKubeError(error, "AlreadyExists", "NotFound", ...REFUSALS)) throw error;
+      // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
+      const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+      const [there] = (await member.client.list(persistentVolumeClaims, options)).items;
+      if (there !== undefined && isCopy(there, hostId)) return shows(member, there.metadata.uid);
+      if (there === undefined && isKubeError(error, "AlreadyExists")) return () => true;
+      const message =
+        there === undefined
+          ? `its API server refused PersistentVolumeClaim ${name}, which the pod needs: ${error.detail}`
+          : `PersistentVolumeClaim ${name}, which the pod needs, is there already and was not made by Legation for this host`;
+      log.info(message);
+      onRefusal(key, member.name, message);
+      return () => true;
+    }
+  }
+
+  async #grow(member: Member, { uid, size }: ActionOf<"grow">, { key, signal, log }: Context): Result {
+    const body = { metadata: { uid }, spec: { resources: { requests: { storage: size } } } };
+    const options = { signal, metadataOnly: true };
+    try {
+      await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
+    } catch (error) {
+      if (isKubeError(error, ...REFUSALS)) {
+        log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
+        this.#options.onRefusal(key, member.name, error.detail, size);
+        return undefined;
+      }
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return undefined;
+  }
+
+  async #sweep(member: Member, { uid, ownerUid }: ActionOf<"sweep">, { key, signal, log }: Context): Result {
+    const { namespace = "", name } = objectRef(key);
+    const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
+    const [claim] = (await this.#options.host.list(persistentVolumeClaims, options)).items;
+    if (claim?.metadata.uid === ownerUid) return undefined;
+    try {
+      await member.client.delete(persistentVolumeClaims, { namespace, name }, { uid, signal });
+      log.info({ member: member.name }, "the claim of a claim that is gone was deleted");
+    } catch (error) {
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    const isThere = (observed: Observed): boolean =>
+      observed.copies.some(
+        ({ member: at, claim: { metadata } }) =>
+          at === member.name && metadata.uid === uid && metadata.deletionTimestamp === undefined,
+      );
+    return (observed) => !isThere(observed);
+  }
+}
+
+function shows(member: Member, uid: string): Shown<Observed> {
+  return ({ copies }) => copies.some((copy) => copy.member === member.name && copy.claim.metadata.uid === uid);
+}

@@ -1,0 +1,41 @@
+import type { ObjectRef, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
+import type { StorageClasses } from "../../pods/claims.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+
+/** A member's claim under the name of the host's, which this host made. */
+export interface MemberClaim {
+  readonly member: string;
+  readonly usable: boolean;
+  readonly claim: Stored<PersistentVolumeClaim>;
+}
+
+/** Everything that one decision on a claim depends on. */
+export interface Observed {
+  readonly ref: ObjectRef;
+  readonly host: HostIdentity;
+  /** The host's. */
+  readonly claim?: Stored<PersistentVolumeClaim>;
+  readonly copies: readonly MemberClaim[];
+  /** The member that has it, or is to have it. */
+  readonly home?: string;
+  /** That member answers, and its claims have been read. */
+  readonly usable: boolean;
+  readonly classes?: StorageClasses;
+  /** That member has refused it a short while ago. */
+  readonly refused: boolean;
+  /** The size that the member refused. */
+  readonly refusedSize?: string;
+}
+
+/** One write. */
+export type Action =
+  /** Writes the member's name on the host's claim, before anything is made there. */
+  | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
+  /** Takes it off again, where the member does not take the claim. */
+  | { readonly type: "unassign"; readonly uid: string; readonly resourceVersion: string }
+  | { readonly type: "create"; readonly member: string; readonly object: PersistentVolumeClaim }
+  | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
+  /** Says on the host's claim how the member's is. */
+  | { readonly type: "tell"; readonly uid: string; readonly status: string }
+  /** Deletes a claim whose host's is gone, after a live read of the host has confirmed that. */
+  | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly ownerUid: string };

@@ -1,0 +1,116 @@
+import {
+  CLAIM_STATUS_ANNOTATION,
+  CLUSTER_ANNOTATION,
+  COPY_LABEL,
+  COPY_LABEL_VALUE,
+  GROUP,
+  HOST_LABEL,
+  OWNER_ANNOTATION,
+} from "../api/keys.ts";
+import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
+import type { HostIdentity, Owner } from "./delegate.ts";
+
+/** Storage classes of the host, and a member's in their place. */
+export type StorageClasses = Readonly<Record<string, string>>;
+
+/** What the host's claim says of the one in its member. */
+export interface ClaimStatus {
+  readonly uid: string;
+  readonly phase: string;
+  readonly capacity?: string;
+  readonly volumeName?: string;
+}
+
+const STORAGE = "storage";
+
+/**
+ * The claims that a pod names, each once. Those of generic ephemeral volumes are not among them: each cluster makes its
+ * own from the pod's spec, and nothing in them outlives the pod.
+ */
+export function claimNames({ spec }: Pod): string[] {
+  const names = (spec?.volumes ?? []).flatMap(({ persistentVolumeClaim }) => persistentVolumeClaim?.claimName ?? []);
+  return names.length < 2 ? names : [...new Set(names)];
+}
+
+/** The member that has the data, as written on the host's claim. */
+export function clusterOf({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
+  return metadata.annotations?.[CLUSTER_ANNOTATION];
+}
+
+/** Why no member can have a claim in the place of this one, and what to write instead; undefined when one can. */
+export function claimProblem({ metadata, spec }: Stored<PersistentVolumeClaim>): string | undefined {
+  const claim = `PersistentVolumeClaim ${metadata.name}`;
+  // One that is in a member already has its data there, whatever the host's provisioner did since.
+  if (metadata.annotations?.[CLUSTER_ANNOTATION] !== undefined) return undefined;
+  if (spec?.volumeName !== undefined && spec.volumeName !== "") {
+    return (
+      `${claim}: spec.volumeName: it is bound to volume ${spec.volumeName} of the host, which no member can mount; write a claim ` +
+      "of a storage class that binds nothing on the host (volumeBindingMode: WaitForFirstConsumer, or a name that only " +
+      'members know), or keep the pod on the host with legation.dev/delegate: "false"'
+    );
+  }
+  const source = spec?.dataSourceRef === undefined ? spec?.dataSource && "dataSource" : "dataSourceRef";
+  if (source !== undefined) {
+    return `${claim}: spec.${source}: what it names is on the host, and no member has it; write a claim without it, and have a pod fill it`;
+  }
+  return undefined;
+}
+
+/** The claim to create in a member. What it is bound to is that member's business; it has no annotations of the host's. */
+export function toMemberClaim(
+  claim: Stored<PersistentVolumeClaim>,
+  host: HostIdentity,
+  classes: StorageClasses = {},
+): PersistentVolumeClaim {
+  const { name, namespace = "", uid, labels = {} } = claim.metadata;
+  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  const carried = Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`));
+  const { accessModes, resources, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {};
+  const storageClassName = classIn(claim.spec?.storageClassName, classes);
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: {
+      name,
+      namespace,
+      labels: { ...Object.fromEntries(carried), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
+      annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) },
+    },
+    spec: {
+      ...(accessModes === undefined ? {} : { accessModes }),
+      ...(resources === undefined ? {} : { resources }),
+      ...(volumeMode === undefined ? {} : { volumeMode }),
+      ...(selector === undefined ? {} : { selector }),
+      ...(volumeAttributesClassName === undefined ? {} : { volumeAttributesClassName }),
+      ...(storageClassName === undefined ? {} : { storageClassName }),
+    },
+  };
+}
+
+/** None is the member's default, and an empty one no provisioning at all, unless that is mapped, too. */
+function classIn(name: string | undefined, classes: StorageClasses): string | undefined {
+  return name === undefined || !Object.hasOwn(classes, name) ? name : classes[name];
+}
+
+/** The size that the host's claim asks for where the member's does not ask for it yet. */
+export function wantedSize(claim: PersistentVolumeClaim, there: PersistentVolumeClaim): string | undefined {
+  const wanted = claim.spec?.resources?.requests?.[STORAGE];
+  return wanted === there.spec?.resources?.requests?.[STORAGE] ? undefined : wanted;
+}
+
+/** What to write on the host's claim about the member's. */
+export function claimStatus({ metadata, spec, status }: Stored<PersistentVolumeClaim>): string {
+  const capacity = status?.capacity?.[STORAGE];
+  const said: ClaimStatus = {
+    uid: metadata.uid,
+    phase: status?.phase ?? "Pending",
+    ...(capacity === undefined ? {} : { capacity }),
+    ...(spec?.volumeName === undefined ? {} : { volumeName: spec.volumeName }),
+  };
+  return JSON.stringify(said);
+}
+
+/** True when a claim in the member has been seen to stand for the host's. */
+export function wasSeen({ metadata }: Stored<PersistentVolumeClaim>): boolean {
+  return metadata.annotations?.[CLAIM_STATUS_ANNOTATION] !== undefined;
+}

@@ -1,0 +1,270 @@
+import { describe, expect, type onTestFinished, test } from "vitest";
+import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
+import { ownerOf } from "../../src/pods/delegate.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+const PATIENT = { timeoutMs: 60_000 };
+const CLASS = "by-hand";
+
+interface Volume extends KubeObject {
+  spec?: object;
+}
+const volumes: Resource<Volume> = {
+  group: "",
+  version: "v1",
+  plural: "persistentvolumes",
+  kind: "PersistentVolume",
+  namespaced: false,
+};
+interface Quota extends KubeObject {
+  spec?: object;
+}
+const quotas: Resource<Quota> = {
+  group: "",
+  version: "v1",
+  plural: "resourcequotas",
+  kind: "ResourceQuota",
+  namespaced: true,
+};
+
+/** A namespace of a test's own in all clusters. */
+async function namespaceOf(onFinished: typeof onTestFinished = onTestFinished): Promise<string> {
+  const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  const labels = { "legation.dev/delegation": "annotated" };
+  return await freshNamespace(everywhere, { prefix: "claims", labels, onFinished });
+}
+
+/** A volume in a member that only claims of the namespace may have. */
+async function volumeIn(member: ClusterClient, namespace: string, finished: typeof onTestFinished): Promise<void> {
+  const name = `${namespace}-data`;
+  await member.create(volumes, {
+    apiVersion: "v1",
+    kind: "PersistentVolume",
+    metadata: { name },
+    spec: {
+      capacity: { storage: "1Gi" },
+      accessModes: ["ReadWriteOnce"],
+      storageClassName: CLASS,
+      persistentVolumeReclaimPolicy: "Retain",
+      hostPath: { path: "/nowhere" },
+      claimRef: { namespace, name: "data" },
+    },
+  });
+  finished(() => member.delete(volumes, { name }));
+}
+
+function claim(namespace: string, spec: PersistentVolumeClaim["spec"] = {}): PersistentVolumeClaim {
+  return {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { namespace, name: "data", labels: { app: "db" } },
+    spec: {
+      accessModes: ["ReadWriteOnce"],
+      storageClassName: CLASS,
+      resources: { requests: { storage: "1Gi" } },
+      ...spec,
+    },
+  };
+}
+
+function user(namespace: string, name: string, clusters?: string): Pod {
+  return delegatedPod(namespace, name, {
+    annotations: clusters === undefined ? {} : { "legation.dev/clusters": clusters },
+    spec: {
+      automountServiceAccountToken: false,
+      volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+    },
+  });
+}
+
+function running(namespace: string, name: string): Promise<Stored<Pod>> {
+  return podThat(clients().host, namespace, name, inPhase("Running"), PATIENT);
+}
+
+function dataIn(client: ClusterClient, namespace: string): Promise<Stored<PersistentVolumeClaim> | undefined> {
+  return client.find(persistentVolumeClaims, { namespace, name: "data" });
+}
+
+async function saysOn(namespace: string, name: string, text: string): Promise<void> {
+  await eventuallyPasses(async () => {
+    const pod = await clients().host.get(pods, { namespace, name });
+    const said = pod.status?.conditions?.find(({ type }) => type === "legation.dev/Placed")?.message;
+    expect(said).toContain(text);
+  }, PATIENT);
+}
+
+async function gone(client: ClusterClient, namespace: string): Promise<void> {
+  await eventually(async () => (await dataIn(client, namespace)) === undefined, {
+    ...PATIENT,
+    what: `the end of the claim of ${namespace}`,
+  });
+}
+
+describe.concurrent("a claim of the host", () => {
+  test("is bound in the member of its first pod, keeps its pods there, and says so", async (context) => {
+    const { host, west, east } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await volumeIn(west, namespace, context.onTestFinished);
+    const source = await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "first", "west"));
+    await running(namespace, "first");
+
+    const there = await dataIn(west, namespace);
+    expect(there?.status?.phase).toBe("Bound");
+    expect(there?.metadata.labels).toMatchObject({ app: "db" });
+    expect(there?.spec).toMatchObject({ accessModes: ["ReadWriteOnce"], storageClassName: CLASS });
+    expect(there && ownerOf(there)?.uid).toBe(source.metadata.uid);
+    await eventuallyPasses(async () => {
+      const { annotations = {} } = (await host.get(persistentVolumeClaims, { namespace, name: "data" })).metadata;
+      expect(annotations["legation.dev/cluster"]).toBe("west");
+      expect(JSON.parse(annotations["legation.dev/claim-status"] ?? "{}")).toMatchObject({
+        uid: there?.metadata.uid,
+        phase: "Bound",
+        capacity: "1Gi",
+      });
+    }, PATIENT);
+
+    await host.create(pods, user(namespace, "second"));
+    const second = await running(namespace, "second");
+    expect(second.spec?.nodeName).toBe("legation-west");
+    await host.create(pods, user(namespace, "elsewhere", "east"));
+    await saysOn(namespace, "elsewhere", "east: PersistentVolumeClaim data, which the pod needs, is in west");
+    expect(await dataIn(east, namespace)).toBeUndefined();
+  });
+
+  test("is waited for, and refused where its data is on the host or comes from there", async (context) => {
+    const { host } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await host.create(pods, user(namespace, "early", "west"));
+    await saysOn(namespace, "early", 'persistentvolumeclaim "data" not found');
+    await host.create(persistentVolumeClaims, claim(namespace, { volumeName: "of-the-host" }));
+    await saysOn(namespace, "early", "it is bound to volume of-the-host of the host");
+    expect(await dataIn(clients().west, namespace)).toBeUndefined();
+  });
+
+  test("keeps the member's as long as it exists itself, and one of the same name never sees its data", async (context) => {
+    const { host, west } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await volumeIn(west, namespace, context.onTestFinished);
+    await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "first", "west"));
+    await running(namespace, "first");
+    const before = await dataIn(west, namespace);
+
+    // In use: Kubernetes keeps it on the host, and so it stays in the member.
+    await host.delete(persistentVolumeClaims, { namespace, name: "data" });
+    expect((await dataIn(host, namespace))?.metadata.deletionTimestamp).toBeDefined();
+    await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
+    await gone(host, namespace);
+    const renewed = await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "second", "west"));
+    const after = await eventually(
+      async () => {
+        const there = await dataIn(west, namespace);
+        if (there !== undefined && ownerOf(there)?.uid === renewed.metadata.uid) return there;
+        throw new Error("the earlier claim is there");
+      },
+      { ...PATIENT, what: "a new claim" },
+    );
+    expect(after.metadata.uid).not.toBe(before?.metadata.uid);
+    // The volume is that of the first claim, with its data: Kubernetes gives it to no other.
+    expect(after.status?.phase).not.toBe("Bound");
+
+    await host.delete(pods, { namespace, name: "second" }, { gracePeriodSeconds: 0 });
+    await host.delete(persistentVolumeClaims, { namespace, name: "data" });
+    await gone(west, namespace);
+  });
+
+  test("leaves a claim alone that somebody else made in the member, and goes to another member", async (context) => {
+    const { host, west, east } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await volumeIn(east, namespace, context.onTestFinished);
+    const foreign = await west.create(persistentVolumeClaims, claim(namespace));
+    await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "first", "west"));
+    await saysOn(namespace, "first", "is there already and was not made by Legation for this host");
+    await host.create(pods, user(namespace, "second", "west,east"));
+    expect((await running(namespace, "second")).spec?.nodeName).toBe("legation-east");
+    expect(await dataIn(west, namespace)).toEqual(
+      expect.objectContaining({ metadata: expect.objectContaining({ uid: foreign.metadata.uid }) }),
+    );
+  });
+
+  test("goes to another member when a quota refuses it", async (context) => {
+    const { host, west, east } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await volumeIn(east, namespace, context.onTestFinished);
+    const spec = { hard: { persistentvolumeclaims: "0" } };
+    await west.create(quotas, {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { namespace, name: "none" },
+      spec,
+    });
+    await eventuallyPasses(async () => {
+      expect(await west.get(quotas, { namespace, name: "none" })).toHaveProperty("status.hard");
+    }, PATIENT);
+    await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "first", "west"));
+    await saysOn(namespace, "first", "its API server refused PersistentVolumeClaim data, which the pod needs");
+    await host.create(pods, user(namespace, "second"));
+    expect((await running(namespace, "second")).spec?.nodeName).toBe("legation-east");
+  });
+});
+
+describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
+  const host = (write: Write, method: string): boolean =>
+    write.method === method && write.path.endsWith("/persistentvolumeclaims/data");
+  const points = [
+    [
+      "of the member's name",
+      "host",
+      (write: Write) => host(write, "PATCH") && write.body.includes("legation.dev/cluster"),
+    ],
+    [
+      "of the claim",
+      "member",
+      (write: Write) => write.method === "POST" && write.path.endsWith("/persistentvolumeclaims"),
+    ],
+    ["that removes the claim", "member", (write: Write) => host(write, "DELETE")],
+  ] as const;
+  test.each(points)("%s is followed by one that ends the same", async (_, where, catches) => {
+    const { legation, trap } = gated();
+    const namespace = await namespaceOf();
+    await volumeIn(clients().west, namespace, onTestFinished);
+    let killed = false;
+    trap(where, {
+      when,
+      catches: (write) => write.path.includes(`/namespaces/${namespace}/`) && catches(write),
+      onCaught: async () => {
+        await legation.controller.stop("SIGKILL");
+        killed = true;
+      },
+    });
+    const follow = async (): Promise<void> => {
+      await eventually(() => killed, { ...PATIENT, what: "the write" });
+      await legation.controller.start();
+    };
+    const live = async (): Promise<void> => {
+      await clients().host.create(persistentVolumeClaims, claim(namespace));
+      await clients().host.create(pods, user(namespace, "first", "west"));
+      await running(namespace, "first");
+      expect(await dataIn(clients().east, namespace)).toBeUndefined();
+      await clients().host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
+      await clients().host.delete(persistentVolumeClaims, { namespace, name: "data" });
+      await gone(clients().west, namespace);
+    };
+    await Promise.all([live(), follow()]);
+  });
+});
