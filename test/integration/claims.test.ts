@@ -1,4 +1,4 @@
-import { describe, expect, type onTestFinished, test } from "vitest";
+import { describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
@@ -16,6 +16,8 @@ const gated = useGatedLegation();
 const clients = useClients();
 const PATIENT = { timeoutMs: 60_000 };
 const CLASS = "by-hand";
+
+type Finished = (cleanUp: () => Promise<void>) => void;
 
 interface Volume extends KubeObject {
   spec?: object;
@@ -39,14 +41,14 @@ const quotas: Resource<Quota> = {
 };
 
 /** A namespace of a test's own in all clusters. */
-async function namespaceOf(onFinished: typeof onTestFinished = onTestFinished): Promise<string> {
+async function namespaceOf(onFinished: Finished = onTestFinished): Promise<string> {
   const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
   return await freshNamespace(everywhere, { prefix: "claims", labels, onFinished });
 }
 
 /** A volume in a member that only claims of the namespace may have. */
-async function volumeIn(member: ClusterClient, namespace: string, finished: typeof onTestFinished): Promise<void> {
+async function volumeIn(member: ClusterClient, namespace: string, finished: Finished): Promise<void> {
   const name = `${namespace}-data`;
   await member.create(volumes, {
     apiVersion: "v1",
@@ -173,7 +175,8 @@ describe.concurrent("a claim of the host", () => {
       async () => {
         const there = await dataIn(west, namespace);
         if (there !== undefined && ownerOf(there)?.uid === renewed.metadata.uid) return there;
-        throw new Error("the earlier claim is there");
+        const waits = await host.get(pods, { namespace, name: "second" });
+        throw new Error(`west has ${JSON.stringify(there ?? null)}; ${JSON.stringify(waits.status?.conditions)}`);
       },
       { ...PATIENT, what: "a new claim" },
     );
