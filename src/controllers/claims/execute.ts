@@ -130,7 +130,8 @@ export class Executor {
     const { namespace = "", name } = objectRef(key);
     const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
     const [claim] = (await this.#options.host.list(persistentVolumeClaims, options)).items;
-    if (claim?.metadata.uid === ownerUid) return undefined;
+    // The watch and this read disagree: looked at again later.
+    if (claim?.metadata.uid === ownerUid) return () => false;
     try {
       await member.client.delete(persistentVolumeClaims, { namespace, name }, { uid, signal });
       log.info({ member: member.name }, "the claim of a claim that is gone was deleted");
