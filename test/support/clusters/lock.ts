@@ -43,14 +43,23 @@ export interface Lock {
   release(): void;
 }
 
+/** Holds `path` if no other process does; the lock of a process that died is taken over. */
+export function acquireNow(path: string): Lock | undefined {
+  const lock: Lock = { path, release: () => rmSync(path, { force: true }) };
+  if (tryLock(path)) return lock;
+  const holder = holderOf(path);
+  if (holder === undefined || isAlive(holder)) return undefined;
+  rmSync(path, { force: true });
+  return tryLock(path) ? lock : undefined;
+}
+
 /** Waits until one of `paths` is held by no other process, and holds it; the lock of a process that died is taken over. */
 export async function acquireFirst(paths: readonly string[], onProgress: (line: string) => void): Promise<Lock> {
   let told = false;
   while (true) {
     for (const path of paths) {
-      if (tryLock(path)) return { path, release: () => rmSync(path, { force: true }) };
-      const holder = holderOf(path);
-      if (holder !== undefined && !isAlive(holder)) rmSync(path, { force: true });
+      const lock = acquireNow(path);
+      if (lock !== undefined) return lock;
     }
     if (!told) onProgress(`waiting for the holder of ${paths.join(" or ")}`);
     told = true;

@@ -1,9 +1,10 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
-import { networkInterfaces } from "node:os";
+import { networkInterfaces, tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FaultProxy } from "../fault-proxy.ts";
+import { acquireNow, type Lock } from "../lock.ts";
 import { PlaneProcess } from "../plane-process.ts";
 import type { NodeBinaries } from "./binaries.ts";
 import {
@@ -24,7 +25,11 @@ const RANGES = ["10.96.0.0/12", "10.112.0.0/12"];
 const NODE_READY_MS = 120_000;
 const CGROUPS = "/sys/fs/cgroup";
 
-const taken = new Set<number>();
+const taken = new Map<number, Lock>();
+
+function slotLock(slot: number): string {
+  return join(tmpdir(), `legation-slot-${slot}.lock`);
+}
 
 /** Takes a free slot for a cluster of this process. */
 export function takeAddresses(): Addresses {
@@ -32,7 +37,10 @@ export function takeAddresses(): Addresses {
   for (let slot = 0; slot < SLOTS; slot += 1) {
     const addresses = addressesOf(slot);
     if (taken.has(slot) || links.has(addresses.link)) continue;
-    taken.add(slot);
+    // Another process may be about to make the same link.
+    const lock = acquireNow(slotLock(slot));
+    if (lock === undefined) continue;
+    taken.set(slot, lock);
     return addresses;
   }
   throw new Error(`There is room for ${SLOTS} clusters with real nodes on one machine, and all is taken.`);
@@ -46,9 +54,12 @@ export function closeRoutes(): void {
 /** Takes `closeRoutes` back, unless another process has clusters with real nodes. */
 export function openRoutes(): void {
   if (taken.size === 0) return;
-  const mine = new Set([...taken].map((slot) => addressesOf(slot).link));
-  const others = Object.keys(networkInterfaces()).some((link) => /^legation\d+$/.test(link) && !mine.has(link));
-  if (others) return;
+  for (let slot = 0; slot < SLOTS; slot += 1) {
+    if (taken.has(slot)) continue;
+    const lock = acquireNow(slotLock(slot));
+    if (lock === undefined) return;
+    lock.release();
+  }
   for (const range of RANGES) spawnSync("ip", ["route", "delete", "unreachable", range]);
 }
 
@@ -161,5 +172,9 @@ export function describeRealNode(spec: RealNodeSpec): RealNode {
     },
     readyTimeoutMs: NODE_READY_MS,
   });
-  return { process: node, door, cleanUp: () => removeCgroups(directory) };
+  const cleanUp = async (): Promise<void> => {
+    await removeCgroups(directory);
+    taken.get(addresses.slot)?.release();
+  };
+  return { process: node, door, cleanUp };
 }
