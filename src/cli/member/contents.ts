@@ -58,8 +58,8 @@ export function foreignAmong(
   return found
     .filter(({ kind, object }) => {
       const { uid, name, ownerReferences = [] } = object.metadata;
-      // Data is not Legation's to delete, whoever made the claim.
-      if (kind === "PersistentVolumeClaim") return true;
+      // It holds data, and is kept; one of an ephemeral volume goes with its pod.
+      if (kind === "PersistentVolumeClaim" && own.has(uid)) return true;
       if (own.has(uid) || ownerReferences.some((owner) => own.has(owner.uid))) return false;
       if (kind === "ServiceAccount") return name !== "default";
       if (kind === "ConfigMap") return name !== "kube-root-ca.crt";
