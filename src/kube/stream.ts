@@ -1,3 +1,4 @@
+import { AbortCallbacks } from "./abort-callbacks.ts";
 import type { StreamAnswer, StreamOptions } from "./client.ts";
 import { Slots } from "./limits.ts";
 import { opened } from "./opened.ts";
@@ -10,10 +11,12 @@ export type StreamTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "
 
 // A thousand handshakes begun at once all end late, and every other request's with them.
 const CONNECTING_AT_ONCE = 16;
+
 /** Opens streams of one API server, a few connections at a time. */
 export class StreamOpener {
   readonly #transport: Transport;
   readonly #connecting = new Slots(CONNECTING_AT_ONCE);
+  readonly #aborts = new AbortCallbacks();
 
   constructor(transport: Transport) {
     this.#transport = transport;
@@ -48,6 +51,7 @@ export class StreamOpener {
   ): Promise<StreamOutcome> {
     return new Promise((resolve) => {
       let holding = false;
+      let forget = (): void => {};
       const release = (): void => {
         if (holding) this.#connecting.release();
         else this.#connecting.leave(waiter);
@@ -56,8 +60,8 @@ export class StreamOpener {
       const exchange = new StreamExchange(release, (outcome) => {
         clearTimeout(timer);
         // A stream that is open ends with its caller.
-        if (!("body" in outcome)) signal?.removeEventListener("abort", onAbort);
-        else outcome.body.once("close", () => signal?.removeEventListener("abort", onAbort));
+        if (!("body" in outcome)) forget();
+        else outcome.body.once("close", () => forget());
         resolve(outcome);
       });
       const onAbort = (): void => exchange.end("aborted", new Error("the caller gave up", { cause: signal?.reason }));
@@ -72,7 +76,7 @@ export class StreamOpener {
         onAbort();
         return;
       }
-      signal?.addEventListener("abort", onAbort, { once: true });
+      forget = this.#aborts.add(signal, onAbort);
       if (this.#connecting.take(waiter)) begin();
     });
   }

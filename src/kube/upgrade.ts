@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Duplex } from "node:stream";
 import type { Dispatcher } from "undici";
+import { AbortCallbacks } from "./abort-callbacks.ts";
 import type { UpgradeAnswer, UpgradeOptions } from "./client.ts";
 import type { Identity } from "./credentials.ts";
 import { Exchange, type Outcome } from "./exchange.ts";
@@ -12,6 +13,8 @@ import type { Transport, WireRequest } from "./transport.ts";
 export type UpgradeTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
 type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
+
+const aborts = new AbortCallbacks();
 
 /** An exchange that ends with a changed protocol or with an ordinary answer. */
 class UpgradeExchange extends Exchange {
@@ -68,12 +71,12 @@ function exchange(
       attempt.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
     const attempt = new UpgradeExchange((outcome) => {
       clearTimeout(timer);
-      request.signal?.removeEventListener("abort", onAbort);
+      forget();
       resolve(outcome);
     });
     const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
     const timer = setTimeout(() => attempt.end("late", late), leftMs);
-    request.signal?.addEventListener("abort", onAbort, { once: true });
+    const forget = aborts.add(request.signal, onAbort);
     transport.openUpgrade(request, identity, target, attempt);
   });
 }
