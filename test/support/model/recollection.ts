@@ -4,7 +4,7 @@ import type { Memory } from "../../../src/controllers/delegation/model.ts";
 /** The model's only moment; what must have come before or comes after it is all that differs. */
 export const NOW = 1_000_000_000;
 /** Long before: every patience has ended since. */
-export const LONG_AGO = 1;
+const LONG_AGO = 1;
 
 const FIRST_RETRY_MS = 30_000;
 

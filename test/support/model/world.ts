@@ -105,12 +105,6 @@ export function freeUid(world: World, member: string): string {
   return `${member}-${number}`;
 }
 
-/** Whose delegate is truly in a member now; undefined where there is none. */
-export function holderUid(member: MemberState): string | undefined {
-  const pod = truth(member);
-  return pod === undefined ? undefined : ownerOf(pod)?.uid;
-}
-
 /** Equal for worlds that are alike. */
 export function keyOf({ host, members, memory, pending, faults, created, abandoned }: World): string {
   const versions = (cluster: Cluster): string => cluster.versions.map((s) => s?.metadata.resourceVersion).join(",");
