@@ -1,6 +1,5 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, Memory } from "../../../src/controllers/delegation/model.ts";
-import { ownerOf } from "../../../src/pods/delegate.ts";
 import type { Slot } from "./api-server.ts";
 import { recorded } from "./pods.ts";
 
