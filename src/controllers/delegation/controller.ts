@@ -1,23 +1,17 @@
-import { type ApiMode, type Placement, placementExcludes } from "../../api/annotations.ts";
+import type { ApiMode } from "../../api/annotations.ts";
 import {
   DELEGATION_LABEL,
-  OVERRIDES_ANNOTATION,
   PROXY_LABEL,
   PROXY_LABEL_VALUE,
   VIRTUAL_NODE_PREFIX,
   virtualNodeName,
 } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
-import type { Override } from "../../api/overrides.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
-import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
-import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -34,7 +28,8 @@ import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
-import { Shapes, shapeOf } from "./shapes.ts";
+import { PlacementView } from "./placement-view.ts";
+import { Shapes } from "./shapes.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
@@ -57,6 +52,7 @@ export class DelegationController {
   readonly #shapes = new Shapes();
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #rules: PlacementRules;
+  readonly #view: PlacementView;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet: looked at again when members change. */
   readonly #unbound = new Set<ObjectKey>();
@@ -107,6 +103,15 @@ export class DelegationController {
       owned: this.#divisions.proxies,
       memories: this.#memories,
       groups: this.#groups,
+    });
+    this.#view = new PlacementView({
+      registry: options.registry,
+      rules: this.#rules,
+      divisions: this.#divisions,
+      groups: this.#groups,
+      shapes: this.#shapes,
+      homeApi: options.homeApi,
+      clock,
     });
     const executor = new Executor({
       ...options,
@@ -176,8 +181,12 @@ export class DelegationController {
 
   /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    const parsed = this.#rules.parse(proxy);
-    return parsed.ok ? parsed.placement.api : undefined;
+    return this.#view.apiMode(proxy);
+  }
+
+  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  sharing(proxy: Stored<Pod>): Sharing | undefined {
+    return this.#view.sharing(proxy);
   }
 
   /** Something under the key changed, in this member if one is named. */
@@ -285,120 +294,13 @@ export class DelegationController {
       proxy,
       members,
       memory: this.#memories.of(uid),
-      ...this.#placement(proxy),
-      apiAccess: (member) => this.#apiAccess(proxy, member),
+      ...this.#view.of(proxy),
+      apiAccess: (member) => this.#view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
-      specIn: (candidate) => this.#specIn(proxy, candidate),
+      specIn: (candidate) => this.#view.specIn(proxy, candidate),
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
-  }
-
-  /** The proxy's spec as its author wants it in the member. */
-  #specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
-    const spec = proxy?.spec ?? { containers: [] };
-    const parsed = proxy === undefined ? undefined : this.#rules.parse(proxy);
-    const overrides = parsed?.ok === true ? parsed.placement.overrides : undefined;
-    return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
-  }
-
-  /** Why the author's overrides cannot be applied to the pod in the member. */
-  #misfit({ spec }: Stored<Pod>, overrides: readonly Override[] | undefined, candidate: Candidate): string | undefined {
-    if (overrides === undefined || spec === undefined) return undefined;
-    const overridden = overrideSpec(spec, overrides, candidate);
-    return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
-  }
-
-  #placement(
-    proxy: Stored<Pod> | undefined,
-  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore" | "follows"> {
-    if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
-    const parsed = this.#rules.parse(proxy);
-    if (!parsed.ok)
-      return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    const { placement } = parsed;
-    const { clusters, api, overrides } = placement;
-    const { homeApi } = this.#options;
-    return {
-      allows: (candidate) => placementExcludes(placement, candidate),
-      lacks: (candidate) =>
-        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, overrides, candidate),
-      ...(clusters === undefined ? {} : { named: clusters }),
-      ...this.#refusedBefore(proxy),
-      follows: this.#groups.placeOf(proxy.metadata.uid)?.first !== undefined,
-      ...this.#division(proxy, placement),
-    };
-  }
-
-  /** What the workload's division over members says of where this one of its pods goes. */
-  #division(proxy: Stored<Pod>, placement: Placement): Pick<Observed, "rules" | "settling"> {
-    const { preferences } = placement;
-    if (preferences === undefined) {
-      return {
-        rules: () => {
-          const { policy, wishes } = this.#rules.of(proxy, placement);
-          return [...policy, ...wishes];
-        },
-      };
-    }
-    const sharing = this.#sharing(placement, preferences);
-    return {
-      settling: sharing.some(({ settling }) => settling),
-      rules: () => {
-        const { policy, wishes } = this.#rules.of(proxy, placement);
-        const open = this.#openFor(proxy, placement, sharing, policy);
-        return [...policy, this.#divisions.rule(proxy, preferences, open), ...wishes];
-      },
-    };
-  }
-
-  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
-  sharing(proxy: Stored<Pod>): Sharing | undefined {
-    const parsed = this.#rules.parse(proxy);
-    if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
-    const { placement } = parsed;
-    const { policy } = this.#rules.of(proxy, placement);
-    const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
-    return {
-      preferences: parsed.placement.preferences,
-      candidates: this.#openFor(proxy, placement, this.#sharing(placement, parsed.placement.preferences), policy),
-      closed: new Set(closed.map(({ name }) => name)),
-    };
-  }
-
-  #sharing(placement: Placement, preferences: SchedulingPreferences): Member[] {
-    return this.#options.registry.members().filter((member) => {
-      if (preferencesFor(preferences, member.name) === undefined) return false;
-      return placementExcludes(placement, member.candidate()) === undefined;
-    });
-  }
-
-  #openFor(proxy: Stored<Pod>, { api }: Placement, members: readonly Member[], policy: readonly Rule[]): Candidate[] {
-    return members
-      .map((member) => member.candidate())
-      .filter(({ closed }) => closed === undefined)
-      .filter(({ name }) => apiChoice(proxy, api, this.#options.homeApi(name)).refusal === undefined)
-      .filter((candidate) => policy.every(({ refusal }) => refusal?.(candidate) === undefined));
-  }
-
-  /** Why members are not asked for a place again that has been refused to pods like this one. */
-  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Observed, "refusedBefore">> | undefined {
-    if (this.#shapes.empty) return undefined;
-    const shape = shapeOf(proxy);
-    const now = this.#options.clock.now();
-    return {
-      refusedBefore: (name) => {
-        const version = this.#options.registry.member(name)?.roomVersion ?? "";
-        return this.#shapes.refusal(name, shape, proxy.metadata.uid, version, now);
-      },
-    };
-  }
-
-  #apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
-    // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.
-    const none: ApiAccess = { mode: "none" };
-    if (proxy === undefined) return none;
-    return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 
   #unheard(member: string): boolean {

@@ -1,0 +1,154 @@
+import { type ApiMode, type Placement, placementExcludes } from "../../api/annotations.ts";
+import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Override } from "../../api/overrides.ts";
+import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
+import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
+import { isBound } from "../../pods/phase.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { Sharing } from "../preferences/controller.ts";
+import type { Divisions } from "../preferences/divisions.ts";
+import type { Groups } from "./groups.ts";
+import type { Observed } from "./model.ts";
+import type { DelegationOptions } from "./options.ts";
+import type { PlacementRules } from "./placement-rules.ts";
+import { type Shapes, shapeOf } from "./shapes.ts";
+
+/** What placement is reckoned from. */
+export interface PlacementViewOptions {
+  readonly registry: Registry;
+  readonly rules: PlacementRules;
+  readonly divisions: Divisions;
+  readonly groups: Groups;
+  readonly shapes: Shapes;
+  readonly homeApi: DelegationOptions["homeApi"];
+  readonly clock: Clock;
+}
+
+/** What a decision about one proxy sees of the members that it may go to. */
+export class PlacementView {
+  readonly #options: PlacementViewOptions;
+
+  constructor(options: PlacementViewOptions) {
+    this.#options = options;
+  }
+
+  /** The proxy's spec as its author wants it in the member. */
+  specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
+    const spec = proxy?.spec ?? { containers: [] };
+    const parsed = proxy === undefined ? undefined : this.#options.rules.parse(proxy);
+    const overrides = parsed?.ok === true ? parsed.placement.overrides : undefined;
+    return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
+  }
+
+  /** Why the author's overrides cannot be applied to the pod in the member. */
+  #misfit({ spec }: Stored<Pod>, overrides: readonly Override[] | undefined, candidate: Candidate): string | undefined {
+    if (overrides === undefined || spec === undefined) return undefined;
+    const overridden = overrideSpec(spec, overrides, candidate);
+    return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
+  }
+
+  /** Where an unbound proxy may go, and what is better. */
+  of(
+    proxy: Stored<Pod> | undefined,
+  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore" | "follows"> {
+    if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
+    const parsed = this.#options.rules.parse(proxy);
+    if (!parsed.ok)
+      return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
+    const { placement } = parsed;
+    const { clusters, api, overrides } = placement;
+    const { homeApi } = this.#options;
+    return {
+      allows: (candidate) => placementExcludes(placement, candidate),
+      lacks: (candidate) =>
+        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, overrides, candidate),
+      ...(clusters === undefined ? {} : { named: clusters }),
+      ...this.#refusedBefore(proxy),
+      follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
+      ...this.#division(proxy, placement),
+    };
+  }
+
+  /** What the workload's division over members says of where this one of its pods goes. */
+  #division(proxy: Stored<Pod>, placement: Placement): Pick<Observed, "rules" | "settling"> {
+    const { preferences } = placement;
+    if (preferences === undefined) {
+      return {
+        rules: () => {
+          const { policy, wishes } = this.#options.rules.of(proxy, placement);
+          return [...policy, ...wishes];
+        },
+      };
+    }
+    const sharing = this.#sharing(placement, preferences);
+    return {
+      settling: sharing.some(({ settling }) => settling),
+      rules: () => {
+        const { policy, wishes } = this.#options.rules.of(proxy, placement);
+        const open = this.#openFor(proxy, placement, sharing, policy);
+        return [...policy, this.#options.divisions.rule(proxy, preferences, open), ...wishes];
+      },
+    };
+  }
+
+  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  sharing(proxy: Stored<Pod>): Sharing | undefined {
+    const parsed = this.#options.rules.parse(proxy);
+    if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
+    const { placement } = parsed;
+    const { policy } = this.#options.rules.of(proxy, placement);
+    const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
+    return {
+      preferences: parsed.placement.preferences,
+      candidates: this.#openFor(proxy, placement, this.#sharing(placement, parsed.placement.preferences), policy),
+      closed: new Set(closed.map(({ name }) => name)),
+    };
+  }
+
+  #sharing(placement: Placement, preferences: SchedulingPreferences): Member[] {
+    return this.#options.registry.members().filter((member) => {
+      if (preferencesFor(preferences, member.name) === undefined) return false;
+      return placementExcludes(placement, member.candidate()) === undefined;
+    });
+  }
+
+  #openFor(proxy: Stored<Pod>, { api }: Placement, members: readonly Member[], policy: readonly Rule[]): Candidate[] {
+    return members
+      .map((member) => member.candidate())
+      .filter(({ closed }) => closed === undefined)
+      .filter(({ name }) => apiChoice(proxy, api, this.#options.homeApi(name)).refusal === undefined)
+      .filter((candidate) => policy.every(({ refusal }) => refusal?.(candidate) === undefined));
+  }
+
+  /** Why members are not asked for a place again that has been refused to pods like this one. */
+  #refusedBefore(proxy: Stored<Pod>): Required<Pick<Observed, "refusedBefore">> | undefined {
+    if (this.#options.shapes.empty) return undefined;
+    const shape = shapeOf(proxy);
+    const now = this.#options.clock.now();
+    return {
+      refusedBefore: (name) => {
+        const version = this.#options.registry.member(name)?.roomVersion ?? "";
+        return this.#options.shapes.refusal(name, shape, proxy.metadata.uid, version, now);
+      },
+    };
+  }
+
+  /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
+  apiMode(proxy: Stored<Pod>): ApiMode | undefined {
+    const parsed = this.#options.rules.parse(proxy);
+    return parsed.ok ? parsed.placement.api : undefined;
+  }
+
+  /** What the pod's in-cluster configuration leads to in a member. */
+  apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
+    // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.
+    const none: ApiAccess = { mode: "none" };
+    if (proxy === undefined) return none;
+    return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
+  }
+}
