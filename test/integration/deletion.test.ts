@@ -106,7 +106,10 @@ describe("deleting a proxy", () => {
   test("before it is bound takes the delegate that waits in a member", async () => {
     const namespace = await optedIn();
     const pod = aPod(namespace, "web");
-    const spec = { containers: [], ...pod.spec, nodeSelector: { "no-node-has": "this-label" } };
+    // Only the member's own scheduler judges this.
+    const near = { labelSelector: { matchLabels: { app: "nowhere" } }, topologyKey: "kubernetes.io/hostname" };
+    const affinity = { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [near] } };
+    const spec = { containers: [], ...pod.spec, affinity };
     await clients().host.create(pods, { ...pod, spec });
     const unscheduled = await eventually(async () => {
       const found = await Promise.all(members.map((member) => podOf(clients()[member], namespace, "web")));
