@@ -24,6 +24,7 @@ const clients = useClients();
 const members = ["west", "east"] as const;
 const running = inPhase("Running");
 const opted = new Set<string>();
+const BALLAST_LABELS = { app: "ballast" };
 
 async function optedIn(): Promise<string> {
   const labels = { "legation.dev/delegation": "all" };
@@ -61,7 +62,8 @@ const SOME_CPU = { resources: { requests: { cpu: "100m" } } };
 async function westFirst(namespace: string): Promise<{ readonly first: "west"; readonly second: "east" }> {
   const annotations = { "legation.dev/clusters": "east" };
   const spec = { containers: [{ name: "main", image: "main:1", ...BALLAST }] };
-  await runningPod(aPod(namespace, "ballast", { annotations, spec }));
+  const { metadata, ...ballast } = aPod(namespace, "ballast", { annotations, spec });
+  await runningPod({ ...ballast, metadata: { ...metadata, labels: BALLAST_LABELS } });
   return { first: "west", second: "east" };
 }
 
@@ -278,8 +280,10 @@ describe("a pod that the first member's scheduler finds no node for", () => {
     const restore = await scheduleTimeout(clients().host, 2);
     try {
       const { first, second } = await westFirst(namespace);
+      // Beside a pod that only one member has: no more than its own scheduler can know.
+      const near = { labelSelector: { matchLabels: BALLAST_LABELS }, topologyKey: "kubernetes.io/hostname" };
       const spec = {
-        nodeSelector: { "kubernetes.io/hostname": `${second}-node-1` },
+        affinity: { podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [near] } },
         containers: [{ name: "main", image: "main:1", ...SOME_CPU }],
       };
       await clients().host.create(pods, aPod(namespace, "web", { spec }));
