@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import { type Legation, type LegationOptions, startLegation } from "../legation/start.ts";
 import { cleanUpFile } from "./after-file.ts";
 import { hostCluster, memberCluster } from "./clusters.ts";
+import { kubectl } from "./kubectl.ts";
 
 /**
  * Runs Legation with both members for all tests of a file. The installation and the joined members stay for the files
@@ -10,12 +11,17 @@ import { hostCluster, memberCluster } from "./clusters.ts";
 export function useLegation(options: Partial<LegationOptions> = {}): () => Legation {
   let running: Legation | undefined;
   beforeAll(async () => {
+    const labels = { west: "region=eu", east: "region=us" };
     running = await startLegation({
       host: hostCluster(),
       members: { west: memberCluster("west"), east: memberCluster("east") },
-      labels: { west: "region=eu", east: "region=us" },
+      labels,
       ...options,
     });
+    // One that had joined already may have other labels.
+    for (const [name, written] of Object.entries(options.labels ?? labels)) {
+      await kubectl(hostCluster(), ["label", "--overwrite", `clusters.legation.dev/${name}`, ...written.split(",")]);
+    }
   });
   afterAll(async () => {
     // While proxies can still be released.
