@@ -1,6 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
-import { networkInterfaces, tmpdir } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { FaultProxy } from "../fault-proxy.ts";
@@ -33,10 +33,10 @@ function slotLock(slot: number): string {
 
 /** Takes a free slot for a cluster of this process. */
 export function takeAddresses(): Addresses {
-  const links = new Set(Object.keys(networkInterfaces()));
   for (let slot = 0; slot < SLOTS; slot += 1) {
     const addresses = addressesOf(slot);
-    if (taken.has(slot) || links.has(addresses.link)) continue;
+    // The kernel takes a link away some time after the node, its addresses first.
+    if (taken.has(slot) || exists(join("/sys/class/net", addresses.link))) continue;
     // Another process may be about to make the same link.
     const lock = acquireNow(slotLock(slot));
     if (lock === undefined) continue;
