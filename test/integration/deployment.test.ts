@@ -1,10 +1,23 @@
-import { describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 
+// What other files have put into members counts when these are ranked, and Legation looks for it when it starts.
+beforeAll(() =>
+  eventually(
+    async () => {
+      const members = [memberCluster("west"), memberCluster("east")];
+      const others = ["get", "pods", "-A", "-l", "!legation.dev/host", "-o", "name"];
+      return (await Promise.all(members.map((member) => kubectl(member, others)))).every(
+        (names) => names.trim() === "",
+      );
+    },
+    { timeoutMs: 120_000, what: "members without pods of their own" },
+  ),
+);
 useLegation();
 
 interface Row {

@@ -22,7 +22,7 @@ import {
   SOCKET_NAME,
 } from "./control-protocol.ts";
 import { SLOTS } from "./node/config.ts";
-import { closeRoutes, openRoutes, takeAddresses } from "./node/real-node.ts";
+import { allowWatchers, closeRoutes, openRoutes, takeAddresses } from "./node/real-node.ts";
 import type { ClustersInfo } from "./types.ts";
 
 const starting = new Set<ClusterParts>();
@@ -114,7 +114,10 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
   const socket = join(order.directory, SOCKET_NAME);
   await serveControl(socket);
   const { nodeBinaries } = order;
-  if (nodeBinaries !== undefined) closeRoutes();
+  if (nodeBinaries !== undefined) {
+    allowWatchers();
+    closeRoutes();
+  }
   const started = await Promise.all(
     order.names.map((name, index) => {
       const addresses = nodeBinaries === undefined ? undefined : takeAddresses();

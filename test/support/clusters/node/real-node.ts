@@ -1,5 +1,5 @@
 import { spawnSync } from "node:child_process";
-import { mkdirSync, readdirSync, rmdirSync, statSync, writeFileSync } from "node:fs";
+import { mkdirSync, readdirSync, readFileSync, rmdirSync, statSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -44,6 +44,15 @@ export function takeAddresses(): Addresses {
     return addresses;
   }
   throw new Error(`There is room for ${SLOTS} clusters with real nodes on one machine, and all is taken.`);
+}
+
+// kubelets, containerd and API servers watch files; many machines allow a user 128 watchers.
+const WATCHERS = "/proc/sys/fs/inotify/max_user_instances";
+const WATCHERS_NEEDED = 1024;
+
+/** Lets the machine's processes watch enough files for several clusters. */
+export function allowWatchers(): void {
+  if (Number(readFileSync(WATCHERS, "utf8")) < WATCHERS_NEEDED) writeFileSync(WATCHERS, `${WATCHERS_NEEDED}`);
 }
 
 /** Makes the machine refuse what pods send to addresses that no cluster has. */
