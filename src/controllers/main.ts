@@ -6,11 +6,13 @@ import type { ClusterClient } from "../kube/client.ts";
 import { configMaps, namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
+import type { ControllerOptions } from "../runtime/controller.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
+import type { CopyingOptions } from "./dependencies/options.ts";
 import { publishedServer } from "./home-api/address.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
@@ -23,7 +25,7 @@ import { VirtualNodeController } from "./virtual-node/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
 
-export interface ControllersOptions {
+export interface ControllersOptions extends ControllerOptions {
   readonly host: ClusterClient;
   /** Makes the client of a member from its kubeconfig. */
   readonly connect: (name: string, kubeconfig: string) => MemberConnection;
@@ -39,9 +41,6 @@ export interface ControllersOptions {
   readonly kubelets?: (context: KubeletContext) => Kubelets;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
 }
 
 /** What the kubelet API of the virtual nodes is made of. */
@@ -65,6 +64,7 @@ export interface RunningControllers {
 /** Starts all controllers; resolves when the host has been read. Call it only while leading. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
   const { host, connect, clock, log, onReconcile } = options;
+  const running: ControllerOptions = { clock, log, ...(onReconcile === undefined ? {} : { onReconcile }) };
   const identity = await readIdentity(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
   const registry: Registry = new Registry({
@@ -127,56 +127,35 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     proxies: () => delegation.proxies,
     modeOf: (proxy) => delegation.apiMode(proxy),
     onChange: () => delegation.onCapacity(),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("home-api", ...told) }),
+    ...running,
   });
   const memberNamespaces = new MemberNamespaces(identity);
+  const copying: CopyingOptions = {
+    host,
+    identity,
+    registry,
+    memberNamespaces,
+    proxies: () => delegation.proxies,
+    onProxy: (key) => delegation.onDelegate(key),
+    ...running,
+  };
   const dependencies: DependencyController = new DependencyController({
-    host,
-    identity,
-    registry,
-    memberNamespaces,
-    proxies: () => delegation.proxies,
-    onProxy: (key) => delegation.onDelegate(key),
+    ...copying,
     onRead: () => delegation.onCapacity(),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("dependencies", ...told) }),
   });
-  const services: ServiceController = new ServiceController({
-    host,
-    identity,
-    registry,
-    memberNamespaces,
-    proxies: () => delegation.proxies,
-    onProxy: (key) => delegation.onDelegate(key),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("services", ...told) }),
-  });
+  const services: ServiceController = new ServiceController(copying);
   const claims: ClaimController = new ClaimController({
-    host,
-    identity,
-    registry,
-    memberNamespaces,
-    proxies: () => delegation.proxies,
-    onProxy: (key) => delegation.onDelegate(key),
+    ...copying,
     onRead: () => delegation.onCapacity(),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("claims", ...told) }),
   });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
-    clock,
-    log,
     boundTo: (node) => delegation.boundTo(node),
     onOpened: () => delegation.onCapacity(),
     onReady: (name) => delegation.onNodeReady(name),
     endpoint: (name) => kubelets?.endpoint(name),
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("virtual-node", ...told) }),
+    ...running,
   });
   const delegation: DelegationController = new DelegationController({
     host,
@@ -189,18 +168,14 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),
     onDefaults: () => preferences.onDefaults(),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("delegation", ...told) }),
+    ...running,
   });
   const preferences: PreferencesController = new PreferencesController({
     host,
     owned: delegation.owned,
     proxies: () => delegation.proxies,
     sharing: (proxy) => delegation.sharing(proxy),
-    clock,
-    log,
-    ...(onReconcile === undefined ? {} : { onReconcile: (...told) => onReconcile("preferences", ...told) }),
+    ...running,
   });
   const kubelets: Kubelets | undefined = options.kubelets?.({
     registry,

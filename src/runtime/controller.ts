@@ -30,8 +30,14 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   observe(key: Key): Observed | undefined;
   decide(observed: Observed, now: number): Decision<Action>;
   execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
-  /** Called after each reconcile, for metrics. */
-  onReconcile?(outcome: string, seconds: number): void;
+}
+
+/** What every controller runs with. */
+export interface ControllerOptions {
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** Called with the controller's name after each reconcile, for metrics. */
+  readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
 }
 
 // A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
@@ -75,6 +81,7 @@ class ReconcileContext<Key extends string> implements ActionContext<Key> {
  */
 export class Controller<Key extends string, Observed, Action> {
   readonly #spec: ControllerSpec<Key, Observed, Action>;
+  readonly #onReconcile: ControllerOptions["onReconcile"];
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #keys = new Map<Key, KeyState<Observed>>();
@@ -84,8 +91,9 @@ export class Controller<Key extends string, Observed, Action> {
   #drainPlanned = false;
   #reconciles = 0;
 
-  constructor(spec: ControllerSpec<Key, Observed, Action>, options: { readonly clock: Clock; readonly log: Logger }) {
+  constructor(spec: ControllerSpec<Key, Observed, Action>, options: ControllerOptions) {
     this.#spec = spec;
+    this.#onReconcile = options.onReconcile;
     this.#clock = options.clock;
     this.#log = options.log.child({ controller: spec.name });
   }
@@ -172,7 +180,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (decision.actions.length === 0) {
       state.backoff = undefined;
       if (decision.requeueAt !== undefined) this.#requeue(key, state, decision.requeueAt - now);
-      this.#spec.onReconcile?.(decision.outcome, 0);
+      this.#onReconcile?.(this.#spec.name, decision.outcome, 0);
       return;
     }
     state.running = true;
@@ -213,7 +221,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#log.isLevelEnabled("debug")) {
       context.log.debug({ outcome: decision.outcome, actions: decision.actions.length, seconds }, "reconciled");
     }
-    this.#spec.onReconcile?.(decision.outcome, seconds);
+    this.#onReconcile?.(this.#spec.name, decision.outcome, seconds);
     if (delayMs !== undefined) this.#requeue(key, state, delayMs);
     const { dirty } = state;
     state.dirty = false;

@@ -7,38 +7,23 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { claimNames, claimProblem, clusterOf, wasSeen } from "../../pods/claims.ts";
-import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "../dependencies/copies.ts";
+import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
 
-export interface ClaimOptions {
-  readonly host: ClusterClient;
-  readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  /** The host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
-  /** A proxy that waits may have its claims, or know that it waits in vain. */
-  readonly onProxy: (key: ObjectKey) => void;
+export interface ClaimOptions extends CopyingOptions {
   /** A member's claims have been read. */
   readonly onRead: () => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }
 
 interface Refusal {
@@ -76,7 +61,7 @@ export class ClaimController {
 
   constructor(options: ClaimOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#claims = new Reflector({
       client: host,
       resource: persistentVolumeClaims,
@@ -116,9 +101,8 @@ export class ClaimController {
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => executor.execute(action, context),
-        ...(onReconcile === undefined ? {} : { onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

@@ -128,9 +128,8 @@ export class DelegationController {
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => executor.execute(action, context),
-        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

@@ -4,10 +4,9 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { HomeApi } from "../../pods/home-api.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs } from "./model.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
@@ -21,7 +20,7 @@ export interface Dependencies {
 }
 
 /** What the delegation controller works on. */
-export interface DelegationOptions {
+export interface DelegationOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
@@ -39,7 +38,4 @@ export interface DelegationOptions {
   readonly onProxy: (proxy: Stored<Pod>) => void;
   /** What pods get by default may have changed. */
   readonly onDefaults: () => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }

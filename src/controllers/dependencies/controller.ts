@@ -1,10 +1,6 @@
 import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import type { HostIdentity } from "../../pods/delegate.ts";
 import {
   type Dependency,
   type DependencyKey,
@@ -14,34 +10,21 @@ import {
   dependencyKeys,
 } from "../../pods/dependencies.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
-import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "./copies.ts";
 import { decide, inStep } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
+import type { CopyingOptions } from "./options.ts";
 import { Sources } from "./sources.ts";
 import { Users, usesOf } from "./users.ts";
 
-export interface DependencyOptions {
-  readonly host: ClusterClient;
-  readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  /** The host's proxies, with `USES_INDEX`. */
-  readonly proxies: () => ReadStore<Pod>;
-  /** A proxy that waits may have what it waits for. */
-  readonly onProxy: (key: ObjectKey) => void;
+export interface DependencyOptions extends CopyingOptions {
   /** A member's copies have been read: it can be given pods that use something. */
   readonly onRead: () => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }
 
 /** Keeps in each member what delegates use of their namespace: one copy of each object for all that share it. */
@@ -57,7 +40,7 @@ export class DependencyController {
 
   constructor(options: DependencyOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#users = new Users(options.proxies);
     this.#sources = new Sources({
       host,
@@ -105,9 +88,8 @@ export class DependencyController {
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => this.#executor.execute(action, context),
-        ...(onReconcile === undefined ? {} : { onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

@@ -7,10 +7,8 @@ import { isKubeError } from "../../kube/errors.ts";
 import { events, secrets } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { type ActionContext, Controller, type Shown } from "../../runtime/controller.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { placementEvent } from "../delegation/events.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalTime } from "./decide.ts";
@@ -18,7 +16,7 @@ import { apiSecret, issueTokens } from "./issue.ts";
 import type { Action, DelegateView, IssueAction, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
 
-export interface HomeApiOptions {
+export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
@@ -30,9 +28,6 @@ export interface HomeApiOptions {
   readonly modeOf: (proxy: Stored<Pod>) => ApiMode | undefined;
   /** The way to the host from some member is known now. */
   readonly onChange: () => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }
 
 type Context = ActionContext<ObjectKey>;
@@ -75,9 +70,8 @@ export class HomeApiController {
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => this.#execute(action, context),
-        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

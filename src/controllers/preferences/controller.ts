@@ -7,10 +7,9 @@ import { pods } from "../../kube/resources.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
-import { type ActionContext, Controller, type Shown } from "../../runtime/controller.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { decide } from "./decide.ts";
 import { workloadOf } from "./divisions.ts";
 import type { Action, Observed, Replica } from "./model.ts";
@@ -25,16 +24,13 @@ export interface Sharing {
   readonly closed: ReadonlySet<string>;
 }
 
-export interface PreferencesOptions {
+export interface PreferencesOptions extends ControllerOptions {
   readonly host: ClusterClient;
   /** Live proxies by owner. */
   readonly owned: OwnedProxies;
   readonly proxies: () => ReadStore<Pod>;
   /** Undefined when the author wants no division. */
   readonly sharing: (proxy: Stored<Pod>) => Sharing | undefined;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }
 
 // A workload that changes is looked at once in a while, not with each of its pods.
@@ -78,16 +74,14 @@ export class PreferencesController {
 
   constructor(options: PreferencesOptions) {
     this.#options = options;
-    const { clock, log, onReconcile } = options;
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "preferences",
         observe: (owner) => this.#observe(owner),
         decide,
         execute: (action, context) => this.#execute(action, context),
-        ...(onReconcile === undefined ? {} : { onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

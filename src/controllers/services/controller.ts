@@ -1,19 +1,14 @@
 import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { type HostIdentity, ownerOf } from "../../pods/delegate.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSlice } from "../../pods/services.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
-import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "../dependencies/copies.ts";
+import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Observed, type Source } from "./model.ts";
@@ -21,23 +16,9 @@ import { Patience } from "./patience.ts";
 import { RESOURCES, Sources } from "./sources.ts";
 import { Users } from "./users.ts";
 
-export interface ServiceOptions {
-  readonly host: ClusterClient;
-  readonly identity: HostIdentity;
-  readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  /** The host's proxies. */
-  readonly proxies: () => ReadStore<Pod>;
-  /** A proxy that waits may have what it waits for. */
-  readonly onProxy: (key: ObjectKey) => void;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
-}
-
 /** Keeps in each member the Services by whose names pods there find each other. */
 export class ServiceController {
-  readonly #options: ServiceOptions;
+  readonly #options: CopyingOptions;
   readonly #sources: Sources;
   readonly #copies: Copies<ServiceKind, ServiceObject>;
   readonly #users = new Users();
@@ -47,9 +28,9 @@ export class ServiceController {
   /** Since when nobody uses a copy. */
   readonly #idleSince = new Map<CopyKey, number>();
 
-  constructor(options: ServiceOptions) {
+  constructor(options: CopyingOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log, onReconcile } = options;
+    const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
     this.#sources = new Sources({
       host,
@@ -93,9 +74,8 @@ export class ServiceController {
         observe: (key) => this.#observe(key),
         decide,
         execute: (action, context) => this.#executor.execute(action, context),
-        ...(onReconcile === undefined ? {} : { onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 

@@ -6,16 +6,14 @@ import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { Controller, type Shown } from "../../runtime/controller.ts";
+import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import type { Logger } from "../../telemetry/logger.ts";
 import { decide, LEASE_SECONDS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
 import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
 
-export interface VirtualNodeOptions {
+export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
   /** Where a Cluster's node is served; undefined while it is not. */
@@ -26,9 +24,6 @@ export interface VirtualNodeOptions {
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
-  readonly clock: Clock;
-  readonly log: Logger;
-  readonly onReconcile?: (outcome: string, seconds: number) => void;
 }
 
 interface Written {
@@ -65,9 +60,8 @@ export class VirtualNodeController {
         observe: (name) => this.#observe(name),
         decide,
         execute: (action, { key, signal }) => this.#execute(action, key, signal),
-        ...(options.onReconcile === undefined ? {} : { onReconcile: options.onReconcile }),
       },
-      { clock, log },
+      options,
     );
   }
 
