@@ -195,11 +195,15 @@ onRealNodes((realNodes) => {
     const path = `/api/v1/namespaces/${namespace}/pods/popular/log?follow=true&tailLines=1`;
     const agent = new Agent({ ca: cluster.caData, maxSockets: Number.POSITIVE_INFINITY });
     onTestFinished(() => agent.destroy());
-    const heard = Array.from({ length: 1_000 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
+    // All follow to the end, but come by and by: the API server gives a node ten seconds for a handshake, and a thousand
+    // at once are more than a busy machine can do in that time.
+    for (let following = 0; following < 1_000; following += 50) {
+      const more = Array.from({ length: 50 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
+      for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);
+    }
     const asked = performance.now();
     expect(await kubectl(cluster, ["-n", namespace, "logs", "ended"], { timeoutMs: 60_000 })).toContain("last");
-    expect(performance.now() - asked).toBeLessThan(45_000);
-    for (const line of await Promise.all(heard)) expect(line).toMatch(/^\d{10}\n/);
+    expect(performance.now() - asked).toBeLessThan(10_000);
     expect(residentMb() - before).toBeLessThan(300);
     await running("meanwhile", "trap 'exit 0' TERM; sleep 3600 & wait");
     agent.destroy();

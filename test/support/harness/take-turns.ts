@@ -13,6 +13,8 @@ const turn = (name: string): string => join(inject("turns"), `${name}.turn`);
 const sets = new Map(inject("sets").map((set, number) => [turn(`set-${number}`), set]));
 // Real nodes have addresses, and watches of files, that the machine has only so many of.
 const onRealNodes = ["real-nodes-0", "real-nodes-1"].map(turn);
+// kubectl ends before its garbage matters.
+process.env.GOGC ??= "400";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(inject("turns"), "compiled");
 const { path, release } = await acquireFirst(isOnRealNodes(testPath) ? onRealNodes : [...sets.keys()], () => {});

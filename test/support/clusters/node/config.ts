@@ -123,6 +123,8 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
     volumePluginDir: join(directory, "volume-plugins"),
     // There is no name server to reach.
     resolvConf: "",
+    // ConfigMaps and Secrets that change come to running containers with this; a minute by default.
+    syncFrequency: "10s",
     clusterDomain: "cluster.local",
     imageGCHighThresholdPercent: 100,
     imageGCLowThresholdPercent: 99,
