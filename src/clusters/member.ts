@@ -1,13 +1,12 @@
 import type { Cluster } from "../api/cluster.ts";
-import { limitAmounts } from "../api/cluster-policy.ts";
-import { HOST_LABEL, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
+import { HOST_LABEL } from "../api/keys.ts";
 import type { KubeNode, ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
-import { selectorOf } from "../api/label-expressions.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../placement/member-candidate.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
@@ -225,6 +224,11 @@ export class Member {
     return this.#delegates.store.list();
   }
 
+  /** How many pods there carry this host's label. */
+  get delegateCount(): number {
+    return this.#delegates.store.size;
+  }
+
   /** How many delegates that have not ended name the dependency. */
   usersOf(key: DependencyKey): number {
     return this.#delegates.store.countByIndex(USES_INDEX, key);
@@ -267,39 +271,26 @@ export class Member {
 
   #makeCandidate(): Candidate {
     const { allocatable, largestNode } = this.capacity;
-    const closed = this.#closed();
-    const { sum: foreign } = this.#foreign;
-    const { namespaceSelector, limits, taints: own = [] } = this.#cluster.spec;
-    // A taint of the Cluster counts from the moment it is written, before its virtual node has it.
-    const known = ({ key, effect }: Taint): boolean =>
-      own.some((taint) => taint.key === key && taint.effect === effect);
-    const taints = [...own, ...this.#nodeTaints.filter((taint) => isForPods(taint) && !known(taint))];
-    return {
-      name: this.name,
-      labels: this.#cluster.metadata.labels ?? {},
-      ...(closed === undefined ? {} : { closed }),
-      ...(this.#promptness.overdue ? { overdue: true } : {}),
+    return candidateOf({
+      cluster: this.#cluster,
+      closed: this.#closed(),
+      overdue: this.#promptness.overdue,
       allocatable,
       largestNode,
       used: this.load.used,
-      ...(foreign === undefined ? {} : { foreign }),
-      ...(taints.length === 0 ? {} : { taints }),
-      ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
-      ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),
+      foreign: this.#foreign.sum,
+      nodeTaints: this.#nodeTaints,
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
       nodesFor: (needs) => this.#fits.fit(needs),
-    };
+    });
   }
 
   #closed(): Candidate["closed"] {
-    if (this.cluster.metadata.deletionTimestamp !== undefined) {
-      return { reason: "ClusterBeingRemoved", message: "its Cluster is being deleted" };
-    }
-    if (this.cordoned) return { reason: "Cordoned", message: "its virtual node is cordoned" };
+    if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
+    if (this.cordoned) return CORDONED;
     const { message } = this.#probed;
-    if (message !== undefined)
-      return { reason: "ClusterNotReady", message: `its API server does not answer: ${message}` };
+    if (message !== undefined) return notAnswering(message);
     if (!this.reachable || !this.read) {
       return { reason: "ClusterNotReady", message: "its pods are still being read" };
     }
@@ -361,11 +352,6 @@ export class Member {
     this.#wasUsable = usable;
     this.#listener.onConnection(this);
   }
-}
-
-/** Not of Kubernetes' own, which say of the virtual node what the member's state says already, and not Legation's own. */
-function isForPods({ key }: Taint): boolean {
-  return key !== VIRTUAL_NODE_TAINT && !key.startsWith("node.kubernetes.io/");
 }
 
 /** Node objects list every image they hold: kilobytes that nobody here reads. */

@@ -177,6 +177,12 @@ export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: stri
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }
 
+/** Where an unbound proxy may go, best first, and why not elsewhere: what `decidePlacing` decides by, for who explains it. */
+export function placementOf(proxy: Stored<Pod>, observed: Observed, now: number): Ranking {
+  const ranking = rankFor(proxy, observed, observed.needs?.());
+  return { ...ranking, refusals: allRefusals(ranking, observed, now) };
+}
+
 function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): Ranking {
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);

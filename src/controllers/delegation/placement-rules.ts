@@ -5,7 +5,6 @@ import { type Namespace, objectKey, type Pod, type Stored } from "../../api/kube
 import { selectorOf } from "../../api/label-expressions.ts";
 import { selectorMatches } from "../../api/label-selector.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../api/placement-defaults.ts";
-import type { Registry } from "../../clusters/registry.ts";
 import type { Rule } from "../../placement/candidate.ts";
 import { groupRule } from "../../placement/group-rule.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -16,6 +15,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { type Groups, groupOf } from "./groups.ts";
 import type { Memories } from "./memory.ts";
+import type { PlacementMembers } from "./placement-members.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 
@@ -26,7 +26,7 @@ export const UID_INDEX = "uid";
 
 /** What decides over a pod's place, gathered from the stores. */
 export interface PlacementRulesOptions {
-  readonly registry: Registry;
+  readonly registry: PlacementMembers;
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
   readonly proxies: () => ReadStore<Pod>;

@@ -3,8 +3,6 @@ import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Override } from "../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
-import type { Member } from "../../clusters/member.ts";
-import type { Registry } from "../../clusters/registry.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
@@ -15,18 +13,19 @@ import type { Divisions } from "../preferences/divisions.ts";
 import type { Groups } from "./groups.ts";
 import type { Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
+import type { PlacementMember, PlacementMembers } from "./placement-members.ts";
 import type { PlacementRules } from "./placement-rules.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 
 /** What placement is reckoned from. */
 export interface PlacementViewOptions {
-  readonly registry: Registry;
+  readonly registry: PlacementMembers;
   readonly rules: PlacementRules;
   readonly divisions: Divisions;
   readonly groups: Groups;
   readonly shapes: Shapes;
   readonly homeApi: DelegationOptions["homeApi"];
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "now">;
 }
 
 /** What a decision about one proxy sees of the members that it may go to. */
@@ -110,14 +109,19 @@ export class PlacementView {
     };
   }
 
-  #sharing(placement: Placement, preferences: SchedulingPreferences): Member[] {
+  #sharing(placement: Placement, preferences: SchedulingPreferences): PlacementMember[] {
     return this.#options.registry.members().filter((member) => {
       if (preferencesFor(preferences, member.name) === undefined) return false;
       return placementExcludes(placement, member.candidate()) === undefined;
     });
   }
 
-  #openFor(proxy: Stored<Pod>, { api }: Placement, members: readonly Member[], policy: readonly Rule[]): Candidate[] {
+  #openFor(
+    proxy: Stored<Pod>,
+    { api }: Placement,
+    members: readonly PlacementMember[],
+    policy: readonly Rule[],
+  ): Candidate[] {
     return members
       .map((member) => member.candidate())
       .filter(({ closed }) => closed === undefined)

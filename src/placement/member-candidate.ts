@@ -1,0 +1,60 @@
+import type { Cluster } from "../api/cluster.ts";
+import { limitAmounts } from "../api/cluster-policy.ts";
+import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
+import type { Taint } from "../api/kubernetes.ts";
+import { selectorOf } from "../api/label-expressions.ts";
+import type { Candidate } from "./candidate.ts";
+
+/** What is known of a member, from a connection to it or from the host alone. */
+export type MemberFacts = Pick<
+  Candidate,
+  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "nodesFor"
+> & {
+  readonly cluster: Cluster;
+  readonly closed: Candidate["closed"];
+  readonly overdue: boolean;
+  readonly foreign: Candidate["foreign"];
+  /** Taints of its virtual node. */
+  readonly nodeTaints: readonly Taint[];
+};
+
+/** Its Cluster is on its way out. */
+export const BEING_REMOVED: NonNullable<Candidate["closed"]> = {
+  reason: "ClusterBeingRemoved",
+  message: "its Cluster is being deleted",
+};
+/** Its virtual node takes no new pods. */
+export const CORDONED: NonNullable<Candidate["closed"]> = {
+  reason: "Cordoned",
+  message: "its virtual node is cordoned",
+};
+
+/** It cannot be asked, for the reason given. */
+export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {
+  return { reason: "ClusterNotReady", message: `its API server does not answer: ${reason}` };
+}
+
+/** A member as placement sees it: what its operator says of it, and what it is. */
+export function candidateOf(facts: MemberFacts): Candidate {
+  const { cluster, closed, overdue, foreign, nodeTaints, ...known } = facts;
+  const { namespaceSelector, limits, taints: own = [] } = cluster.spec;
+  // A taint of the Cluster counts from the moment it is written, before its virtual node has it.
+  const isOwn = ({ key, effect }: Taint): boolean => own.some((taint) => taint.key === key && taint.effect === effect);
+  const taints = [...own, ...nodeTaints.filter((taint) => isForPods(taint) && !isOwn(taint))];
+  return {
+    name: cluster.metadata.name ?? "",
+    labels: cluster.metadata.labels ?? {},
+    ...(closed === undefined ? {} : { closed }),
+    ...(overdue ? { overdue } : {}),
+    ...(foreign === undefined ? {} : { foreign }),
+    ...(taints.length === 0 ? {} : { taints }),
+    ...(namespaceSelector === undefined ? {} : { admits: selectorOf(namespaceSelector) }),
+    ...(limits === undefined ? {} : { limits: limitAmounts(limits) }),
+    ...known,
+  };
+}
+
+/** Not of Kubernetes' own, which say of the virtual node what the member's state says already, and not Legation's own. */
+function isForPods({ key }: Taint): boolean {
+  return key !== VIRTUAL_NODE_TAINT && !key.startsWith("node.kubernetes.io/");
+}
