@@ -50,6 +50,15 @@ export interface ClusterCondition {
   readonly observedGeneration?: number;
 }
 
+/** Nodes of a member that are alike and take pods. */
+export interface NodeKind {
+  readonly count: number;
+  readonly labels?: Readonly<Record<string, string>>;
+  readonly taints?: readonly { readonly key: string; readonly value?: string; readonly effect: string }[];
+  /** Of the largest of them. */
+  readonly allocatable: Readonly<Record<string, string>>;
+}
+
 /** What the controller found out about a member. */
 export interface ClusterStatus {
   readonly observedGeneration?: number;
@@ -60,6 +69,14 @@ export interface ClusterStatus {
   readonly pods?: number;
   readonly capacity?: Readonly<Record<string, string>>;
   readonly allocatable?: Readonly<Record<string, string>>;
+  /** Per resource, the most that one of its nodes has. */
+  readonly largestNode?: Readonly<Record<string, string>>;
+  /** Its nodes in few words; absent: there is no such summary. */
+  readonly nodeKinds?: readonly NodeKind[];
+  /** Labels of its nodes that their kinds leave out. */
+  readonly unlistedNodeLabels?: readonly string[];
+  /** What pods that are not this host's request there, as last read. */
+  readonly requestedByOthers?: Readonly<Record<string, string>>;
   readonly conditions?: readonly ClusterCondition[];
 }
 
@@ -182,6 +199,25 @@ const statusSchema = z
     pods: z.int32().min(0).describe("Proxies of this host that are bound to the member.").exactOptional(),
     capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),
     allocatable: resourceList.describe("Sum over the member's schedulable nodes.").exactOptional(),
+    largestNode: resourceList.describe("Per resource, the most that one schedulable node has.").exactOptional(),
+    nodeKinds: z
+      .array(
+        z.object({
+          count: z.int32().min(1),
+          labels: z.record(z.string(), z.string()).exactOptional(),
+          taints: z
+            .array(z.object({ key: z.string(), value: z.string().exactOptional(), effect: z.string() }))
+            .exactOptional(),
+          allocatable: resourceList,
+        }),
+      )
+      .describe("The nodes that take pods, those alike in labels, taints and size together; for `legation plan`.")
+      .exactOptional(),
+    unlistedNodeLabels: z
+      .array(z.string())
+      .describe("Labels of nodes that nodeKinds leaves out, since they would make too many kinds.")
+      .exactOptional(),
+    requestedByOthers: resourceList.describe("What pods of others request there, as last read.").exactOptional(),
     conditions: z
       .array(conditionSchema)
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })

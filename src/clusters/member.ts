@@ -2,11 +2,13 @@ import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL } from "../api/keys.ts";
 import type { KubeNode, ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
+import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../placement/member-candidate.ts";
+import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
@@ -57,6 +59,7 @@ export class Member {
   readonly #departed = new Map<ObjectKey, Stored<Pod>>();
   #probed: ProbeResult = NOT_PROBED;
   #capacity: Capacity | undefined;
+  #kinds: { readonly version: number; readonly value: NodeKinds | undefined } | undefined;
   #nodesVersion = 0;
   #endedVersion = 0;
   #wasReachable = false;
@@ -211,6 +214,19 @@ export class Member {
   get capacity(): Capacity {
     this.#capacity ??= capacityOf(this.#nodes.store.list());
     return this.#capacity;
+  }
+
+  /** Its nodes in few words, for the host; undefined when there are too many kinds. */
+  get nodeKinds(): NodeKinds | undefined {
+    if (this.#kinds?.version !== this.#nodesVersion) {
+      this.#kinds = { version: this.#nodesVersion, value: nodeKindsOf(this.#nodes.store.list()) };
+    }
+    return this.#kinds.value;
+  }
+
+  /** What pods that are not this host's request there, as last read. */
+  get foreign(): Amounts | undefined {
+    return this.#foreign.sum;
   }
 
   /** The pod under this key, when this host made it. */

@@ -154,7 +154,8 @@ export class VirtualNodeController {
       this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec ?? {};
     member.cordoned = unschedulable === true;
     member.setNodeTaints(taints);
-    const { nodes: count, readyNodes, capacity, allocatable, features } = member.capacity;
+    const { nodes: count, readyNodes, capacity, allocatable, largestNode, features } = member.capacity;
+    const { nodeKinds, foreign } = member;
     const { message, version } = member.probed;
     const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
@@ -166,6 +167,9 @@ export class VirtualNodeController {
       readyNodes,
       capacity,
       allocatable,
+      // What a member was not heard to say since this controller began is not taken back.
+      ...(count === 0 ? {} : { largestNode, ...(nodeKinds === undefined ? {} : { nodeKinds }) }),
+      ...(foreign === undefined ? {} : { foreign }),
       features,
       proxies,
     };

@@ -1,3 +1,4 @@
+import type { ClusterStatus } from "../../api/cluster.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import type { Observed } from "./model.ts";
@@ -17,11 +18,21 @@ export function clusterStatus(
     ? { status: "True" as const, reason: "ProbeSucceeded", message: "its API server answers" }
     : { status: "False" as const, reason: "ProbeFailed", message: facts.message ?? "its API server does not answer" };
   const before = current.conditions?.find(({ type }) => type === "Ready");
-  const counters = {
+  const { largestNode, nodeKinds, foreign } = facts;
+  const counters: Partial<ClusterStatus> = {
     nodes: facts.nodes,
     pods: facts.proxies,
     capacity: formatAmounts(facts.capacity),
     allocatable: formatAmounts(facts.allocatable),
+    // What was said of nodes that are of too many kinds by now is taken back; what a lost member said still stands.
+    ...(largestNode === undefined
+      ? {}
+      : {
+          largestNode: formatAmounts(largestNode),
+          nodeKinds: nodeKinds?.kinds ?? [],
+          unlistedNodeLabels: nodeKinds?.unlistedLabels ?? [],
+        }),
+    ...(foreign === undefined ? {} : { requestedByOthers: formatAmounts(foreign) }),
   };
   const urgent =
     before?.status !== ready.status ||
@@ -36,7 +47,7 @@ export function clusterStatus(
   return {
     urgent,
     body: {
-      ...counters,
+      ...withRemovals(current, counters),
       observedGeneration: cluster.metadata.generation,
       ...(facts.version === undefined ? {} : { version: facts.version }),
       conditions: [
@@ -44,4 +55,19 @@ export function clusterStatus(
       ],
     },
   };
+}
+
+/** Resources that the member no longer has must be taken out of the maps by name: the status is merged. */
+function withRemovals(current: ClusterStatus, wanted: Partial<ClusterStatus>): object {
+  const entries = Object.entries(wanted).map(([field, value]) => {
+    const before: unknown = current[field as keyof ClusterStatus];
+    if (!isMap(value) || !isMap(before)) return [field, value];
+    const gone = Object.keys(before).filter((name) => !(name in value));
+    return [field, { ...value, ...Object.fromEntries(gone.map((name) => [name, null])) }];
+  });
+  return Object.fromEntries(entries);
+}
+
+function isMap(value: unknown): value is object {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

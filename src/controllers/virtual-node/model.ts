@@ -1,5 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import type { NodeKinds } from "../../placement/node-kinds.ts";
 
 /** What is known of a member by its connection. */
 export interface MemberFacts {
@@ -14,6 +15,11 @@ export interface MemberFacts {
   /** Amounts in base units. */
   readonly capacity: Readonly<Record<string, number>>;
   readonly allocatable: Readonly<Record<string, number>>;
+  readonly largestNode?: Readonly<Record<string, number>>;
+  /** Its nodes in few words; absent: not known, or too many words. */
+  readonly nodeKinds?: NodeKinds;
+  /** What pods that are not this host's request there; absent: not known. */
+  readonly foreign?: Readonly<Record<string, number>>;
   /** What all its nodes declare. */
   readonly features: readonly string[];
   /** Host's proxies bound to its virtual node. */

@@ -1,0 +1,149 @@
+import type { NodeKind } from "../api/cluster.ts";
+import type { KubeNode, Taint } from "../api/kubernetes.ts";
+import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
+import { isNodeReady, type NodeNeeds } from "./node-fit.ts";
+import { taintText } from "./tolerations.ts";
+
+/** The nodes of a member in few words. */
+export interface NodeKinds {
+  readonly kinds: readonly NodeKind[];
+  /** Labels that nodes have and no kind tells, since they would make too many. */
+  readonly unlistedLabels: readonly string[];
+}
+
+// They are written with every change of a Cluster's status, and kept in etcd.
+const MOST_KINDS = 16;
+const MOST_BYTES = 8192;
+// Machines of one type differ by a few pages of memory.
+const SAME_SIZE = Math.log(1.05);
+
+interface Group {
+  count: number;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly taints: readonly Taint[];
+  readonly sizes: string;
+  readonly allocatable: Record<string, number>;
+}
+
+/**
+ * What a member's nodes that take pods are like, for the host: those alike in labels, taints and size together. Labels
+ * with the most values are left out first; undefined when sizes and taints alone make too many kinds.
+ */
+export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
+  const open = [...nodes].filter(takesNewPods);
+  const values = valuesOf(open);
+  // A label with more values than there may be kinds is left out in any case, before work is done for it.
+  const unlisted = [...values].flatMap(([key, { size }]) => (size > MOST_KINDS ? [key] : []));
+  let groups = merged(open.map((node) => groupOf(node, new Set(unlisted))));
+  const keys = [...values]
+    .filter(([, { size }]) => size <= MOST_KINDS)
+    .sort(([a, some], [b, more]) => more.size - some.size || (a < b ? -1 : 1))
+    .map(([key]) => key);
+  for (;;) {
+    const kinds = groups.map(kindOf);
+    if (kinds.length <= MOST_KINDS && JSON.stringify(kinds).length <= MOST_BYTES) {
+      return { kinds: kinds.sort(byText), unlistedLabels: unlisted.sort() };
+    }
+    const key = keys.shift();
+    if (key === undefined) return undefined;
+    unlisted.push(key);
+    groups = merged(groups.map((group) => ({ ...group, labels: without(group.labels, key) })));
+  }
+}
+
+/** Nodes as they may be that have these kinds; `count` is how many there are, those that take no pods among them. */
+export function nodesOf({ kinds }: NodeKinds, count: number): KubeNode[] {
+  const nodes = kinds.flatMap(({ count: alike, labels = {}, taints = [], allocatable }) => {
+    const node: KubeNode = {
+      metadata: { labels },
+      spec: { taints: taints.map((taint) => ({ ...taint })) },
+      status: { allocatable, conditions: [{ type: "Ready", status: "True" }] },
+    };
+    return Array.from({ length: alike }, () => node);
+  });
+  return [...nodes, ...Array.from({ length: Math.max(0, count - nodes.length) }, () => ({}))];
+}
+
+/** The first thing that a pod wants of its node and kinds cannot tell; undefined when they tell all. */
+export function untold({ nodeSelector, terms = [] }: NodeNeeds, { unlistedLabels }: NodeKinds): string | undefined {
+  if (terms.some(({ matchFields = [] }) => matchFields.length > 0)) return "names of nodes";
+  const asked = [
+    ...Object.keys(nodeSelector),
+    ...terms.flatMap(({ matchExpressions = [] }) => matchExpressions.map(({ key }) => key)),
+  ];
+  const key = asked.find((one) => unlistedLabels.includes(one));
+  return key === undefined ? undefined : `label ${key} of nodes`;
+}
+
+function takesNewPods(node: KubeNode): boolean {
+  return node.spec?.unschedulable !== true && isNodeReady(node);
+}
+
+function groupOf({ metadata, spec, status }: KubeNode, unlisted: ReadonlySet<string>): Group {
+  const allocatable = parseAmounts(status?.allocatable);
+  return {
+    count: 1,
+    labels: Object.fromEntries(Object.entries(metadata?.labels ?? {}).filter(([key]) => !unlisted.has(key))),
+    taints: [...(spec?.taints ?? [])].sort((a, b) => (taintText(a) < taintText(b) ? -1 : 1)),
+    sizes: sizesOf(allocatable),
+    allocatable,
+  };
+}
+
+function sizesOf(amounts: Amounts): string {
+  return Object.keys(amounts)
+    .sort()
+    .map((name) => `${name}=${Math.round(Math.log(Math.max(amounts[name] ?? 0, 1e-3)) / SAME_SIZE)}`)
+    .join();
+}
+
+/** Those that are alike as one, as large as the largest of them. */
+function merged(groups: readonly Group[]): Group[] {
+  const known = new Map<string, Group>();
+  for (const group of groups) {
+    const labels = Object.entries(group.labels).sort(([a], [b]) => (a < b ? -1 : 1));
+    const id = JSON.stringify([labels, group.taints.map(taintText), group.sizes]);
+    const same = known.get(id);
+    if (same === undefined) {
+      known.set(id, { ...group, allocatable: { ...group.allocatable } });
+      continue;
+    }
+    same.count += group.count;
+    for (const name in group.allocatable) {
+      same.allocatable[name] = Math.max(same.allocatable[name] ?? 0, group.allocatable[name] ?? 0);
+    }
+  }
+  return [...known.values()];
+}
+
+/** The values of each label. */
+function valuesOf(nodes: readonly KubeNode[]): Map<string, Set<string>> {
+  const values = new Map<string, Set<string>>();
+  for (const { metadata } of nodes) {
+    for (const [key, value] of Object.entries(metadata?.labels ?? {})) {
+      const known = values.get(key);
+      if (known === undefined) values.set(key, new Set([value]));
+      else known.add(value);
+    }
+  }
+  return values;
+}
+
+function without(labels: Readonly<Record<string, string>>, key: string): Record<string, string> {
+  const { [key]: _, ...rest } = labels;
+  return rest;
+}
+
+function kindOf({ count, labels, taints, allocatable }: Group): NodeKind {
+  const told = taints.map(({ key, value = "", effect }) => ({ key, ...(value === "" ? {} : { value }), effect }));
+  return {
+    count,
+    ...(Object.keys(labels).length === 0 ? {} : { labels }),
+    ...(told.length === 0 ? {} : { taints: told }),
+    allocatable: formatAmounts(allocatable),
+  };
+}
+
+function byText(a: NodeKind, b: NodeKind): number {
+  return JSON.stringify(a) < JSON.stringify(b) ? -1 : 1;
+}

@@ -1,0 +1,94 @@
+import { describe, expect, test } from "vitest";
+import type { KubeNode } from "../../../src/api/kubernetes.ts";
+import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { nodeKindsOf, nodesOf, untold } from "../../../src/placement/node-kinds.ts";
+import { pod } from "../../support/builders/pod.ts";
+
+function node(
+  labels: Record<string, string>,
+  parts: Partial<KubeNode["spec"]> = {},
+  cpu = "8",
+  ready = true,
+): KubeNode {
+  return {
+    metadata: { name: "n", labels },
+    spec: parts,
+    status: {
+      allocatable: { cpu, memory: "16Gi", pods: "110" },
+      conditions: [{ type: "Ready", status: ready ? "True" : "False" }],
+    },
+  };
+}
+
+const many = (count: number, labels: (index: number) => Record<string, string>): KubeNode[] =>
+  Array.from({ length: count }, (_, index) => node(labels(index)));
+
+describe("kinds of nodes", () => {
+  test("are those alike in labels, taints and size, and none that takes no pods", () => {
+    const gpu = [{ key: "gpu", effect: "NoSchedule" }];
+    const told = nodeKindsOf([
+      node({ zone: "a" }),
+      node({ zone: "a" }, {}, "8010m"),
+      node({ zone: "b" }, { taints: gpu }),
+      node({ zone: "a" }, {}, "64"),
+      node({ zone: "a" }, { unschedulable: true }),
+      node({ zone: "a" }, {}, "8", false),
+    ]);
+    expect(told?.unlistedLabels).toEqual([]);
+    expect(
+      told?.kinds.map(({ count, labels, taints, allocatable }) => [count, labels, taints, allocatable.cpu]),
+    ).toEqual([
+      [1, { zone: "a" }, undefined, "64"],
+      [1, { zone: "b" }, gpu, "8"],
+      [2, { zone: "a" }, undefined, "8010m"],
+    ]);
+  });
+
+  test("leave out labels that make too many of them, those with the most values first", () => {
+    const told = nodeKindsOf(many(100, (index) => ({ host: `n${index}`, zone: `z${index % 3}`, os: "linux" })));
+    expect(told?.unlistedLabels).toEqual(["host"]);
+    expect(told?.kinds.map(({ count, labels }) => [count, labels])).toEqual([
+      [33, { os: "linux", zone: "z1" }],
+      [33, { os: "linux", zone: "z2" }],
+      [34, { os: "linux", zone: "z0" }],
+    ]);
+  });
+
+  test("stay small, however long labels are, and are none where sizes alone are too many", () => {
+    const told = nodeKindsOf(many(16, (index) => ({ a: String(index), b: "x".repeat(60), c: "y".repeat(900) })));
+    expect(JSON.stringify(told).length).toBeLessThan(9000);
+    expect(nodeKindsOf(Array.from({ length: 17 }, (_, index) => node({}, {}, String(2 ** index))))).toBeUndefined();
+  });
+
+  test("thousands of nodes are summed up in a moment", () => {
+    const startedAt = performance.now();
+    nodeKindsOf(many(5000, (index) => ({ host: `n${index}`, zone: `z${index % 3}`, pool: `p${index % 40}`, os: "l" })));
+    expect(performance.now() - startedAt).toBeLessThan(2000);
+  });
+});
+
+describe("what kinds tell of a pod's nodes", () => {
+  const nodes = [node({ zone: "a", host: "1" }), node({ zone: "b" }, {}, "2"), node({ zone: "b" }, {}, "2", false)];
+  const kinds = nodeKindsOf(nodes) ?? { kinds: [], unlistedLabels: [] };
+
+  test.each([
+    ["nothing", {}],
+    ["a zone", { nodeSelector: { zone: "b" } }],
+    ["one node", { nodeSelector: { host: "1" } }],
+    ["a zone that there is not", { nodeSelector: { zone: "c" } }],
+  ])("is what the nodes themselves tell of one that selects %s", (_, spec) => {
+    const needs = nodeNeeds(pod({ spec }), { cpu: 4 });
+    expect(fitOf(needs, nodesOf(kinds, nodes.length))).toEqual(fitOf(needs, nodes));
+    expect(untold(needs, kinds)).toBeUndefined();
+  });
+
+  test("is nothing of labels that are left out, and of names", () => {
+    const told = { kinds: [], unlistedLabels: ["host"] };
+    const named = { matchFields: [{ key: "metadata.name", operator: "In", values: ["n"] }] };
+    const affinity = {
+      nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [named] } },
+    };
+    expect(untold(nodeNeeds(pod({ spec: { nodeSelector: { host: "1" } } }), {}), told)).toBe("label host of nodes");
+    expect(untold(nodeNeeds(pod({ spec: { affinity } }), {}), told)).toBe("names of nodes");
+  });
+});
