@@ -53,13 +53,25 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
     selected += 1;
     if (repellingTaint(node.spec?.taints ?? [], needs.tolerations) !== undefined) continue;
     tolerated += 1;
-    const allocatable = parseAmounts(node.status?.allocatable);
+    const allocatable = allocatableOf(node);
     for (const resource in allocatable) {
       largest[resource] = Math.max(largest[resource] ?? 0, allocatable[resource] ?? 0);
     }
     large ||= Object.entries(needs.requests).every(([resource, wanted]) => wanted <= (allocatable[resource] ?? 0));
   }
   return { nodes: all, selected, tolerated, largest, large };
+}
+
+// Each kind of pod is held against every node: their quantities are read once.
+const allocatables = new WeakMap<KubeNode, Amounts>();
+
+function allocatableOf(node: KubeNode): Amounts {
+  let allocatable = allocatables.get(node);
+  if (allocatable === undefined) {
+    allocatable = parseAmounts(node.status?.allocatable);
+    allocatables.set(node, allocatable);
+  }
+  return allocatable;
 }
 
 /** True when the node says that it is Ready. */

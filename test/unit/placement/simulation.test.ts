@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { parsePlacement } from "../../../src/api/annotations.ts";
-import type { KubeNode } from "../../../src/api/kubernetes.ts";
+import { parsePlacement, placementExcludes } from "../../../src/api/annotations.ts";
+import type { KubeNode, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { addAmounts } from "../../../src/api/quantity.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
@@ -13,8 +13,13 @@ const MEMBERS = 50;
 const PODS = 20_000;
 const GIB = 2 ** 30;
 
+// A decision is made so often, and takes as long as the fastest: what else the machine did meanwhile is not in it.
+const TIMES = 3;
+
 interface Simulated extends Candidate {
   readonly used: Record<string, number>;
+  /** The member as each repetition sees it: what is reckoned once per kind of pod is reckoned in each. */
+  readonly seen: readonly Candidate[];
 }
 
 /** Members of 20 to 118 nodes in five regions; every tenth is for gold alone, every fourth is better avoided. */
@@ -31,25 +36,42 @@ function members(): Simulated[] {
         },
       }),
     );
-    const fits = new NodeFits(() => nodes);
-    return {
+    const member = {
       name: `m${index}`,
       labels: { region: `r${index % 5}` },
       allocatable: { cpu: 64 * count, memory: 256 * GIB * count, pods: 110 * count },
       largestNode: { cpu: 64, memory: 256 * GIB, pods: 110 },
       used: {},
-      nodesFor: (needs) => fits.fit(needs),
-      ...(index % 10 === 0 ? { admits: [{ key: "team", operator: "In", values: ["gold"] }] } : {}),
+      ...(index % 10 === 0 ? { admits: [{ key: "team", operator: "In" as const, values: ["gold"] }] } : {}),
       ...(index % 4 === 1 ? { taints: [{ key: "spot", effect: "PreferNoSchedule" }] } : {}),
     };
+    const seen = Array.from({ length: TIMES }, (): Candidate => {
+      const fits = new NodeFits(() => nodes);
+      return { ...member, nodesFor: (needs) => fits.fit(needs) };
+    });
+    return { ...member, seen };
   });
+}
+
+function bestFor(pod: Stored<Pod>, candidates: readonly Candidate[], counts: ReadonlyMap<string, number>): string {
+  const parsed = parsePlacement(pod.metadata.annotations ?? {});
+  const placement = parsed.ok ? parsed.placement : {};
+  const requests = podRequests(pod);
+  const facts = { pod, requests, placement, namespaceLabels: {}, candidates, spreadCounts: () => counts };
+  const selected = candidates.filter((candidate) => placementExcludes(placement, candidate) === undefined);
+  const [best = ""] = rank({
+    requests,
+    rules: [...policyRules(facts), ...placementRules(facts)],
+    candidates: selected,
+  }).fitting;
+  return best;
 }
 
 describe(`${PODS} pods over ${MEMBERS} members`, () => {
   const all = members();
   const regions = new Map<string, number>();
   const counts = new Map<string, number>();
-  let cpuMs = 0;
+  const tookMs = new Float64Array(PODS);
   for (let index = 0; index < PODS; index++) {
     const requests = { cpu: `${100 + (index % 50) * 10}m`, memory: "256Mi" };
     const pod = proxyPod({
@@ -66,33 +88,26 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
         ...(index % 3 === 0 ? { nodeSelector: { disk: "ssd" } } : {}),
       },
     });
-    const started = process.threadCpuUsage();
-    const parsed = parsePlacement(pod.metadata.annotations ?? {});
-    const placement = parsed.ok ? parsed.placement : {};
-    const amounts = podRequests(pod);
-    const facts = {
-      pod,
-      requests: amounts,
-      placement,
-      namespaceLabels: {},
-      candidates: all,
-      spreadCounts: () => counts,
-    };
-    const selected = all.filter(({ labels }) => labels.region !== "r4");
-    const rules = [...policyRules(facts), ...placementRules(facts)];
-    const [best = ""] = rank({ requests: amounts, rules, candidates: selected }).fitting;
-    const { user, system } = process.threadCpuUsage(started);
-    cpuMs += (user + system) / 1000;
+    let best = "";
+    let fastest = Number.POSITIVE_INFINITY;
+    for (let time = 0; time < TIMES; time++) {
+      const candidates = all.flatMap(({ seen }) => seen[time] ?? []);
+      const started = performance.now();
+      best = bestFor(pod, candidates, counts);
+      fastest = Math.min(fastest, performance.now() - started);
+    }
+    tookMs[index] = fastest;
     const member = all.find(({ name }) => name === best);
     if (member === undefined) continue;
-    addAmounts(member.used, amounts);
+    addAmounts(member.used, podRequests(pod));
     counts.set(best, (counts.get(best) ?? 0) + 1);
     const region = member.labels.region ?? "";
     regions.set(region, (regions.get(region) ?? 0) + 1);
   }
 
-  test("take less than a millisecond each on average", () => {
-    expect(cpuMs / PODS).toBeLessThan(1);
+  test("take less than a millisecond each, but for one in a hundred at most", () => {
+    tookMs.sort();
+    expect(tookMs[PODS * 0.99]).toBeLessThan(1);
   });
 
   test("all have a place, as evenly over regions as was asked, in none that is forbidden or avoided without need", () => {
