@@ -9,18 +9,22 @@ import {
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   HOST_LABEL,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
   PROXY_LABEL,
 } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
 import { staying } from "../src/pods/failover.ts";
+import { toOverflow } from "../src/pods/overflow.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { placementWarnings, readAnnotations } from "./author-problems.ts";
-import { nodeNameProblem, type PodFields, readPodSpec, specWarnings } from "./pod-fields.ts";
+import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
+import { isVirtualNode, nodeNameProblem, type PodFields, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
-/** What a namespace's label says: pods that ask are delegated, or every pod is. */
-export type DelegationMode = "annotated" | "all";
+/** What a namespace's label says: pods that ask are delegated, every pod is, or every pod for which the host has no place. */
+export type DelegationMode = "annotated" | "all" | "overflow";
 
 // On the pod by which a kubelet shows a static pod that it runs already.
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
@@ -36,23 +40,62 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const { placement, problems } = readAnnotations(annotations, { proxy: labels?.[PROXY_LABEL] !== undefined });
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...problems, spec]);
-  const wanted = mode === "all" ? placement.delegate !== false : asksForDelegation(placement);
+  const wanted = mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
+  const overflows = (placement.mode ?? (mode === "overflow" ? "overflow" : "always")) === "overflow";
+  if (wanted && overflows) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);
   if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(placement)]);
-  const warnings = [...placementWarnings(placement), ...specWarnings(spec), ...lonelyWarnings(object, placement)];
+  const warnings = [
+    ...placementWarnings(placement),
+    ...idleOverflowWarnings(placement),
+    ...specWarnings(spec),
+    ...lonelyWarnings(object, placement),
+  ];
   return patched(proxyPatch(object, spec, placement), warnings);
 }
 
+/** Marks a pod that the host's own scheduler is asked first for; one that has a node already is the host's for good. */
+function mutateOverflow(
+  object: ReviewedObject,
+  spec: PodFields,
+  placement: Placement,
+  problems: readonly string[],
+): Verdict {
+  const { nodeName = "" } = spec;
+  const nodeProblem = isVirtualNode(nodeName ?? "") ? nodeNameProblem(nodeName ?? "") : undefined;
+  const all = [
+    ...problems,
+    ...(nodeProblem === undefined ? [] : [nodeProblem]),
+    ...overflowProblems(placement, spec.tolerations ?? []),
+  ];
+  if (all.length > 0) return denied(all);
+  if (nodeName != null && nodeName !== "") {
+    return allowed([`spec.nodeName: the pod has its node ${JSON.stringify(nodeName)}, so it is never delegated`]);
+  }
+  const warnings = [
+    ...placementWarnings(placement),
+    ...overflowWarnings(placement, spec),
+    ...specWarnings(spec),
+    ...lonelyWarnings(object, placement),
+  ];
+  const { labels } = object.metadata;
+  const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
+  return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
+}
+
 /** What says how a pod is delegated, on one that is not. */
-function idleWarnings({ api, delegate, affinity, spread, group, groupBy, failover }: Placement): string[] {
+function idleWarnings(placement: Placement): string[] {
+  const { api, delegate, affinity, spread, group, groupBy, failover, mode, overflowAfterSeconds } = placement;
   const where: readonly [string, unknown][] = [
     [CLUSTER_AFFINITY_ANNOTATION, affinity],
     [CLUSTER_SPREAD_ANNOTATION, spread],
     [GROUP_ANNOTATION, group],
     [GROUP_BY_ANNOTATION, groupBy],
     [FAILOVER_ANNOTATION, failover],
+    [MODE_ANNOTATION, mode],
+    [OVERFLOW_AFTER_ANNOTATION, overflowAfterSeconds],
   ];
   const idle = where.filter(([, value]) => value !== undefined).map(([key]) => key);
   const remedy = delegate === false ? "" : `; write ${DELEGATE_ANNOTATION}: "true" to have it delegated`;

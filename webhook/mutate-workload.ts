@@ -3,6 +3,7 @@ import { type Annotations, asksForDelegation, authorAnnotations } from "../src/a
 import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { placementWarnings, readAnnotations } from "./author-problems.ts";
+import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 import { annotationsAt, isRecord, valueAt } from "./wire.ts";
@@ -71,10 +72,15 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[
     problems.push(...found.map((problem) => `${path.join(".")}: ${problem}`));
     Object.assign(copied, annotations);
   }
-  const spec = valueAt(object, [...template, "spec"]);
-  const nodeName = isRecord(spec) ? spec.nodeName : undefined;
-  if (problems.length > 0 || typeof nodeName !== "string") return problems;
-  const problem = asksForDelegation(readAnnotations(copied).placement) ? nodeNameProblem(nodeName) : undefined;
+  const { placement } = readAnnotations(copied);
+  if (problems.length > 0 || !asksForDelegation(placement)) return problems;
+  const spec = readPodSpec(valueAt(object, [...template, "spec"]));
+  // What is no pod's spec is the API server's to refuse.
+  if (typeof spec === "string") return [];
+  if (placement.mode === "overflow") {
+    return overflowProblems(placement, spec.tolerations ?? []).map((problem) => `${template.join(".")}: ${problem}`);
+  }
+  const problem = nodeNameProblem(spec.nodeName ?? "");
   return problem === undefined ? [] : [`${template.join(".")}.${problem}`];
 }
 
@@ -95,7 +101,13 @@ function warningsOf(object: ReviewedObject, { template }: Shape, annotations: An
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
   const delegated = asksForDelegation(placement) && typeof spec !== "string";
-  return [...placementWarnings(placement), ...(delegated ? specWarnings(spec) : [])];
+  const overflows = delegated && placement.mode === "overflow";
+  return [
+    ...placementWarnings(placement),
+    ...(overflows ? overflowWarnings(placement, spec) : []),
+    ...(placement.mode === "always" ? idleOverflowWarnings(placement) : []),
+    ...(delegated ? specWarnings(spec) : []),
+  ];
 }
 
 /** What the author wrote around the template. */

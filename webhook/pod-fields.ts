@@ -14,7 +14,12 @@ export interface PodFields {
   readonly nodeName?: string | null | undefined;
   readonly hostNetwork?: boolean | null | undefined;
   readonly volumes?:
-    | readonly { readonly name?: string | null | undefined; readonly hostPath?: unknown }[]
+    | readonly {
+        readonly name?: string | null | undefined;
+        readonly hostPath?: unknown;
+        readonly persistentVolumeClaim?: unknown;
+        readonly ephemeral?: unknown;
+      }[]
     | null
     | undefined;
   readonly tolerations?: readonly Toleration[] | null | undefined;
@@ -30,7 +35,16 @@ const podSpec: z.ZodType<PodFields> = z.object({
   schedulerName: z.string().nullish(),
   nodeName: z.string().nullish(),
   hostNetwork: z.boolean().nullish(),
-  volumes: z.array(z.object({ name: z.string().nullish(), hostPath: z.unknown().optional() })).nullish(),
+  volumes: z
+    .array(
+      z.object({
+        name: z.string().nullish(),
+        hostPath: z.unknown().optional(),
+        persistentVolumeClaim: z.unknown().optional(),
+        ephemeral: z.unknown().optional(),
+      }),
+    )
+    .nullish(),
   // As they are: they go back into the patch.
   tolerations: z.array(z.custom<Toleration>((value) => isRecord(value))).nullish(),
   containers: z.array(container).nullish(),
@@ -43,11 +57,16 @@ export function readPodSpec(spec: unknown): PodFields | string {
   return parsed.success ? parsed.data : `spec: ${issues(parsed.error)}`;
 }
 
+/** True for the name of a virtual node. */
+export function isVirtualNode(nodeName: string): boolean {
+  return nodeName.startsWith(VIRTUAL_NODE_PREFIX);
+}
+
 /** Why a pod with this node cannot be delegated; undefined when it can. */
 export function nodeNameProblem(nodeName: string): string | undefined {
   if (nodeName === "") return undefined;
   const cluster = nodeName.slice(VIRTUAL_NODE_PREFIX.length);
-  return nodeName.startsWith(VIRTUAL_NODE_PREFIX)
+  return isVirtualNode(nodeName)
     ? `spec.nodeName: ${JSON.stringify(nodeName)} is a virtual node, which only Legation assigns; ` +
         `remove it and write the annotation ${CLUSTERS_ANNOTATION}: ${JSON.stringify(cluster)}`
     : `spec.nodeName: ${JSON.stringify(nodeName)} is a node of this cluster, so the pod cannot be delegated; ` +

@@ -12,6 +12,7 @@ import { validateNamespace } from "./validate-namespace.ts";
 const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>> = {
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
+  "/mutate/overflow": (request) => mutatePod(request, "overflow"),
   "/mutate/workload": mutateWorkload,
   "/validate/namespace": validateNamespace,
 };

@@ -1,5 +1,5 @@
 import { parsePlacement } from "../src/api/annotations.ts";
-import { DELEGATE_ANNOTATION, DELEGATION_LABEL, FAILOVER_ANNOTATION } from "../src/api/keys.ts";
+import { DELEGATE_ANNOTATION, DELEGATION_LABEL, FAILOVER_ANNOTATION, MODE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest } from "./admission-review.ts";
 import { placementWarnings } from "./author-problems.ts";
 import { allowed, denied, type Verdict } from "./responses.ts";
@@ -12,7 +12,13 @@ export function validateNamespace({ object }: AdmissionRequest): Verdict {
   if (parsed.placement.delegate !== undefined) {
     return denied([
       `annotation ${DELEGATE_ANNOTATION}: a namespace says by its label which pods are delegated; remove it and write ` +
-        `the label ${DELEGATION_LABEL}: "annotated" (pods that ask) or "all"`,
+        `the label ${DELEGATION_LABEL}: "annotated" (pods that ask), "all" or "overflow"`,
+    ]);
+  }
+  if (parsed.placement.mode !== undefined) {
+    return denied([
+      `annotation ${MODE_ANNOTATION}: a namespace says by its label when its pods are delegated; remove it and write ` +
+        `the label ${DELEGATION_LABEL}: "overflow" (when this cluster has no room) or "all" (from the start)`,
     ]);
   }
   if (parsed.placement.failover !== undefined) {

@@ -16,6 +16,8 @@ import {
   GROUP_ANNOTATION,
   GROUP_BY_ANNOTATION,
   INTERNAL_ANNOTATIONS,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
 } from "./keys.ts";
@@ -26,6 +28,7 @@ import {
   parseLabelSelector,
   selectorMatches,
 } from "./label-selector.ts";
+import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
 import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { structuredTextReader } from "./structured-text.ts";
@@ -65,6 +68,10 @@ export interface Placement {
   readonly api?: ApiMode;
   /** `legation.dev/failover`; absent: as on a node that is lost. */
   readonly failover?: "never";
+  /** `legation.dev/mode`; absent: as the namespace's label says. */
+  readonly mode?: OverflowMode;
+  /** `legation.dev/overflow-after`, in seconds. */
+  readonly overflowAfterSeconds?: number;
 }
 
 /** Something wrong with one annotation. */
@@ -94,9 +101,9 @@ const AUTHOR_KEYS: readonly string[] = [
   OVERRIDES_ANNOTATION,
   FAILOVER_ANNOTATION,
   API_ANNOTATION,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
 ];
-// Keys of features to come: refused, so that nobody takes them to work already.
-const LATER_KEYS: ReadonlySet<string> = new Set(["mode"].map((name) => KEY_PREFIX + name));
 
 /**
  * The annotations that authors write for Legation, known or not, taken out of all others: its own, and before them those
@@ -133,9 +140,9 @@ export function parsePlacement(
   return problems.length === 0 ? { ok: true, placement } : { ok: false, problems };
 }
 
-/** Whether the author asked for delegation: said so, or said where to. */
-export function asksForDelegation({ delegate, clusters, selector, preferences }: Placement): boolean {
-  return delegate ?? (clusters !== undefined || selector !== undefined || preferences !== undefined);
+/** Whether the author asked for delegation: said so, or said where to or when. */
+export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {
+  return delegate ?? [clusters, selector, preferences, mode].some((said) => said !== undefined);
 }
 
 /** Why a member is not among those the author wants; undefined when it is. */
@@ -189,6 +196,18 @@ function readAnnotation(key: string, text: string): Placement | string {
       const parsed = parseOverrides(text);
       return "problem" in parsed ? parsed.problem : { overrides: parsed };
     }
+    case MODE_ANNOTATION: {
+      const mode = readMode(text);
+      return mode === undefined
+        ? `${quote(text)} is no mode; write "overflow" (delegated when this cluster has no room) or "always"`
+        : { mode };
+    }
+    case OVERFLOW_AFTER_ANNOTATION: {
+      const overflowAfterSeconds = readOverflowAfter(text);
+      return overflowAfterSeconds === undefined
+        ? `${quote(text)} is no time up to 24h; write hours, minutes and seconds, e.g. "30s", "5m" or "1h30m"`
+        : { overflowAfterSeconds };
+    }
     case FAILOVER_ANNOTATION:
       if (text === FAILOVER_NEVER) return { failover: FAILOVER_NEVER };
       return `${quote(text)} is not "never"; write that, or remove it to have pods replaced as on a lost node`;
@@ -220,7 +239,6 @@ function readGroupBy(text: string): Placement | string {
 }
 
 function unknownKey(key: string): string {
-  if (LATER_KEYS.has(key)) return "is not supported by this version of Legation; remove it";
   const closest = closestKey(key, AUTHOR_KEYS);
   const remedy = closest === undefined ? `write one of ${AUTHOR_KEYS.join(", ")}` : `did you mean ${closest}?`;
   return `is not an annotation that Legation knows; ${remedy}`;

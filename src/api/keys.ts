@@ -23,6 +23,10 @@ export const PREFERENCES_ANNOTATION = "legation.dev/scheduling-preferences";
 export const FAILOVER_ANNOTATION = "legation.dev/failover";
 /** Its one value: pods wait for their member, however long it is lost. */
 export const FAILOVER_NEVER = "never";
+/** Whether a pod is delegated from the start, or only when the host has found no place for it: `always` or `overflow`. */
+export const MODE_ANNOTATION = "legation.dev/mode";
+/** How long the host must have found a pod unschedulable before it overflows, e.g. `30s`. */
+export const OVERFLOW_AFTER_ANNOTATION = "legation.dev/overflow-after";
 /** What is different in some members about a pod: JSON patches, as JSON or YAML. */
 export const OVERRIDES_ANNOTATION = "legation.dev/overrides";
 /** Which API server the pod's service account talks to: `host`, `member` or `none`. */
@@ -32,10 +36,14 @@ export const API_ANNOTATION = "legation.dev/api";
 /** Label that marks a proxy: the controller's watch selects on it. */
 export const PROXY_LABEL = "legation.dev/proxy";
 export const PROXY_LABEL_VALUE = "true";
+/** The label's value on a pod in overflow mode until its Binding to a virtual node makes it a proxy, in that same write. */
+export const OVERFLOW_LABEL_VALUE = "overflow";
 /** Finalizer that holds a proxy until its delegate is known to be gone. */
 export const DELEGATE_FINALIZER = "legation.dev/delegate";
 /** `spec.schedulerName` of every proxy: no scheduler of the host answers to it. */
 export const SCHEDULER_NAME = "legation";
+/** What defaulting gives to every pod that names no scheduler: a member gives it again. */
+export const DEFAULT_SCHEDULER = "default-scheduler";
 /** The author's own `spec.schedulerName`, kept while the proxy carries Legation's. */
 export const SCHEDULER_NAME_ANNOTATION = "legation.dev/scheduler-name";
 /** Written by the Binding: the member cluster, the delegate's uid and its node there. */

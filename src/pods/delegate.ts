@@ -1,4 +1,5 @@
 import {
+  DEFAULT_SCHEDULER,
   DELETION_COST_ANNOTATION,
   FORWARDED_ANNOTATION,
   HOST_LABEL,
@@ -6,6 +7,7 @@ import {
   OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
   PROXY_LABEL,
+  SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
@@ -149,13 +151,18 @@ export function madeByHost(object: KubeObject, hostId: string): boolean {
 function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): PodSpec {
   const copy: PodSpec = { ...spec };
   for (const field of HOST_SPEC_FIELDS) delete copy[field];
-  const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION];
+  const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? ownScheduler(spec);
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
   if (spec.tolerations !== undefined) {
     copy.tolerations = forwardedTolerations(proxy);
   }
   return withApiAccess(copy, proxy.metadata.uid, access);
+}
+
+/** The scheduler of a pod that has overflowed, which was never told another name than its author's. */
+function ownScheduler({ schedulerName }: PodSpec): string | undefined {
+  return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
 }
 
 function withoutKeys(map: Record<string, string> | undefined, keys: ReadonlySet<string>): Record<string, string> {

@@ -1,4 +1,5 @@
 import {
+  DEFAULT_SCHEDULER,
   DELEGATE_FINALIZER,
   PROXY_LABEL,
   PROXY_LABEL_VALUE,
@@ -6,9 +7,6 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { Pod } from "../api/kubernetes.ts";
-
-// What defaulting gives to every pod that names no scheduler: a member gives it again.
-const DEFAULT_SCHEDULER = "default-scheduler";
 
 /** True when admission has made the pod a proxy: all three marks, since each alone could be forged or lost. */
 export function isProxy({ metadata, spec }: Pod): boolean {

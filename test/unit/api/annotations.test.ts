@@ -108,7 +108,7 @@ describe("a malformed value is a problem that names the key, the fault and the r
     [
       "something",
       "west",
-      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api",
+      "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api, legation.dev/mode, legation.dev/overflow-after",
     ],
     [
       "group",
@@ -126,13 +126,18 @@ describe("a malformed value is a problem that names the key, the fault and the r
       'annotation legation.dev/failover: "always" is not "never"; write that, or remove it to have pods replaced as on a lost node',
     ],
     ["api", "Host", 'annotation legation.dev/api: "Host" is no API server; write "host", "member" or "none"'],
-    ["mode", "[]", "annotation legation.dev/mode: is not supported by this version of Legation; remove it"],
+    [
+      "mode",
+      "[]",
+      'annotation legation.dev/mode: "[]" is no mode; write "overflow" (delegated when this cluster has no room) or "always"',
+    ],
+    [
+      "overflow-after",
+      "30",
+      'annotation legation.dev/overflow-after: "30" is no time up to 24h; write hours, minutes and seconds, e.g. "30s", "5m" or "1h30m"',
+    ],
   ])("legation.dev/%s: %j", (name, value, message) => {
     expect(problemsOf({ [`legation.dev/${name}`]: value })).toEqual([message]);
-  });
-
-  test.each(["mode"])("the key of a feature to come, %s, is not ignored", (name) => {
-    expect(problemsOf({ [`legation.dev/${name}`]: "x" })[0]).toContain("not supported by this version");
   });
 
   const affinityRemedy = "; write what a pod's nodeAffinity takes, as JSON or YAML";

@@ -104,7 +104,7 @@ describe("what cannot be delegated is refused with every problem", () => {
           annotations: { "legation.dev/delegate": "yes", "legation.dev/clusters": "-", "legation.dev/mode": "x" },
         },
       },
-      ['"yes" is neither', '"-" is not a DNS label', "legation.dev/mode: is not supported"],
+      ['"yes" is neither', '"-" is not a DNS label', 'legation.dev/mode: "x" is no mode'],
     ],
     [
       "a malformed value beside a refusal to be delegated",

@@ -1,0 +1,39 @@
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
+import type { Pod, Toleration } from "../api/kubernetes.ts";
+import { isTolerated } from "../placement/tolerations.ts";
+
+/** True for a pod in overflow mode that is no proxy: the host's scheduler may give it a node at any moment. */
+export function isOverflow({ metadata }: Pod): boolean {
+  return metadata?.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE;
+}
+
+/** The pod with the mark of overflow mode, which is all that admission adds to it: it stays an ordinary pod of the host. */
+export function toOverflow(pod: Pod): Pod {
+  const labels = { ...pod.metadata?.labels, [PROXY_LABEL]: OVERFLOW_LABEL_VALUE };
+  return { ...pod, metadata: { ...pod.metadata, labels } };
+}
+
+/**
+ * Whether the host's scheduler may choose a virtual node for a pod. In overflow mode it would then never say that the pod is
+ * unschedulable: it fails again and again at a Binding that is Legation's alone.
+ */
+export function toleratesVirtualNodes(tolerations: readonly Toleration[]): boolean {
+  return isTolerated({ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }, tolerations);
+}
+
+/** A claim's name or the volume that makes one: its data is the host's, and no member has it. Undefined: it has none. */
+export function claimedVolume({
+  volumes,
+}: {
+  readonly volumes?:
+    | readonly {
+        readonly name?: string | null | undefined;
+        readonly persistentVolumeClaim?: unknown;
+        readonly ephemeral?: unknown;
+      }[]
+    | null
+    | undefined;
+}): string | undefined {
+  const claimed = volumes?.find(({ persistentVolumeClaim, ephemeral }) => (persistentVolumeClaim ?? ephemeral) != null);
+  return claimed?.name ?? undefined;
+}

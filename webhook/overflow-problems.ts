@@ -1,0 +1,50 @@
+import type { Placement } from "../src/api/annotations.ts";
+import {
+  FAILOVER_ANNOTATION,
+  MODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
+  PREFERENCES_ANNOTATION,
+  VIRTUAL_NODE_TAINT,
+} from "../src/api/keys.ts";
+import type { Toleration } from "../src/api/kubernetes.ts";
+import { claimedVolume, toleratesVirtualNodes } from "../src/pods/overflow.ts";
+import type { PodFields } from "./pod-fields.ts";
+
+/** Why a pod cannot be in overflow mode, for which this cluster's own scheduler is asked first. */
+export function overflowProblems({ failover }: Placement, tolerations: readonly Toleration[]): string[] {
+  const problems: string[] = [];
+  if (failover !== undefined) {
+    problems.push(
+      `annotation ${FAILOVER_ANNOTATION}: is written into tolerations, which would hold on this cluster's own nodes, too; ` +
+        `remove it, or write ${MODE_ANNOTATION}: "always"`,
+    );
+  }
+  if (toleratesVirtualNodes(tolerations)) {
+    problems.push(
+      `spec.tolerations: the taint ${VIRTUAL_NODE_TAINT} is tolerated, so this cluster's scheduler would choose a virtual ` +
+        `node, which it may not; name the keys that the pod has to tolerate, or write ${MODE_ANNOTATION}: "always"`,
+    );
+  }
+  return problems;
+}
+
+/** What is legal in overflow mode, and does less than it may seem. */
+export function overflowWarnings({ preferences }: Placement, spec: PodFields): string[] {
+  const warnings: string[] = [];
+  const volume = claimedVolume(spec);
+  if (volume !== undefined) {
+    warnings.push(
+      `spec.volumes: ${volume}: its claim is this cluster's, so the pod is never delegated in mode "overflow"`,
+    );
+  }
+  if (preferences !== undefined) {
+    warnings.push(`${PREFERENCES_ANNOTATION}: has no effect in mode "overflow": pods go where there is room`);
+  }
+  return warnings;
+}
+
+/** What says when a pod overflows, on one that is delegated from the start. */
+export function idleOverflowWarnings({ overflowAfterSeconds }: Placement): string[] {
+  if (overflowAfterSeconds === undefined) return [];
+  return [`${OVERFLOW_AFTER_ANNOTATION}: has no effect without ${MODE_ANNOTATION}: "overflow"`];
+}
