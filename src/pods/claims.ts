@@ -8,6 +8,7 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
+import { parseAmounts } from "../api/quantity.ts";
 import type { HostIdentity, Owner } from "./delegate.ts";
 
 /** Storage classes of the host, and a member's in their place. */
@@ -19,6 +20,8 @@ export interface ClaimStatus {
   readonly phase: string;
   readonly capacity?: string;
   readonly volumeName?: string;
+  /** Why it does not become as large as the host's. */
+  readonly notGrown?: string;
 }
 
 const STORAGE = "storage";
@@ -92,20 +95,25 @@ function classIn(name: string | undefined, classes: StorageClasses): string | un
   return name === undefined || !Object.hasOwn(classes, name) ? name : classes[name];
 }
 
-/** The size that the host's claim asks for where the member's does not ask for it yet. */
+/** The size that the host's claim asks for where the member's asks for less. None shrinks, here as on any cluster. */
 export function wantedSize(claim: PersistentVolumeClaim, there: PersistentVolumeClaim): string | undefined {
   const wanted = claim.spec?.resources?.requests?.[STORAGE];
-  return wanted === there.spec?.resources?.requests?.[STORAGE] ? undefined : wanted;
+  const asked = (of: PersistentVolumeClaim): number => parseAmounts(of.spec?.resources?.requests)[STORAGE] ?? 0;
+  return asked(claim) > asked(there) ? wanted : undefined;
 }
 
 /** What to write on the host's claim about the member's. */
-export function claimStatus({ metadata, spec, status }: Stored<PersistentVolumeClaim>): string {
+export function claimStatus(
+  { metadata, spec, status }: Stored<PersistentVolumeClaim>,
+  notGrown: string | undefined,
+): string {
   const capacity = status?.capacity?.[STORAGE];
   const said: ClaimStatus = {
     uid: metadata.uid,
     phase: status?.phase ?? "Pending",
     ...(capacity === undefined ? {} : { capacity }),
     ...(spec?.volumeName === undefined ? {} : { volumeName: spec.volumeName }),
+    ...(notGrown === undefined ? {} : { notGrown }),
   };
   return JSON.stringify(said);
 }

@@ -8,10 +8,9 @@ import {
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { claimNames, claimProblem, clusterOf, wasSeen } from "../../pods/claims.ts";
+import { claimNames, claimProblem, clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
@@ -20,21 +19,18 @@ import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
+import { Refusals } from "./refusals.ts";
 
 export interface ClaimOptions extends CopyingOptions {
   /** A member's claims have been read. */
   readonly onRead: () => void;
 }
 
-interface Refusal {
-  readonly member: string;
-  readonly message: string;
-  readonly timer: Timer;
-}
-
 const KIND = "PersistentVolumeClaim";
 // Whoever has a claim of that name there may remove it, and a quota may be raised.
 const REFUSED_FOR_MS = 60_000;
+// A class that lets claims grow, or room in a quota, comes by a person's hand.
+const SIZE_REFUSED_FOR_MS = 600_000;
 const UNREADABLE =
   "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
   "earlier version was given does not include them";
@@ -55,13 +51,17 @@ export class ClaimController {
   readonly #waiting = new Map<ObjectKey, Set<ObjectKey>>();
   /** Where the first pod is about to go; until that is written on the claim. */
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
-  readonly #refusals = new Map<ObjectKey, Refusal[]>();
-  readonly #refusedSizes = new Map<ObjectKey, string>();
+  /** Of the host's claims, by member. */
+  readonly #refusals: Refusals;
+  /** Of members' claims, by size. */
+  readonly #refusedSizes: Refusals;
   #started = false;
 
   constructor(options: ClaimOptions) {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
+    this.#refusals = new Refusals({ clock, forMs: REFUSED_FOR_MS });
+    this.#refusedSizes = new Refusals({ clock, forMs: SIZE_REFUSED_FOR_MS });
     this.#claims = new Reflector({
       client: host,
       resource: persistentVolumeClaims,
@@ -94,6 +94,10 @@ export class ClaimController {
       memberNamespaces,
       hostId: identity.id,
       onRefusal: (...refusal) => this.#onRefusal(...refusal),
+      onRefusedSize: (key, uid, size, message) => {
+        this.#refusedSizes.note(uid, size, message, () => this.#onClaim(key));
+        this.#onClaim(key);
+      },
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
@@ -107,7 +111,8 @@ export class ClaimController {
   }
 
   async stop(): Promise<void> {
-    for (const { timer } of [...this.#refusals.values()].flat()) timer.cancel();
+    this.#refusals.stop();
+    this.#refusedSizes.stop();
     await Promise.all([this.#claims.stop(), this.#copies.stop()]);
     await this.#loop.stop();
   }
@@ -198,10 +203,10 @@ export class ClaimController {
     }
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) return { refused: UNREAD };
-    const refusal = this.#refusals.get(key)?.find((one) => one.member === name);
+    const refused = this.#refusals.of(claim.metadata.uid, name);
     const copy = this.#copyIn(member, key);
     if (copy === undefined) {
-      if (refusal !== undefined) return { refused: refusal.message };
+      if (refused !== undefined) return { refused };
       if (!wasSeen(claim)) return "unprepared";
       return {
         refused: `${what} was deleted there, and its data with it; delete it on the host, too, and make it anew`,
@@ -253,20 +258,10 @@ export class ClaimController {
     for (const member of this.#options.registry.members()) this.onConnection(member);
   }
 
-  #onRefusal(key: ObjectKey, member: string, message: string, size?: string): void {
-    if (size !== undefined) {
-      this.#refusedSizes.set(key, size);
-      return;
-    }
-    const forget = (): void => {
-      const left = (this.#refusals.get(key) ?? []).filter((one) => one !== refusal);
-      if (left.length === 0) this.#refusals.delete(key);
-      else this.#refusals.set(key, left);
-      this.#onClaim(key);
-    };
-    const refusal: Refusal = { member, message, timer: this.#options.clock.after(REFUSED_FOR_MS, forget) };
-    this.#refusals.set(key, [...(this.#refusals.get(key) ?? []), refusal]);
-    if (this.#wanted.get(key)?.member === member) this.#wanted.delete(key);
+  #onRefusal(key: ObjectKey, uid: string, member: string, message: string): void {
+    this.#refusals.note(uid, member, message, () => this.#onClaim(key));
+    const wanted = this.#wanted.get(key);
+    if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
     this.#onClaim(key);
   }
 
@@ -282,14 +277,16 @@ export class ClaimController {
     });
     if (claim === undefined) {
       this.#wanted.delete(key);
-      this.#refusedSizes.delete(key);
       if (copies.length === 0) return undefined;
     }
     if (claim !== undefined && clusterOf(claim) !== undefined) this.#wanted.delete(key);
     const home = claim === undefined ? undefined : this.#homeOf(key, claim);
     const member = home === undefined ? undefined : registry.member(home);
     const classes = member?.cluster.spec.storageClasses;
-    const refusedSize = this.#refusedSizes.get(key);
+    const there = copies.find((copy) => copy.member === home)?.claim;
+    const size = claim === undefined || there === undefined ? undefined : wantedSize(claim, there);
+    const refusedSize =
+      size === undefined || there === undefined ? undefined : this.#refusedSizes.of(there.metadata.uid, size);
     return {
       ref: objectRef(key),
       host: identity,
@@ -298,7 +295,7 @@ export class ClaimController {
       ...(home === undefined ? {} : { home }),
       usable: member !== undefined && usable(member),
       ...(classes === undefined ? {} : { classes }),
-      refused: this.#refusals.get(key)?.some((one) => one.member === home) ?? false,
+      refused: claim !== undefined && home !== undefined && this.#refusals.of(claim.metadata.uid, home) !== undefined,
       ...(refusedSize === undefined ? {} : { refusedSize }),
     };
   }

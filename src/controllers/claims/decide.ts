@@ -45,16 +45,16 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
     if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
     if (there !== undefined) return { actions: [], outcome: "Replacing" };
     return {
-      actions: [{ type: "create", member: home, object: toMemberClaim(claim, host, classes) }],
+      actions: [{ type: "create", member: home, uid, object: toMemberClaim(claim, host, classes) }],
       outcome: "Making",
     };
   }
   const size = wantedSize(claim, own);
-  const actions: Action[] = [];
-  if (size !== undefined && size !== refusedSize) {
-    actions.push({ type: "grow", member: home, uid: own.metadata.uid, size });
+  // How that ends is told when it is known.
+  if (size !== undefined && refusedSize === undefined) {
+    return { actions: [{ type: "grow", member: home, uid: own.metadata.uid, size }], outcome: "Growing" };
   }
-  const status = claimStatus(own);
-  if (claim.metadata.annotations?.[CLAIM_STATUS_ANNOTATION] !== status) actions.push({ type: "tell", uid, status });
-  return { actions, outcome: "InStep" };
+  const status = claimStatus(own, refusedSize);
+  const told = claim.metadata.annotations?.[CLAIM_STATUS_ANNOTATION] === status;
+  return { actions: told ? [] : [{ type: "tell", uid, status }], outcome: "InStep" };
 }

@@ -15,8 +15,10 @@ export interface ExecutorOptions {
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
-  /** The member does not take the claim, or not in this size. */
-  readonly onRefusal: (key: ObjectKey, member: string, message: string, size?: string) => void;
+  /** The member does not take the host's claim of this uid. */
+  readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
+  /** The member's claim of this uid does not become as large as this. */
+  readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
 }
 
 type Context = ActionContext<ObjectKey>;
@@ -86,13 +88,13 @@ export class Executor {
       written.every(([name, value]) => (claim.metadata.annotations?.[name] ?? null) === value);
   }
 
-  async #create(member: Member, { object }: ActionOf<"create">, { key, signal, log }: Context): Result {
+  async #create(member: Member, { uid, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
     const { memberNamespaces, hostId, onRefusal } = this.#options;
     const { namespace = "", name } = objectRef(key);
     const create = () => member.client.create(persistentVolumeClaims, object, { signal, metadataOnly: true });
     try {
-      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
-      return shows(member, metadata.uid);
+      const made = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
+      return shows(member, made.metadata.uid);
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists", "NotFound", ...REFUSALS)) throw error;
       // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
@@ -105,7 +107,7 @@ export class Executor {
           ? `its API server refused PersistentVolumeClaim ${name}, which the pod needs: ${error.detail}`
           : `PersistentVolumeClaim ${name}, which the pod needs, is there already and was not made by Legation for this host`;
       log.info(message);
-      onRefusal(key, member.name, message);
+      onRefusal(key, uid, member.name, message);
       return () => true;
     }
   }
@@ -118,7 +120,7 @@ export class Executor {
     } catch (error) {
       if (isKubeError(error, ...REFUSALS)) {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
-        this.#options.onRefusal(key, member.name, error.detail, size);
+        this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;
       }
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;

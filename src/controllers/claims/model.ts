@@ -23,7 +23,7 @@ export interface Observed {
   readonly classes?: StorageClasses;
   /** That member has refused it a short while ago. */
   readonly refused: boolean;
-  /** The size that the member refused. */
+  /** Why the member's claim does not become as large as the host's, when that was asked for a short while ago. */
   readonly refusedSize?: string;
 }
 
@@ -33,7 +33,13 @@ export type Action =
   | { readonly type: "assign"; readonly member: string; readonly uid: string; readonly resourceVersion: string }
   /** Takes it off again, where the member does not take the claim. */
   | { readonly type: "unassign"; readonly uid: string; readonly resourceVersion: string }
-  | { readonly type: "create"; readonly member: string; readonly object: PersistentVolumeClaim }
+  /** Makes it, for the host's claim of that uid. */
+  | {
+      readonly type: "create";
+      readonly member: string;
+      readonly uid: string;
+      readonly object: PersistentVolumeClaim;
+    }
   | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
   /** Says on the host's claim how the member's is. */
   | { readonly type: "tell"; readonly uid: string; readonly status: string }

@@ -1,0 +1,170 @@
+import { describe, expect, test } from "vitest";
+import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/claims/decide.ts";
+import type { Observed } from "../../../../src/controllers/claims/model.ts";
+import { claimStatus, toMemberClaim } from "../../../../src/pods/claims.ts";
+import { type ClaimParts, claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
+
+const NOW = "2026-01-01T00:00:00Z";
+const DELETED = { metadata: { deletionTimestamp: NOW } };
+
+function observed(parts: Partial<Observed> = {}): Observed {
+  return { ref: { namespace: "team", name: "data" }, host: HOST, copies: [], usable: true, refused: false, ...parts };
+}
+
+function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable = true): Observed["copies"][number] {
+  return { member, usable, claim: there };
+}
+
+/** The host's claim when it is assigned to a member, and has been told how the member's is. */
+function assigned(to: string, told?: string, parts: ClaimParts = {}): Stored<PersistentVolumeClaim> {
+  const annotations = {
+    "legation.dev/cluster": to,
+    ...(told === undefined ? {} : { "legation.dev/claim-status": told }),
+  };
+  return claim({ ...parts, metadata: { ...parts.metadata, annotations } });
+}
+
+const earlier = claim({ uid: "uid-0" });
+const sweepOfEarlier = { type: "sweep", member: "west", uid: "member-uid", ownerUid: "uid-0" };
+
+describe("a claim without a member", () => {
+  test("is left alone until a pod goes somewhere", () => {
+    expect(decide(observed({ claim: claim() }))).toEqual({ actions: [], outcome: "Idle" });
+  });
+
+  test("is first given the member's name, and nothing is made before that is written", () => {
+    expect(decide(observed({ claim: claim(), home: "west" }))).toEqual({
+      actions: [{ type: "assign", member: "west", uid: "uid-1", resourceVersion: "7" }],
+      outcome: "Assigning",
+    });
+  });
+
+  test("is given the name of the member that has it already, where the name was lost", () => {
+    const copies = [inMember("west", memberClaim(claim()))];
+    expect(decide(observed({ claim: claim(), home: "west", copies })).outcome).toBe("Assigning");
+  });
+
+  test("that is bound on the host gets none", () => {
+    const bound = claim({ spec: { volumeName: "pv-1" } });
+    expect(decide(observed({ claim: bound, home: "west" }))).toEqual({ actions: [], outcome: "Idle" });
+  });
+});
+
+describe("a claim that has a member", () => {
+  test("is made there, with the class in place of its own", () => {
+    const source = assigned("west", undefined, { spec: { storageClassName: "fast" } });
+    const classes = { fast: "premium" };
+    expect(decide(observed({ claim: source, home: "west", classes }))).toEqual({
+      actions: [{ type: "create", member: "west", uid: "uid-1", object: toMemberClaim(source, HOST, classes) }],
+      outcome: "Making",
+    });
+  });
+
+  test("waits while the member hangs, and no other is asked", () => {
+    expect(decide(observed({ claim: assigned("west"), home: "west", usable: false }))).toEqual({
+      actions: [],
+      outcome: "Unreachable",
+    });
+  });
+
+  test("is told how the member's is, once", () => {
+    const there = memberClaim(claim());
+    const status = claimStatus(there, undefined);
+    const copies = [inMember("west", there)];
+    expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
+      actions: [{ type: "tell", uid: "uid-1", status }],
+      outcome: "InStep",
+    });
+    expect(decide(observed({ claim: assigned("west", status), home: "west", copies })).actions).toEqual([]);
+  });
+
+  test("is not made anew, empty, where somebody deleted it with its data", () => {
+    expect(decide(observed({ claim: assigned("west", "{}"), home: "west" }))).toEqual({ actions: [], outcome: "Lost" });
+  });
+
+  test("waits for the end of an earlier one's, which it removes", () => {
+    const copies = [inMember("west", memberClaim(earlier))];
+    expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
+      actions: [sweepOfEarlier],
+      outcome: "Replacing",
+    });
+  });
+
+  test("has those of an earlier one removed in other members, too, but not what is being deleted or cannot be reached", () => {
+    const there = memberClaim(claim());
+    const copies = [
+      inMember("west", memberClaim(earlier)),
+      inMember("north", memberClaim(earlier, DELETED)),
+      inMember("south", memberClaim(earlier), false),
+      inMember("east", there),
+    ];
+    const source = assigned("east", claimStatus(there, undefined));
+    expect(decide(observed({ claim: source, home: "east", copies })).actions).toEqual([sweepOfEarlier]);
+  });
+});
+
+describe("a claim that is to grow", () => {
+  const larger = { spec: { resources: { requests: { storage: "2Gi" } } } };
+  const there = memberClaim(claim());
+  const copies = [inMember("west", there)];
+
+  test("is asked for in the member before anything is told", () => {
+    expect(decide(observed({ claim: assigned("west", undefined, larger), home: "west", copies }))).toEqual({
+      actions: [{ type: "grow", member: "west", uid: "member-uid", size: "2Gi" }],
+      outcome: "Growing",
+    });
+  });
+
+  test("says why it does not, without asking again and again", () => {
+    const refused = { home: "west", copies, refusedSize: "the class forbids it" };
+    const status = claimStatus(there, "the class forbids it");
+    expect(decide(observed({ claim: assigned("west", undefined, larger), ...refused })).actions).toEqual([
+      { type: "tell", uid: "uid-1", status },
+    ]);
+    expect(decide(observed({ claim: assigned("west", status, larger), ...refused })).actions).toEqual([]);
+    // Asked again by and by, with what was told left as it is meanwhile.
+    expect(decide(observed({ claim: assigned("west", status, larger), home: "west", copies })).actions).toEqual([
+      { type: "grow", member: "west", uid: "member-uid", size: "2Gi" },
+    ]);
+  });
+});
+
+describe("a claim that its member refused", () => {
+  test("is free for another, as long as none was ever seen there", () => {
+    expect(decide(observed({ claim: assigned("west"), home: "west", refused: true }))).toEqual({
+      actions: [{ type: "unassign", uid: "uid-1", resourceVersion: "7" }],
+      outcome: "Refused",
+    });
+  });
+
+  test.each<[string, Stored<PersistentVolumeClaim>]>([
+    ["its data was there", assigned("west", "{}")],
+    ["it was never given to it", claim()],
+  ])("is left as it is when %s", (_case, source) => {
+    expect(decide(observed({ claim: source, home: "west", refused: true })).actions).toEqual([]);
+  });
+
+  test("is in step where it is there after all: a create whose answer was lost", () => {
+    const copies = [inMember("west", memberClaim(claim()))];
+    expect(decide(observed({ claim: assigned("west"), home: "west", refused: true, copies })).outcome).toBe("InStep");
+  });
+});
+
+describe("a claim that is gone", () => {
+  test("is removed wherever it can be reached", () => {
+    const copies = [inMember("west", memberClaim(earlier)), inMember("east", memberClaim(earlier), false)];
+    expect(decide(observed({ copies }))).toEqual({ actions: [sweepOfEarlier], outcome: "Removing" });
+  });
+
+  test("is still there while it is being deleted: pods may use it", () => {
+    const source = claim({ ...DELETED });
+    const copies = [inMember("west", memberClaim(source))];
+    expect(decide(observed({ claim: source, home: "west", copies }))).toEqual({ actions: [], outcome: "Removing" });
+  });
+
+  test("takes nothing with it that does not say whose it is", () => {
+    const nobodys = memberClaim(earlier, { metadata: { annotations: {} } });
+    expect(decide(observed({ copies: [inMember("west", nobodys)] })).actions).toEqual([]);
+  });
+});

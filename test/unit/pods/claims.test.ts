@@ -1,0 +1,180 @@
+import { describe, expect, test } from "vitest";
+import type { PersistentVolumeClaim, Volume } from "../../../src/api/kubernetes.ts";
+import {
+  claimNames,
+  claimProblem,
+  claimStatus,
+  clusterOf,
+  toMemberClaim,
+  wantedSize,
+  wasSeen,
+} from "../../../src/pods/claims.ts";
+import { ownerOf } from "../../../src/pods/delegate.ts";
+import { isCopy } from "../../../src/pods/dependencies-copy.ts";
+import { claim, HOST, memberClaim } from "../../support/builders/claim.ts";
+import { pod } from "../../support/builders/pod.ts";
+
+const volumeOf = (name: string, claimName: string): Volume => ({ name, persistentVolumeClaim: { claimName } });
+const sized = (storage: string): PersistentVolumeClaim["spec"] => ({ resources: { requests: { storage } } });
+
+describe("the claims that a pod names", () => {
+  test.each<[string, Volume[], string[]]>([
+    ["none", [{ name: "a", emptyDir: {} }], []],
+    [
+      "each once, however many volumes it is",
+      [volumeOf("a", "data"), volumeOf("b", "logs"), volumeOf("c", "data")],
+      ["data", "logs"],
+    ],
+    [
+      "not those that a cluster makes of the pod's own spec",
+      [{ name: "a", ephemeral: { volumeClaimTemplate: { spec: {} } } }],
+      [],
+    ],
+  ])("are %s", (_case, volumes, names) => {
+    expect(claimNames(pod({ spec: { volumes } }))).toEqual(names);
+  });
+});
+
+describe("a claim that no member can have", () => {
+  test.each<[string, PersistentVolumeClaim["spec"], string]>([
+    [
+      "is bound to a volume of the host",
+      { volumeName: "pv-1" },
+      "PersistentVolumeClaim data: spec.volumeName: it is bound to volume pv-1 of the host",
+    ],
+    [
+      "is made of a snapshot",
+      { dataSource: { kind: "VolumeSnapshot", name: "s" } },
+      "PersistentVolumeClaim data: spec.dataSource: what it names is on the host",
+    ],
+    [
+      "is made by a populator",
+      { dataSourceRef: { kind: "Import", name: "i" } },
+      "PersistentVolumeClaim data: spec.dataSourceRef: what it names is on the host",
+    ],
+    // The API server sets both when one is written.
+    [
+      "is made of what both fields name",
+      {
+        dataSource: { kind: "PersistentVolumeClaim", name: "c" },
+        dataSourceRef: { kind: "PersistentVolumeClaim", name: "c" },
+      },
+      "spec.dataSourceRef: ",
+    ],
+  ])("%s, and says what to write instead", (_case, spec, says) => {
+    const problem = claimProblem(claim({ spec }));
+    expect(problem).toContain(says);
+    expect(problem).toContain("write a claim");
+  });
+
+  test.each<[string, PersistentVolumeClaim["spec"]]>([
+    ["an ordinary one", {}],
+    ["one whose volume name is empty", { volumeName: "" }],
+  ])("is not %s", (_case, spec) => {
+    expect(claimProblem(claim({ spec }))).toBeUndefined();
+  });
+
+  test("is not one whose data is in a member, whatever the host's provisioner did afterwards", () => {
+    const metadata = { annotations: { "legation.dev/cluster": "west" } };
+    expect(claimProblem(claim({ metadata, spec: { volumeName: "pv-1" } }))).toBeUndefined();
+  });
+});
+
+describe("the claim in a member", () => {
+  test("asks for what the host's does, has its labels, and says whose it is", () => {
+    const spec = {
+      accessModes: ["ReadWriteMany"],
+      resources: { requests: { storage: "3Gi" }, limits: { storage: "4Gi" } },
+      volumeMode: "Block",
+      selector: { matchLabels: { disk: "fast" } },
+      volumeAttributesClassName: "gold",
+      storageClassName: "fast",
+    };
+    const made = toMemberClaim(claim({ metadata: { labels: { app: "db" } }, spec }), HOST);
+    expect(made.spec).toEqual(spec);
+    expect(made.metadata).toMatchObject({ name: "data", namespace: "team", labels: { app: "db" } });
+    expect(ownerOf(made)).toEqual({ cluster: "cern", namespace: "team", name: "data", uid: "uid-1" });
+    expect(isCopy(made, HOST.id)).toBe(true);
+    expect(isCopy(made, "another")).toBe(false);
+  });
+
+  test("has nothing that binds it, marks it as Legation's on the host, or says what the host's controllers did", () => {
+    const metadata = {
+      labels: { "legation.dev/delegate": "true" },
+      annotations: {
+        "legation.dev/cluster": "west",
+        "volume.kubernetes.io/selected-node": "legation-west",
+        "pv.kubernetes.io/bind-completed": "yes",
+      },
+      finalizers: ["kubernetes.io/pvc-protection"],
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "set" }],
+    };
+    const spec = { volumeName: "pv-1", dataSource: { kind: "VolumeSnapshot", name: "s" } };
+    const made = toMemberClaim(claim({ metadata, spec }), HOST);
+    expect(Object.keys(made.metadata?.labels ?? {}).sort()).toEqual(["legation.dev/copy", "legation.dev/host"]);
+    expect(Object.keys(made.metadata?.annotations ?? {})).toEqual(["legation.dev/owner"]);
+    expect(made.metadata).not.toHaveProperty("finalizers");
+    expect(made.metadata).not.toHaveProperty("ownerReferences");
+    expect(made.spec).not.toHaveProperty("volumeName");
+    expect(made.spec).not.toHaveProperty("dataSource");
+    expect(made).not.toHaveProperty("status");
+  });
+
+  test.each<[string, string | undefined, Record<string, string>, string | undefined]>([
+    ["the class of the same name where nothing is mapped", "fast", {}, "fast"],
+    ["the class that is in its place there", "fast", { fast: "premium-rwo" }, "premium-rwo"],
+    [
+      "the member's default where the host's names none",
+      undefined,
+      { "": "made-by-hand", fast: "premium-rwo" },
+      undefined,
+    ],
+    ["no provisioning where the host's has none", "", {}, ""],
+    ["a class where no provisioning is mapped to it", "", { "": "made-by-hand" }, "made-by-hand"],
+    ["no provisioning where a class is mapped to that", "fast", { fast: "" }, ""],
+    ["nothing of what every object has in JavaScript", "constructor", {}, "constructor"],
+  ])("has %s", (_case, named, classes, expected) => {
+    const spec = named === undefined ? {} : { storageClassName: named };
+    const made = toMemberClaim(claim({ spec }), HOST, classes);
+    expect(made.spec?.storageClassName).toBe(expected);
+    expect("storageClassName" in (made.spec ?? {})).toBe(expected !== undefined);
+  });
+});
+
+describe("the size to ask for", () => {
+  test.each<[string, string, string, string | undefined]>([
+    ["is the host's where the member's is smaller", "2Gi", "1Gi", "2Gi"],
+    ["is none where both are alike", "1Gi", "1Gi", undefined],
+    ["is none where both are alike in other words", "1Gi", "1024Mi", undefined],
+    ["is none where somebody let the member's grow", "1Gi", "5Gi", undefined],
+    ["counts decimal and binary units as they are", "1100M", "1Gi", "1100M"],
+  ])("%s", (_case, host, member, expected) => {
+    expect(wantedSize(claim({ spec: sized(host) }), claim({ spec: sized(member) }))).toBe(expected);
+  });
+});
+
+describe("what the host's claim says of the member's", () => {
+  test("is its uid, phase, size and volume, and why it did not grow", () => {
+    const bound = memberClaim(claim(), { spec: { volumeName: "pv-9" } });
+    const said = { uid: "member-uid", phase: "Bound", capacity: "1Gi", volumeName: "pv-9" };
+    expect(JSON.parse(claimStatus(bound, undefined))).toEqual(said);
+    expect(JSON.parse(claimStatus(bound, "the class forbids it"))).toEqual({
+      ...said,
+      notGrown: "the class forbids it",
+    });
+  });
+
+  test("is Pending while nothing is known of it", () => {
+    const { status: _, ...fresh } = memberClaim(claim());
+    expect(JSON.parse(claimStatus(fresh, undefined))).toEqual({ uid: "member-uid", phase: "Pending" });
+  });
+
+  test("tells that there was one, and where", () => {
+    const annotations = { "legation.dev/cluster": "west", "legation.dev/claim-status": "{}" };
+    expect([clusterOf(claim()), wasSeen(claim())]).toEqual([undefined, false]);
+    expect([clusterOf(claim({ metadata: { annotations } })), wasSeen(claim({ metadata: { annotations } }))]).toEqual([
+      "west",
+      true,
+    ]);
+  });
+});
