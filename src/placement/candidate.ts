@@ -67,4 +67,6 @@ export interface Rule {
   readonly refusal?: (candidate: Candidate) => Pick<Refusal, "reason" | "message"> | undefined;
   /** How good the member is, lower being better; absent: all are alike. */
   readonly cost?: (candidate: Candidate) => number;
+  /** What the cost is of, for people. */
+  readonly concern?: string;
 }

@@ -20,6 +20,7 @@ export function divisionRule({ preferences, order, placed }: DivisionRuleInput):
   let all = 0;
   for (const cluster in placed) all += placed[cluster] ?? 0;
   return {
+    concern: PREFERENCES_ANNOTATION,
     refusal: ({ name }) => {
       const message = limitReached(preferences, name, placed[name] ?? 0);
       return message === undefined ? undefined : { reason: "NotPreferred", message };

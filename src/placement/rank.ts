@@ -35,9 +35,7 @@ export function rank({ requests, rules = [], candidates }: RankInput): Ranking {
       continue;
     }
     const shortage = shortageOf(requests, candidate);
-    const { overdue = false, used } = candidate;
-    const costs = rules.map(({ cost }) => cost?.(candidate) ?? 0);
-    const scored = { name: cluster, overdue, costs, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+    const scored = scoreOf(candidate, requests, rules);
     if (shortage === undefined) {
       fitting.push(scored);
     } else {
@@ -55,6 +53,25 @@ interface Scored {
   readonly costs: readonly number[];
   readonly load: number;
   readonly pods: number;
+}
+
+function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]): Scored {
+  const { name, overdue = false, used } = candidate;
+  const costs = rules.map(({ cost }) => cost?.(candidate) ?? 0);
+  return { name, overdue, costs, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+}
+
+/** Why one member that fits is ranked behind another, in words for people. */
+export function whyBehind({ requests, rules = [] }: RankInput, candidate: Candidate, better: Candidate): string {
+  const own = scoreOf(candidate, requests, rules);
+  const other = scoreOf(better, requests, rules);
+  const { name } = better;
+  if (own.overdue !== other.overdue) return "an answer of its API server is overdue";
+  const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
+  if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
+  const percent = (load: number): string => `${Math.round(load * 100)} %`;
+  if (own.load !== other.load) return `would be ${percent(own.load)} full, ${name} ${percent(other.load)}`;
+  return own.pods === other.pods ? `is as good as ${name}` : `has more pods than ${name}`;
 }
 
 // Sums of fractions of cores drift in the last bits; no request is this small.

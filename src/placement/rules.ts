@@ -1,6 +1,7 @@
 import { type Placement, placementExcludes } from "../api/annotations.ts";
 import { affinityWeight } from "../api/cluster-affinity.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
+import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/keys.ts";
 import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
@@ -39,8 +40,18 @@ export function placementRules(facts: RuleFacts): Rule[] {
   const { pod, placement } = facts;
   const { affinity, spread = [] } = placement;
   return [
-    { cost: ({ taints = [] }) => taints.filter((taint) => isAvoided(taint, pod)).length },
-    ...(affinity === undefined ? [] : [{ cost: (candidate: Candidate) => -affinityWeight(affinity, candidate) }]),
+    {
+      concern: "taints of effect PreferNoSchedule",
+      cost: ({ taints = [] }) => taints.filter((taint) => isAvoided(taint, pod)).length,
+    },
+    ...(affinity === undefined
+      ? []
+      : [
+          {
+            concern: CLUSTER_AFFINITY_ANNOTATION,
+            cost: (candidate: Candidate) => -affinityWeight(affinity, candidate),
+          },
+        ]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
   ];
 }
@@ -107,7 +118,10 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   });
   const countsItself =
     labelSelector === undefined || selectorMatches(selectorOf(labelSelector), pod.metadata.labels ?? {});
-  return spreadRule({ spread, counts: facts.spreadCounts(spread), countsItself, eligible });
+  return {
+    concern: CLUSTER_SPREAD_ANNOTATION,
+    ...spreadRule({ spread, counts: facts.spreadCounts(spread), countsItself, eligible }),
+  };
 }
 
 /** The pod's node selector, required node affinity and tolerations against the member's nodes. */

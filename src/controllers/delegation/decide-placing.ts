@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
-import { explain, type Ranking, rank } from "../../placement/rank.ts";
+import { explain, type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
@@ -177,13 +177,22 @@ export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: stri
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }
 
-/** Where an unbound proxy may go, best first, and why not elsewhere: what `decidePlacing` decides by, for who explains it. */
-export function placementOf(proxy: Stored<Pod>, observed: Observed, now: number): Ranking {
-  const ranking = rankFor(proxy, observed, observed.needs?.());
-  return { ...ranking, refusals: allRefusals(ranking, observed, now) };
+/** What `decidePlacing` decides by, for who explains it. */
+export function placementOf(
+  proxy: Stored<Pod>,
+  observed: Observed,
+  now: number,
+): { readonly input: RankInput; readonly ranking: Ranking } {
+  const input = rankInput(proxy, observed, observed.needs?.());
+  const ranking = rank(input);
+  return { input, ranking: { ...ranking, refusals: allRefusals(ranking, observed, now) } };
 }
 
-function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): Ranking {
+function rankFor(proxy: Stored<Pod>, observed: Observed, needs?: Needs): Ranking {
+  return rank(rankInput(proxy, observed, needs));
+}
+
+function rankInput(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): RankInput {
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);
     return typeof readiness === "object" ? readiness.refused : undefined;
@@ -194,11 +203,11 @@ function rankFor(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };
-  return rank({
+  return {
     requests: podRequests(proxy),
     rules: [selection, ...(rules?.() ?? [])],
     candidates: members.map(({ candidate }) => candidate),
-  });
+  };
 }
 
 /** Epoch ms. */
