@@ -1,5 +1,7 @@
 import type { Server } from "node:https";
 import type { FastifyInstance } from "fastify";
+import type { Certificate } from "../src/certificates/issue.ts";
+import { expiresAt } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { CertificateKeeper, type TlsSource } from "./certificate-keeper.ts";
@@ -15,6 +17,8 @@ export interface WebhookOptions {
   readonly client: ClusterClient;
   readonly log: Logger;
   readonly onReview?: WebhookServerOptions["onReview"];
+  /** Called with the end of each certificate that is served, epoch ms. */
+  readonly onCertificate?: (expiresAt: number | undefined) => void;
   /** Default: the machine's. */
   readonly clock?: WebhookClock;
 }
@@ -34,13 +38,16 @@ const LAST_REVIEWS_MS = 1_000;
  * certificate to start with, or no port.
  */
 export async function startWebhook(options: WebhookOptions): Promise<RunningWebhook> {
-  const { log, client, tls: source, clock = systemClock } = options;
+  const { log, client, tls: source, onReview, clock = systemClock } = options;
+  const served = ({ cert }: Certificate): void => options.onCertificate?.(expiresAt(cert));
   const keeper = new CertificateKeeper({ source, client, clock, log });
+  const certificate = await keeper.load();
+  served(certificate);
   const server = createWebhookServer({
-    certificate: await keeper.load(),
+    certificate,
     notReady: () => keeper.notReady(),
     log,
-    ...(options.onReview === undefined ? {} : { onReview: options.onReview }),
+    ...(onReview === undefined ? {} : { onReview }),
   });
   try {
     await server.listen({ host: options.host, port: options.port });
@@ -48,7 +55,10 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     keeper.close();
     throw error;
   }
-  await keeper.follow((certificate) => server.server.setSecureContext(certificate));
+  await keeper.follow((next) => {
+    server.server.setSecureContext(next);
+    served(next);
+  });
   return {
     port: portOf(server),
     close: async () => {

@@ -1,4 +1,4 @@
-import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { SYSTEM_NAMESPACE, virtualNodeName } from "../api/keys.ts";
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
@@ -63,8 +63,8 @@ export interface RunningControllers {
 
 /** Starts all controllers; resolves when the host has been read. Call it only while leading. */
 export async function startControllers(options: ControllersOptions, signal: AbortSignal): Promise<RunningControllers> {
-  const { host, connect, clock, log, onReconcile } = options;
-  const running: ControllerOptions = { clock, log, ...(onReconcile === undefined ? {} : { onReconcile }) };
+  const { host, connect, clock, log, metrics } = options;
+  const running: ControllerOptions = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
   const identity = await readIdentity(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
   const registry: Registry = new Registry({
@@ -117,8 +117,8 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   const events: PodEventController | undefined =
     options.podEvents === undefined
       ? undefined
-      : new PodEventController({ ...options.podEvents, registry, clock, log });
-  const tokens: MemberTokenController = new MemberTokenController({ host, registry, clock, log });
+      : new PodEventController({ ...options.podEvents, registry, proxies: () => delegation.proxies, clock, log });
+  const tokens: MemberTokenController = new MemberTokenController({ host, registry, ...running });
   const homeApi: HomeApiController = new HomeApiController({
     host,
     identity,
@@ -197,10 +197,19 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   dependencies.onProxies();
   services.onProxies();
   serving?.start();
+  metrics?.members.follow({
+    members: function* () {
+      for (const { name, reachable, delegateCount } of registry.members()) {
+        yield { name, reachable, delegates: delegateCount, proxies: delegation.boundTo(virtualNodeName(name)) };
+      }
+    },
+    waiting: () => delegation.waiting(),
+  });
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {
     registry,
     stop: async () => {
+      metrics?.members.follow(undefined);
       await serving?.stop();
       await events?.stop();
       await preferences.stop();

@@ -39,6 +39,9 @@ export interface Upgrade {
 export interface ClientMetrics {
   /** `result` is the HTTP status, or the error code when there was no answer. */
   observeRequest(cluster: string, verb: string, plural: string, result: string, seconds: number): void;
+  /** A watch was accepted. */
+  countWatch(cluster: string, plural: string): void;
+  countWatchEvents(cluster: string, plural: string, events: number, bytes: number): void;
 }
 
 /** What a transport is made of. */
@@ -217,6 +220,19 @@ export class Transport {
   }
 
   async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
+  /** Notes that a watch was accepted. */
+  watchOpened({ plural }: WireRequest): void {
+    this.#options.metrics?.countWatch(this.cluster, plural);
+  }
+
+  /** Notes what a watch has brought. */
+  watchBrought({ plural }: WireRequest, lines: readonly Buffer[]): void {
+    const { metrics } = this.#options;
+    if (metrics === undefined) return;
+    const bytes = lines.reduce((sum, line) => sum + line.length, 0);
+    metrics.countWatchEvents(this.cluster, plural, lines.length, bytes);
+  }
+
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
     const isRead = request.method === "GET";
     let reconnects = 0;

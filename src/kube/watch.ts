@@ -55,8 +55,10 @@ export async function* watchEvents<T extends KubeObject>(
       if (status !== 401 || attempt > 0) throw errorFromAnswer(status, headers, refusal, transport.subject(request));
       transport.refreshCredentials();
     }
+    transport.watchOpened(request);
     options.onOpen?.();
     for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
+      transport.watchBrought(request, lines);
       for (const line of lines) yield decode<T>(line, options, transport, request);
     }
   } catch (error) {

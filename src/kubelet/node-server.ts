@@ -145,6 +145,7 @@ export class NodeServer {
       await streams.handleUpgrade(request, socket, head, {
         member: found.member,
         ref: { namespace, name },
+        proxyUid: found.proxyUid,
         ...(container === undefined ? {} : { container }),
       });
     } catch (error) {

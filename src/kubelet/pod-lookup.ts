@@ -21,7 +21,7 @@ export interface PodRef extends ObjectRef {
 
 /** The delegate that a request goes to. `notFound`: kubelet's own words; `unavailable`: why nobody can tell now. */
 export type Lookup =
-  | { readonly member: Member; readonly problem?: never }
+  | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
   | { readonly problem: "notFound" | "unavailable"; readonly message: string };
 
 /**
@@ -41,7 +41,7 @@ export function lookUp(source: PodSource, cluster: string, { namespace, name, ui
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
   const recorded = proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
   if (recorded === undefined || member.delegate(key)?.metadata.uid !== recorded) return missing;
-  return { member };
+  return { member, proxyUid: proxy.metadata.uid };
 }
 
 function unavailable(cluster: string, detail: string): Lookup {

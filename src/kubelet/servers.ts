@@ -1,8 +1,10 @@
 import { virtualNodeName } from "../api/keys.ts";
 import type { Certificate } from "../certificates/issue.ts";
+import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
 import { Authentication } from "./authentication.ts";
 import { Authorization } from "./authorization.ts";
 import { ClientAuthority } from "./client-authority.ts";
@@ -34,6 +36,7 @@ export interface ServersOptions {
   readonly onChange: (cluster: string) => void;
   readonly clock: Clock;
   readonly log: Logger;
+  readonly metrics?: Metrics;
 }
 
 interface Served {
@@ -62,7 +65,11 @@ export class NodeServers {
     const { host, clock, log, source } = options;
     this.#authority = new ClientAuthority({ host, clock, log, onChange: () => this.#renew() });
     this.#certificate = new ServingCertificate({ source: options.certificate, clock, log });
-    this.#streams = new Streams({ clock, log });
+    this.#streams = new Streams({
+      clock,
+      log,
+      onStream: (member, change) => options.metrics?.members.countStream(member, change),
+    });
     this.#shared = {
       source,
       authentication: new Authentication({ host, clock }),
@@ -82,11 +89,16 @@ export class NodeServers {
           "its API server is only known by a bearer token",
       );
     }
-    this.#serving = certificate;
+    this.#serve(certificate);
     this.#certificate.follow((next) => {
-      this.#serving = next;
+      this.#serve(next);
       this.#renew();
     });
+  }
+
+  #serve(certificate: Certificate): void {
+    this.#serving = certificate;
+    this.#options.metrics?.setCertificateExpiry("kubelet", expiresAt(certificate.cert));
   }
 
   /** Serves the node of `cluster`, on `port` if that is free; harmless when it is served. */

@@ -16,6 +16,8 @@ import { streamRequest } from "./streams-request.ts";
 export interface StreamTarget {
   readonly member: Pick<Member, "name" | "client" | "probed">;
   readonly ref: ObjectRef;
+  /** For the log. */
+  readonly proxyUid: string;
   /** The container of exec and attach. */
   readonly container?: string;
 }
@@ -32,13 +34,20 @@ const KEEP_ALIVE_MS = 30_000;
 export class Streams {
   readonly #clock: Clock;
   readonly #log: Logger;
+  readonly #onStream: ((member: string, change: 1 | -1) => void) | undefined;
   readonly #open = new Set<JoinedSockets>();
   readonly #opening = new Set<AbortController>();
   #closed = false;
 
-  constructor(options: { readonly clock: Clock; readonly log: Logger }) {
+  constructor(options: {
+    readonly clock: Clock;
+    readonly log: Logger;
+    /** Called when a stream to a member was opened (1) or has ended (-1), for metrics. */
+    readonly onStream?: ((member: string, change: 1 | -1) => void) | undefined;
+  }) {
     this.#clock = options.clock;
     this.#log = options.log;
+    this.#onStream = options.onStream;
   }
 
   /** How many are open. */
@@ -58,7 +67,7 @@ export class Streams {
       // An idle stream may live for hours, and a peer that vanished must not keep it.
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
     }
-    const log = this.#log.child({ member: target.member.name, ...target.ref, url: request.url });
+    const log = this.#log.child({ member: target.member.name, ...target.ref, proxy: target.proxyUid, url: request.url });
     try {
       const answer = await this.#ask(request, socket, target);
       if (answer.socket === undefined) {
@@ -74,7 +83,7 @@ export class Streams {
       }
       switchProtocols(socket, answer.headers);
       if (head.length > 0) answer.socket.write(head);
-      await this.#join(socket, answer.socket);
+      await this.#join(socket, answer.socket, target.member.name);
       log.debug("stream ended");
     } catch (error) {
       log.error({ err: error }, "stream failed");
@@ -91,13 +100,15 @@ export class Streams {
     await Promise.all(all.map(({ closed }) => closed));
   }
 
-  async #join(client: Duplex, server: Duplex): Promise<void> {
+  async #join(client: Duplex, server: Duplex, member: string): Promise<void> {
     const stream = join(client, server, this.#clock);
     this.#open.add(stream);
+    this.#onStream?.(member, 1);
     try {
       await stream.closed;
     } finally {
       this.#open.delete(stream);
+      this.#onStream?.(member, -1);
     }
   }
 

@@ -1,5 +1,7 @@
 import { isKubeError } from "../kube/errors.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Metrics } from "../telemetry/metrics.ts";
+import type { QueueLoad, QueueMetrics } from "../telemetry/workqueue.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 
@@ -19,6 +21,8 @@ export type Shown<Observed> = (observed: Observed) => boolean;
 export interface ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
+  /** When what this reconcile answers was first heard of; epoch ms. */
+  readonly heardAt: number;
   /** Names the object and the reconcile in every line. */
   readonly log: Logger;
 }
@@ -28,6 +32,8 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   readonly name: string;
   /** Synchronous reads from the stores; undefined when nothing of the key is left. */
   observe(key: Key): Observed | undefined;
+  /** What else every line of log about a reconcile must say, e.g. the uid behind the key. */
+  identify?(observed: Observed): Readonly<Record<string, string>>;
   decide(observed: Observed, now: number): Decision<Action>;
   execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
 }
@@ -36,8 +42,7 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
 export interface ControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called with the controller's name after each reconcile, for metrics. */
-  readonly onReconcile?: (controller: string, outcome: string, seconds: number) => void;
+  readonly metrics?: Metrics;
 }
 
 // A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
@@ -46,9 +51,12 @@ const SHOWN_TIMEOUT_MS = 10_000;
 const KEYS_PER_TURN = 20;
 
 interface KeyState<Observed> {
-  running: boolean;
-  /** Enqueued again while running. */
-  dirty: boolean;
+  /** When the reconcile under way began. */
+  runningSince: number | undefined;
+  /** When it was first enqueued again while running. */
+  dirtySince: number | undefined;
+  /** When what is still to be answered was first heard of: a failure, or a write to be shown, came in between. */
+  heardAt: number | undefined;
   awaiting: { readonly shown: Shown<Observed>; readonly until: number } | undefined;
   timer: Timer | undefined;
   backoff: Backoff | undefined;
@@ -58,19 +66,29 @@ interface KeyState<Observed> {
 class ReconcileContext<Key extends string> implements ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
+  readonly heardAt: number;
   readonly #log: Logger;
-  readonly #reconcile: number;
+  readonly #bindings: Readonly<Record<string, unknown>>;
   #child: Logger | undefined;
 
-  constructor(key: Key, signal: AbortSignal, log: Logger, reconcile: number) {
+  constructor(
+    key: Key,
+    options: {
+      readonly signal: AbortSignal;
+      readonly heardAt: number;
+      readonly log: Logger;
+      readonly bindings: Readonly<Record<string, unknown>>;
+    },
+  ) {
     this.key = key;
-    this.signal = signal;
-    this.#log = log;
-    this.#reconcile = reconcile;
+    this.signal = options.signal;
+    this.heardAt = options.heardAt;
+    this.#log = options.log;
+    this.#bindings = options.bindings;
   }
 
   get log(): Logger {
-    this.#child ??= this.#log.child({ object: this.key, reconcile: this.#reconcile });
+    this.#child ??= this.#log.child({ object: this.key, ...this.#bindings });
     return this.#child;
   }
 }
@@ -81,11 +99,12 @@ class ReconcileContext<Key extends string> implements ActionContext<Key> {
  */
 export class Controller<Key extends string, Observed, Action> {
   readonly #spec: ControllerSpec<Key, Observed, Action>;
-  readonly #onReconcile: ControllerOptions["onReconcile"];
+  readonly #metrics: QueueMetrics | undefined;
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #keys = new Map<Key, KeyState<Observed>>();
-  readonly #ready = new Set<Key>();
+  /** Keys that wait for their turn, and since when. */
+  readonly #ready = new Map<Key, number>();
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
   #drainPlanned = false;
@@ -93,26 +112,20 @@ export class Controller<Key extends string, Observed, Action> {
 
   constructor(spec: ControllerSpec<Key, Observed, Action>, options: ControllerOptions) {
     this.#spec = spec;
-    this.#onReconcile = options.onReconcile;
     this.#clock = options.clock;
     this.#log = options.log.child({ controller: spec.name });
-  }
-
-  /** Number of keys that wait for their turn. */
-  get depth(): number {
-    return this.#ready.size;
+    this.#metrics = options.metrics?.queues.of(spec.name, () => this.#load());
   }
 
   /** Asks for a reconcile of the key; many before it runs are one. */
   enqueue(key: Key): void {
     if (this.#abort.signal.aborted) return;
     const state = this.#keys.get(key);
-    if (state?.running === true) {
-      state.dirty = true;
+    if (state?.runningSince !== undefined) {
+      state.dirtySince ??= this.#clock.now();
       return;
     }
-    this.#ready.add(key);
-    this.#planDrain();
+    this.#add(key, this.#clock.now());
   }
 
   /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
@@ -122,6 +135,22 @@ export class Controller<Key extends string, Observed, Action> {
     for (const state of this.#keys.values()) state.timer?.cancel();
     await Promise.all(this.#running);
     this.#keys.clear();
+  }
+
+  #add(key: Key, heardAt: number): void {
+    if (this.#ready.has(key)) return;
+    this.#ready.set(key, heardAt);
+    this.#metrics?.added();
+    this.#planDrain();
+  }
+
+  #load(): QueueLoad {
+    const now = this.#clock.now();
+    const runningSeconds: number[] = [];
+    for (const { runningSince } of this.#keys.values()) {
+      if (runningSince !== undefined) runningSeconds.push((now - runningSince) / 1000);
+    }
+    return { depth: this.#ready.size, runningSeconds };
   }
 
   #planDrain(): void {
@@ -135,17 +164,18 @@ export class Controller<Key extends string, Observed, Action> {
 
   #drain(): void {
     let turn = 0;
-    for (const key of this.#ready) {
+    for (const [key, readyAt] of this.#ready) {
       if (turn === KEYS_PER_TURN) break;
       turn += 1;
       this.#ready.delete(key);
-      this.#reconcile(key);
+      this.#reconcile(key, readyAt);
     }
     if (this.#ready.size > 0) this.#planDrain();
   }
 
-  #reconcile(key: Key): void {
+  #reconcile(key: Key, readyAt: number): void {
     if (this.#abort.signal.aborted) return;
+    this.#metrics?.taken((this.#clock.now() - readyAt) / 1000);
     const observed = this.#spec.observe(key);
     let state = this.#keys.get(key);
     if (observed === undefined) {
@@ -154,12 +184,20 @@ export class Controller<Key extends string, Observed, Action> {
       return;
     }
     if (state === undefined) {
-      state = { running: false, dirty: false, awaiting: undefined, timer: undefined, backoff: undefined };
+      state = {
+        runningSince: undefined,
+        dirtySince: undefined,
+        heardAt: undefined,
+        awaiting: undefined,
+        timer: undefined,
+        backoff: undefined,
+      };
       this.#keys.set(key, state);
     }
     const now = this.#clock.now();
     state.timer?.cancel();
     state.timer = undefined;
+    state.heardAt ??= readyAt;
     if (state.awaiting !== undefined) {
       if (!state.awaiting.shown(observed) && now < state.awaiting.until) {
         this.#requeue(key, state, state.awaiting.until - now);
@@ -173,25 +211,34 @@ export class Controller<Key extends string, Observed, Action> {
       decision = this.#spec.decide(observed, now);
     } catch (error) {
       // A defect: said once per attempt, and the other keys go on.
-      this.#log.error({ object: key, reconcile, err: error }, "decide failed");
+      const identity = this.#spec.identify?.(observed);
+      this.#log.error({ object: key, ...identity, reconcile, err: error }, "decide failed");
+      this.#metrics?.retried();
       this.#requeue(key, state, this.#backoffOf(state).next());
       return;
     }
     if (decision.actions.length === 0) {
       state.backoff = undefined;
+      state.heardAt = undefined;
       if (decision.requeueAt !== undefined) this.#requeue(key, state, decision.requeueAt - now);
-      this.#onReconcile?.(this.#spec.name, decision.outcome, 0);
+      this.#metrics?.worked(decision.outcome, 0);
       return;
     }
-    state.running = true;
-    const run = this.#execute(key, state, decision, reconcile);
+    state.runningSince = now;
+    const context = new ReconcileContext(key, {
+      signal: this.#abort.signal,
+      heardAt: state.heardAt,
+      log: this.#log,
+      bindings: { ...this.#spec.identify?.(observed), reconcile },
+    });
+    const run = this.#execute(state, decision, context);
     this.#running.add(run);
     void run.finally(() => this.#running.delete(run));
   }
 
-  async #execute(key: Key, state: KeyState<Observed>, decision: Decision<Action>, reconcile: number): Promise<void> {
+  async #execute(state: KeyState<Observed>, decision: Decision<Action>, context: ReconcileContext<Key>): Promise<void> {
+    const { key } = context;
     const started = this.#clock.now();
-    const context = new ReconcileContext(key, this.#abort.signal, this.#log, reconcile);
     let delayMs: number | undefined;
     let failed = false;
     try {
@@ -207,6 +254,7 @@ export class Controller<Key extends string, Observed, Action> {
     } catch (error) {
       if (this.#abort.signal.aborted) return;
       failed = true;
+      this.#metrics?.retried();
       delayMs = this.#backoffOf(state).next();
       if (isKubeError(error)) {
         delayMs = Math.max(delayMs, error.retryAfterMs ?? 0);
@@ -215,18 +263,21 @@ export class Controller<Key extends string, Observed, Action> {
         context.log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
       }
     } finally {
-      state.running = false;
+      state.runningSince = undefined;
     }
     const seconds = (this.#clock.now() - started) / 1000;
     if (this.#log.isLevelEnabled("debug")) {
       context.log.debug({ outcome: decision.outcome, actions: decision.actions.length, seconds }, "reconciled");
     }
-    this.#onReconcile?.(this.#spec.name, decision.outcome, seconds);
+    this.#metrics?.worked(decision.outcome, seconds);
     if (delayMs !== undefined) this.#requeue(key, state, delayMs);
-    const { dirty } = state;
-    state.dirty = false;
-    // What was observed before the writes is old now; after a failure the backoff decides when to look.
-    if (!failed && (dirty || state.awaiting !== undefined)) this.enqueue(key);
+    const { dirtySince } = state;
+    state.dirtySince = undefined;
+    // After a failure the backoff decides when to look.
+    if (failed) return;
+    state.heardAt = undefined;
+    // What was observed before the writes is old now.
+    if (dirtySince !== undefined || state.awaiting !== undefined) this.#add(key, dirtySince ?? this.#clock.now());
   }
 
   #backoffOf(state: KeyState<Observed>): Backoff {

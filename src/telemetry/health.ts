@@ -17,14 +17,14 @@ export interface Health {
   close(): Promise<void>;
 }
 
-/** Serves `/healthz` (the event loop turns), `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
+/** Serves `/livez` and `/healthz` (the event loop turns), `/readyz` and `/metrics` over plain HTTP. Rejects when it cannot listen. */
 export async function serveHealth(options: HealthOptions): Promise<Health> {
   const server = createServer((request, response) => {
     const path = request.url?.split("?", 1)[0];
     const answer = (status: number, text: string, type = "text/plain"): void => {
       response.writeHead(status, { "content-type": type }).end(text);
     };
-    if (path === "/healthz") answer(200, "ok\n");
+    if (path === "/livez" || path === "/healthz") answer(200, "ok\n");
     else if (path === "/readyz") {
       const reason = options.notReady();
       answer(reason === undefined ? 200 : 503, `${reason ?? "ok"}\n`);
@@ -34,7 +34,7 @@ export async function serveHealth(options: HealthOptions): Promise<Health> {
         (text) => answer(200, text, registry.contentType),
         (error: unknown) => answer(500, `${error}\n`),
       );
-    } else answer(404, "not found; there is /healthz, /readyz and /metrics\n");
+    } else answer(404, "not found; there is /livez, /healthz, /readyz and /metrics\n");
   });
   await new Promise<void>((resolve, reject) => {
     server.once("error", reject);

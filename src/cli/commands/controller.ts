@@ -59,7 +59,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       "where pods in members find the host's API server, e.g. https://10.0.0.1:6443\n" +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
     ),
-    flag("--health-listen <address>", "where /healthz, /readyz and /metrics listen (default: nowhere)"),
+    flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
     flag(
       "--identity <name>",
       "its name in the Lease, unique among controllers; started anew under the same name it\n" +
@@ -156,8 +156,9 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                     }),
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
-            onReconcile: (...told) => metrics.observeReconcile(...told),
+            metrics,
           }),
+                      metrics,
         },
         signal,
       );

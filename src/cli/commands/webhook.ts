@@ -2,7 +2,9 @@ import { once } from "node:events";
 import { z } from "zod";
 import { startWebhook } from "../../../webhook/main.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
+import { Metrics } from "../../telemetry/metrics.ts";
 import { flag, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -13,6 +15,7 @@ interface WebhookInput extends GlobalInput {
   readonly tlsCertFile?: string | undefined;
   readonly tlsKeyFile?: string | undefined;
   readonly caBundleFile?: string | undefined;
+  readonly metricsListen?: { readonly host: string; readonly port: number } | undefined;
   readonly logLevel: "debug" | "info" | "warn" | "error";
 }
 
@@ -33,6 +36,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     flag("--tls-cert-file <file>", "serve with this certificate instead, e.g. cert-manager's; re-read when it changes"),
     flag("--tls-key-file <file>", "its private key"),
     flag("--ca-bundle-file <file>", "what API servers must trust for it (default: left to cert-manager's injector)"),
+    flag("--metrics-listen <address>", "where /metrics listens, over plain HTTP (default: nowhere)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],
   examples: [
@@ -48,6 +52,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     tlsCertFile: z.string().optional(),
     tlsKeyFile: z.string().optional(),
     caBundleFile: z.string().optional(),
+    metricsListen: listenAddress.optional(),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
   }).refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
     error: "--tls-cert-file and --tls-key-file go together: write both or neither",
@@ -57,10 +62,18 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     const log = createLogger({ level: options.logLevel });
     const { client } = await session.connect(options, "host");
     const named = listen.host === "::" || listen.host === "0.0.0.0" ? [] : [listen.host];
+    const metrics = new Metrics();
+    const { metricsListen } = options;
+    const health =
+      metricsListen === undefined
+        ? undefined
+        : await serveHealth({ ...metricsListen, metrics, notReady: () => undefined });
     const webhook = await startWebhook({
       ...listen,
       client,
       log,
+      onReview: (...told) => metrics.observeAdmission(...told),
+      onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
       tls:
         certFile === undefined || keyFile === undefined
           ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
@@ -69,5 +82,6 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     log.info({ port: webhook.port }, "webhook serves");
     if (!session.signal.aborted) await once(session.signal, "abort");
     await webhook.close();
+    await health?.close();
   },
 };

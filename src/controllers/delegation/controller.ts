@@ -54,8 +54,8 @@ export class DelegationController {
   readonly #rules: PlacementRules;
   readonly #view: PlacementView;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** Proxies that have no node yet: looked at again when members change. */
-  readonly #unbound = new Set<ObjectKey>();
+  /** Proxies that have no node yet, looked at again when members change, and since when nothing but that is missing. */
+  readonly #unbound = new Map<ObjectKey, number>();
   #roomTimer: Timer | undefined;
   /** The proxies that were there when this controller began to lead have been read. */
   #leading = false;
@@ -120,12 +120,14 @@ export class DelegationController {
       shapes: this.#shapes,
       proxyOf: (key) => this.#proxies.store.get(key),
       onAccepted: () => this.onRoom(),
+      waitingSince: (key) => this.#unbound.get(key),
       deletionCost: (proxyUid) => this.#divisions.costAnnotations(proxyUid),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
         name: "delegation",
         observe: (key) => this.#observe(key),
+        identify,
         decide,
         execute: (action, context) => executor.execute(action, context),
       },
@@ -188,6 +190,19 @@ export class DelegationController {
     return this.#view.sharing(proxy);
   }
 
+  /** The proxies that nobody has taken yet, for metrics. */
+  waiting(): { readonly count: number; readonly oldestSeconds: number } {
+    let oldest = this.#options.clock.now();
+    const now = oldest;
+    let count = 0;
+    for (const [key, since] of this.#unbound) {
+      if ((this.#proxies.store.get(key)?.spec?.schedulingGates ?? []).length > 0) continue;
+      count += 1;
+      oldest = Math.min(oldest, since);
+    }
+    return { count, oldestSeconds: (now - oldest) / 1000 };
+  }
+
   /** Something under the key changed, in this member if one is named. */
   onDelegate(key: ObjectKey, member?: Member): void {
     const delegate = member?.delegate(key);
@@ -202,7 +217,7 @@ export class DelegationController {
 
   /** A member's nodes changed: proxies that wait may fit now. */
   onCapacity(): void {
-    for (const key of this.#unbound) this.#loop.enqueue(key);
+    for (const key of this.#unbound.keys()) this.#loop.enqueue(key);
   }
 
   /** A delegate has ended: a proxy that waits may have its place. */
@@ -247,7 +262,7 @@ export class DelegationController {
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {
-      this.#unbound.add(key);
+      this.#noteWaiting(key, object);
       if (!this.#leading) this.#memories.inherited(uid);
     }
     if (type !== "deleted") {
@@ -256,6 +271,11 @@ export class DelegationController {
     }
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
+  }
+
+  #noteWaiting(key: ObjectKey, { spec }: Stored<Pod>): void {
+    const gated = (spec?.schedulingGates ?? []).length > 0;
+    if (gated || !this.#unbound.has(key)) this.#unbound.set(key, this.#options.clock.now());
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {
@@ -311,6 +331,16 @@ export class DelegationController {
     const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
     return node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false;
   }
+}
+
+/** The proxy's uid, of which every line about a pod tells, whoever writes it. */
+function identify({ proxy, members }: Observed): Readonly<Record<string, string>> {
+  if (proxy !== undefined) return { proxy: proxy.metadata.uid };
+  for (const { delegate } of members) {
+    const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
+    if (uid !== undefined) return { proxy: uid };
+  }
+  return {};
 }
 
 function viewOf(member: Member, key: ObjectKey): MemberView {

@@ -34,6 +34,8 @@ interface ExecutorOptions extends DelegationOptions {
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   /** What members have said of pods like others. */
   readonly shapes: Shapes;
+  /** Since when the proxy waits for a member; epoch ms. */
+  readonly waitingSince: (key: ObjectKey) => number | undefined;
   /** A member takes pods again of a shape that it had refused. */
   readonly onAccepted: () => void;
   /** Whether the pod's group lets it into the member at this moment. */
@@ -79,7 +81,7 @@ export class Executor {
       case "forward":
         return this.#exchange.forward(action, context);
       case "status":
-        return this.#exchange.status(action, context);
+        return this.#status(action, context);
       case "report":
         return this.#report(action, context);
       case "announce":
@@ -95,6 +97,17 @@ export class Executor {
         return Promise.resolve(undefined);
       }
     }
+  }
+
+  async #status(action: ActionOf<"status">, context: Context): Result {
+    const shown = await this.#exchange.status(action, context);
+    const { metrics, clock, proxyOf } = this.#options;
+    const member = proxyOf(context.key)?.metadata.annotations?.[CLUSTER_ANNOTATION];
+    // Only names of Clusters become labels of metrics.
+    if (shown !== undefined && member !== undefined && this.#member(member) !== undefined) {
+      metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);
+    }
+    return shown;
   }
 
   #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
@@ -127,6 +140,7 @@ export class Executor {
           }),
         ),
       );
+      this.#noteDelegated(context.key, proxyUid, name);
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
       const { uid } = made.metadata;
@@ -200,6 +214,7 @@ export class Executor {
     const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
     // The store is behind: the proxy is there, and its events will say so.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
+    this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
     return this.#delete({ type: "delete", member: action.member, uid: action.uid }, context);
   }
@@ -233,6 +248,7 @@ export class Executor {
     };
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      this.#noteBound(proxyUid, member);
       this.#options.memories.forget(proxyUid);
       const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
       if (accepted === true) this.#options.onAccepted();
@@ -297,6 +313,23 @@ export class Executor {
       ),
     );
     return shown === undefined ? undefined : shownReleased(proxyUid);
+  }
+
+  /** Only the first attempt: what another member took before that is in its own figures. */
+  #noteDelegated(key: ObjectKey, proxyUid: string, member: string): void {
+    const { metrics, memories, clock } = this.#options;
+    const since = this.#options.waitingSince(key);
+    const { fresh, attempts } = memories.of(proxyUid);
+    if (metrics === undefined || since === undefined || !fresh || attempts.size !== 1) return;
+    metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
+  }
+
+  #noteBound(proxyUid: string, member: string): void {
+    const { metrics, memories, clock } = this.#options;
+    const { fresh, attempts } = memories.of(proxyUid);
+    const since = attempts.get(member)?.since;
+    if (metrics === undefined || since === undefined || !fresh) return;
+    metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);
   }
 
   /** Other pods of this shape need not find out for themselves. */

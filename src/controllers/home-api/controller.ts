@@ -68,6 +68,7 @@ export class HomeApiController {
       {
         name: "home-api",
         observe: (key) => this.#observe(key),
+        identify: ({ proxy }) => ({ proxy: proxy.metadata.uid }),
         decide,
         execute: (action, context) => this.#execute(action, context),
       },

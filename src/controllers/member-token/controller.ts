@@ -4,17 +4,14 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets, serviceAccounts } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
-import { Controller, type Shown } from "../../runtime/controller.ts";
+import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { tokenClaims, withToken } from "./claims.ts";
 import { type Action, decide, type Observed } from "./decide.ts";
 
-export interface MemberTokenOptions {
+export interface MemberTokenOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
-  readonly clock: Clock;
-  readonly log: Logger;
 }
 
 // What `legation join` asks for; an API server may give less.
@@ -29,7 +26,6 @@ export class MemberTokenController {
 
   constructor(options: MemberTokenOptions) {
     this.#options = options;
-    const { clock, log } = options;
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "member-token",
@@ -37,7 +33,7 @@ export class MemberTokenController {
         decide,
         execute: (action, { key, signal, log: told }) => this.#renew(action, key, signal, told),
       },
-      { clock, log },
+      options,
     );
   }
 
@@ -52,9 +48,11 @@ export class MemberTokenController {
 
   #observe(name: string): Observed | undefined {
     const kubeconfig = this.#kubeconfig(name);
+    const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
+    this.#options.metrics?.members.setCredentialsExpiry(name, claims?.expiresAt);
     if (kubeconfig === undefined) return undefined;
     const reachable = this.#options.registry.member(name)?.reachable ?? false;
-    return { claims: tokenClaims(kubeconfig), reachable };
+    return { claims, reachable };
   }
 
   #kubeconfig(name: string): string | undefined {

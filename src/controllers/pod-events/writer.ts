@@ -123,7 +123,7 @@ export class EventWriter {
     const message = error instanceof Error ? error.message : String(error);
     // A namespace that is going takes no events, and that of a proxy that has gone may be gone, too.
     if (isKubeError(error) && error.retryClass === "never") {
-      log.debug({ code: error.code }, message);
+      log.debug({ code: error.code, proxy: event.involvedObject?.uid }, message);
       return "refused";
     }
     if (!this.#paused) {

@@ -209,11 +209,11 @@ export class PreferencesController {
       // Gone, or another pod by now: its event says so.
       if (isKubeError(error, "NotFound", "Conflict")) return undefined;
       if (!isKubeError(error, "TooManyRequests")) throw error;
-      log.info({ pod: action.key, from, to }, "not moved now: a PodDisruptionBudget allows no disruption");
+      log.info({ pod: action.key, proxy: uid, from, to }, "not moved now: a PodDisruptionBudget allows no disruption");
       this.#later(owner, Math.max(REFUSED_MS, error.retryAfterMs ?? 0));
       return undefined;
     }
-    log.info({ pod: action.key, from, to }, "moving a replica");
+    log.info({ pod: action.key, proxy: uid, from, to }, "moving a replica");
     const earlier = this.#moved.get(owner);
     const had = earlier?.had ?? new Map<string, number>();
     if (!had.has(to)) had.set(to, before);

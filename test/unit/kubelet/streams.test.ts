@@ -30,6 +30,7 @@ beforeEach(async () => {
   target = {
     member: { name: "west", client, probed: { reachable: true } },
     ref: { namespace: "shop", name: "web" },
+    proxyUid: "uid-of-web",
     container: "main",
   };
   front = createServer();

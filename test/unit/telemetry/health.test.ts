@@ -20,17 +20,19 @@ test("tells health, readiness with its reason, and metrics", async () => {
   let reason: string | undefined = "proxies are being read";
   const health = await serveHealth({ host: "127.0.0.1", port: 0, metrics, notReady: () => reason });
   try {
-    expect(await fetchText(health.port, "/healthz")).toEqual({ status: 200, text: "ok\n" });
+    for (const path of ["/livez", "/healthz"]) {
+      expect(await fetchText(health.port, path)).toEqual({ status: 200, text: "ok\n" });
+    }
     expect(await fetchText(health.port, "/readyz?verbose")).toEqual({ status: 503, text: "proxies are being read\n" });
     reason = undefined;
     expect(await fetchText(health.port, "/readyz")).toEqual({ status: 200, text: "ok\n" });
     metrics.observeRequest("west", "create", "pods", "201", 0.003);
-    metrics.observeReconcile("delegation", "created", 0.2);
+    metrics.queues.of("delegation", () => ({ depth: 3, runningSeconds: [] })).worked("created", 0.2);
     metrics.setLeading(true);
     const { text } = await fetchText(health.port, "/metrics");
-    expect(text).toContain(
-      'legation_api_request_duration_seconds_bucket{le="0.005",cluster="west",verb="create",resource="pods",code="201"} 1',
-    );
+    expect(text).toContain('legation_api_requests_total{cluster="west",verb="create",resource="pods",code="201"} 1');
+    expect(text).toContain('legation_api_request_duration_seconds_bucket{le="0.005",cluster="west",verb="create"} 1');
+    expect(text).toContain('workqueue_depth{name="delegation",controller="delegation"} 3');
     expect(text).toContain('legation_reconcile_duration_seconds_count{controller="delegation",outcome="created"} 1');
     expect(text).toContain("legation_leader 1");
     expect(text).toContain("process_resident_memory_bytes");

@@ -1,0 +1,105 @@
+import { createHash } from "node:crypto";
+import { createSecureContext } from "node:tls";
+import type { CertificateSigningRequest, Stored } from "../api/kubernetes.ts";
+import { type Certificate, type CertificateRequest, requestServing } from "../certificates/issue.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import { isKubeError } from "../kube/errors.ts";
+import { certificateSigningRequests } from "../kube/resources.ts";
+import type { Clock } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
+
+export interface SigningRequestOptions {
+  readonly host: ClusterClient;
+  /** e.g. `kubernetes.io/kubelet-serving`. */
+  readonly signer: string;
+  /** DNS names and IP addresses to be known by. */
+  readonly hosts: readonly string[];
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+interface Asked extends CertificateRequest {
+  readonly name: string;
+}
+
+// What the signer kubernetes.io/kubelet-serving demands (kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests).
+// No virtual node is called so: they are legation-CLUSTER.
+const SUBJECT = { commonName: "system:node:legation", organization: "system:nodes" };
+const USAGES = ["digital signature", "key encipherment", "server auth"];
+// A person who has denied it would deny the next one, too.
+const REFUSED_FOR_MS = 60 * 60_000;
+
+/** Gets serving certificates from a signer of the host. The private key never leaves this process. */
+export class SigningRequest {
+  readonly #options: SigningRequestOptions;
+  #asked: Asked | undefined;
+  #notBefore = 0;
+
+  constructor(options: SigningRequestOptions) {
+    this.#options = options;
+  }
+
+  /** Asks for a certificate, or looks whether the one that was asked for is there; undefined while it is not. */
+  async next(): Promise<Certificate | undefined> {
+    const { host, clock, log, signer } = this.#options;
+    if (clock.now() < this.#notBefore) return undefined;
+    this.#asked ??= await this.#prepare();
+    const { name, key } = this.#asked;
+    const found = (await host.find(certificateSigningRequests, { name })) ?? (await this.#ask(this.#asked));
+    const { certificate, conditions = [] } = found?.status ?? {};
+    const refusal = conditions.find(({ type }) => type === "Denied" || type === "Failed");
+    if (refusal !== undefined) {
+      const why = [refusal.reason, refusal.message].filter(Boolean).join(": ");
+      log.warn({ request: name, signer }, `CertificateSigningRequest ${name}: ${refusal.type}: ${why}: asked for again in an hour`);
+      this.#asked = undefined;
+      this.#notBefore = clock.now() + REFUSED_FOR_MS;
+      return undefined;
+    }
+    if (certificate === undefined || certificate === "") return undefined;
+    const cert = Buffer.from(certificate, "base64").toString("utf8");
+    this.#asked = undefined;
+    // Throws when it is not for this key.
+    createSecureContext({ cert, key });
+    return { cert, key };
+  }
+
+  async #prepare(): Promise<Asked> {
+    const asked = await requestServing(SUBJECT, this.#options.hosts);
+    // Named after what is in it: when the answer to its creation is lost, it is found.
+    const digest = createHash("sha256").update(asked.request).digest("hex");
+    return { ...asked, name: `legation-kubelet-${digest.slice(0, 16)}` };
+  }
+
+  async #ask({ name, request }: Asked): Promise<Stored<CertificateSigningRequest> | undefined> {
+    const { host, signer, log } = this.#options;
+    const spec = { signerName: signer, usages: USAGES, request: Buffer.from(request).toString("base64") };
+    try {
+      await host.create(certificateSigningRequests, {
+        apiVersion: "certificates.k8s.io/v1",
+        kind: "CertificateSigningRequest",
+        metadata: { name },
+        spec,
+      });
+    } catch (error) {
+      if (!isKubeError(error, "AlreadyExists")) throw error;
+    }
+    return await this.#approve(name).catch((error: unknown) => {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      log.warn({ request: name, signer }, `the kubelet API's certificate waits for \`kubectl certificate approve ${name}\``);
+      return undefined;
+    });
+  }
+
+  /** Its own approval: only where the operator lets this account approve what that signer signs. */
+  async #approve(name: string): Promise<Stored<CertificateSigningRequest>> {
+    const approved = {
+      type: "Approved",
+      status: "True",
+      reason: "ServingCertificateOfVirtualNodes",
+      message: "Approved by the Legation controller that asked for it.",
+    };
+    const body = { status: { conditions: [approved] } };
+    const options = { subresource: "approval" };
+    return await this.#options.host.patch(certificateSigningRequests, { name }, { type: "merge", body }, options);
+  }
+}

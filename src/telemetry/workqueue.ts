@@ -1,0 +1,104 @@
+import { Counter, Gauge, Histogram, type Registry } from "prom-client";
+
+/** What a controller's queue tells of itself. */
+export interface QueueMetrics {
+  /** A key that was not waiting waits now. */
+  added(): void;
+  /** A key's turn came. */
+  taken(waitedSeconds: number): void;
+  /** A key will be tried again because an action failed. */
+  retried(): void;
+  /** A reconcile has ended. */
+  worked(outcome: string, seconds: number): void;
+}
+
+/** What a queue looks like at this moment. */
+export interface QueueLoad {
+  /** Keys that wait for their turn. */
+  readonly depth: number;
+  /** How long each reconcile under way has run. */
+  readonly runningSeconds: readonly number[];
+}
+
+// From one cache read to the deadline of a request, and on to a queue that no one empties.
+const BUCKETS = [0.001, 0.005, 0.01, 0.05, 0.1, 0.5, 1, 5, 10, 60];
+// Both are what controller-runtime calls the queue; its dashboards use either.
+const LABELS = ["name", "controller"] as const;
+
+/** The controllers' queues under the names of client-go's and controller-runtime's workqueue metrics. */
+export class WorkqueueMetrics {
+  readonly #loads = new Map<string, () => QueueLoad>();
+  readonly #adds: Counter<"name" | "controller">;
+  readonly #waits: Histogram<"name" | "controller">;
+  readonly #works: Histogram<"name" | "controller">;
+  readonly #retries: Counter<"name" | "controller">;
+  readonly #reconciles: Histogram<"controller" | "outcome">;
+
+  constructor(registry: Registry) {
+    const loads = this.#loads;
+    const common = { labelNames: LABELS, registers: [registry] };
+    const gauge = (name: string, help: string, read: (load: QueueLoad) => number): void => {
+      new Gauge({
+        ...common,
+        name,
+        help,
+        collect(): void {
+          for (const [queue, load] of loads) this.set({ name: queue, controller: queue }, read(load()));
+        },
+      });
+    };
+    gauge("workqueue_depth", "Keys that wait for their turn", ({ depth }) => depth);
+    gauge("workqueue_unfinished_work_seconds", "Sum of the ages of reconciles under way", ({ runningSeconds }) =>
+      runningSeconds.reduce((sum, seconds) => sum + seconds, 0),
+    );
+    gauge("workqueue_longest_running_processor_seconds", "Age of the oldest reconcile under way", (load) =>
+      load.runningSeconds.reduce((longest, seconds) => Math.max(longest, seconds), 0),
+    );
+    this.#adds = new Counter({ ...common, name: "workqueue_adds_total", help: "Keys that were put in the queue" });
+    this.#waits = new Histogram({
+      ...common,
+      name: "workqueue_queue_duration_seconds",
+      help: "How long keys waited for their turn",
+      buckets: BUCKETS,
+    });
+    this.#works = new Histogram({
+      ...common,
+      name: "workqueue_work_duration_seconds",
+      help: "How long reconciles took",
+      buckets: BUCKETS,
+    });
+    this.#retries = new Counter({
+      ...common,
+      name: "workqueue_retries_total",
+      help: "Keys that were put back because an action failed",
+    });
+    this.#reconciles = new Histogram({
+      name: "legation_reconcile_duration_seconds",
+      help: "Reconciles by controller and outcome",
+      labelNames: ["controller", "outcome"],
+      buckets: BUCKETS,
+      registers: [registry],
+    });
+  }
+
+  /** The metrics of one controller's queue; `load` is asked at each scrape. */
+  of(controller: string, load: () => QueueLoad): QueueMetrics {
+    this.#loads.set(controller, load);
+    const labels = { name: controller, controller };
+    const adds = this.#adds.labels(labels);
+    const waits = this.#waits.labels(labels);
+    const works = this.#works.labels(labels);
+    const retries = this.#retries.labels(labels);
+    // A rate needs a value before the first one.
+    retries.inc(0);
+    return {
+      added: () => adds.inc(),
+      taken: (seconds) => waits.observe(seconds),
+      retried: () => retries.inc(),
+      worked: (outcome, seconds) => {
+        works.observe(seconds);
+        this.#reconciles.observe({ controller, outcome }, seconds);
+      },
+    };
+  }
+}

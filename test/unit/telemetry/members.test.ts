@@ -1,0 +1,54 @@
+import { expect, test } from "vitest";
+import { Metrics } from "../../../src/telemetry/metrics.ts";
+
+async function series(metrics: Metrics, metric: string): Promise<readonly string[]> {
+  return (await metrics.registry.metrics()).split("\n").filter((line) => new RegExp(`^${metric}[{ ]`).test(line));
+}
+
+test("members are shown as they are at the scrape, and not at all when they have left", async () => {
+  const metrics = new Metrics();
+  const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
+  let members = [west, { ...west, name: "east", reachable: false }];
+  metrics.members.follow({ members: () => members, waiting: () => ({ count: 3, oldestSeconds: 12 }) });
+  expect(await series(metrics, "legation_member_reachable")).toEqual([
+    'legation_member_reachable{cluster="west"} 1',
+    'legation_member_reachable{cluster="east"} 0',
+  ]);
+  expect(await series(metrics, "legation_delegates")).toContain('legation_delegates{cluster="west"} 7');
+  expect(await series(metrics, "legation_proxies")).toContain('legation_proxies{cluster="west"} 5');
+  expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 3"]);
+  expect(await series(metrics, "legation_proxies_waiting_oldest_seconds")).toEqual([
+    "legation_proxies_waiting_oldest_seconds 12",
+  ]);
+  members = [west];
+  expect(await series(metrics, "legation_member_reachable")).toHaveLength(1);
+  metrics.members.follow(undefined);
+  expect(await series(metrics, "legation_member_reachable")).toEqual([]);
+  expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
+});
+
+test("a token's end is shown until its member has left", async () => {
+  const metrics = new Metrics();
+  const name = "legation_member_credentials_expiration_timestamp_seconds";
+  metrics.members.setCredentialsExpiry("west", 1_700_000_000_000);
+  expect(await series(metrics, name)).toEqual([`${name}{cluster="west"} 1700000000`]);
+  metrics.members.setCredentialsExpiry("west", undefined);
+  expect(await series(metrics, name)).toEqual([]);
+});
+
+test("a hundred members make a bounded number of series, however many pods there were", async () => {
+  const metrics = new Metrics();
+  for (let member = 0; member < 100; member += 1) {
+    const cluster = `member-${member}`;
+    for (const stage of ["delegate", "bind", "status"] as const) metrics.members.observeStage(stage, cluster, 0.1);
+    for (const verb of ["list", "watch", "get", "create", "patch", "delete"]) {
+      for (const resource of ["pods", "nodes", "secrets", "configmaps", "services"]) {
+        for (const code of ["200", "404", "409", "AnswerLost"]) {
+          metrics.observeRequest(cluster, verb, resource, code, 0.01);
+        }
+      }
+    }
+  }
+  const lines = (await metrics.registry.metrics()).split("\n").filter((line) => line.includes("member-"));
+  expect(lines.length).toBeLessThanOrEqual(100 * 300);
+});
