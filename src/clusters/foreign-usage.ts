@@ -10,6 +10,8 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 // sends 20 pages each time.
 const PERIOD_MS = 5 * 60_000;
 const PAGE = 500;
+// More pods than any cluster has: a member that never ends its list.
+const MOST_PAGES = 2_000;
 // Between two pages, so that one large member neither holds up the process nor is held up itself.
 const PAGE_DELAY_MS = 200;
 const RUNNING = "status.phase!=Succeeded,status.phase!=Failed,spec.nodeName!=";
@@ -44,11 +46,11 @@ export class ForeignUsage {
   #plan(delayMs: number): void {
     if (this.#abort.signal.aborted) return;
     this.#timer = this.#options.clock.after(delayMs, () => {
-      this.#reading = this.#readPage({}, undefined);
+      this.#reading = this.#readPage({}, undefined, 1);
     });
   }
 
-  async #readPage(sum: Record<string, number>, page: string | undefined): Promise<void> {
+  async #readPage(sum: Record<string, number>, page: string | undefined, number: number): Promise<void> {
     const { client, hostId, onChange } = this.#options;
     try {
       const { items, continue: next } = await client.list(pods, {
@@ -60,9 +62,9 @@ export class ForeignUsage {
         ...(page === undefined ? {} : { continue: page }),
       });
       for (const pod of items) addAmounts(sum, podRequests(pod));
-      if (next !== undefined) {
+      if (next !== undefined && number < MOST_PAGES) {
         this.#timer = this.#options.clock.after(PAGE_DELAY_MS, () => {
-          this.#reading = this.#readPage(sum, next);
+          this.#reading = this.#readPage(sum, next, number + 1);
         });
         return;
       }

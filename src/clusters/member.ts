@@ -1,3 +1,4 @@
+import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL } from "../api/keys.ts";
 import type { KubeNode, ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
@@ -5,6 +6,7 @@ import { objectKey } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { ByteBudget } from "../kube/limits.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../placement/member-candidate.ts";
@@ -34,8 +36,10 @@ export interface MemberListener {
   onConnection(member: Member): void;
 }
 
+// Of the heap that this process may have: one member may not take it from the others, whatever it holds.
+const SHARE_OF_HEAP = 0.5;
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
-const DEPARTED_KEPT = 10_000;
+const DEPARTED_KEPT = { pods: 10_000, bytes: 64 * 2 ** 20 };
 const USES_INDEX = "uses";
 const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
 
@@ -47,6 +51,8 @@ export class Member {
   readonly name: string;
   readonly client: ClusterClient;
   readonly load: Load = new Load();
+  /** For all that is stored of it. */
+  readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #hostId: string;
   readonly #clock: Clock;
   readonly #delegates: Reflector<Pod>;
@@ -56,7 +62,8 @@ export class Member {
   readonly #foreign: ForeignUsage;
   readonly #fits: NodeFits = new NodeFits(() => this.#nodes.store.list());
   readonly #listener: MemberListener;
-  readonly #departed = new Map<ObjectKey, Stored<Pod>>();
+  readonly #departed = new Map<ObjectKey, { readonly pod: Stored<Pod>; readonly bytes: number }>();
+  #departedBytes = 0;
   #probed: ProbeResult = NOT_PROBED;
   #capacity: Capacity | undefined;
   #kinds: { readonly version: number; readonly value: NodeKinds | undefined } | undefined;
@@ -90,6 +97,7 @@ export class Member {
       client,
       resource: pods,
       labelSelector: `${HOST_LABEL}=${hostId}`,
+      budget: this.memory,
       clock,
       log,
       // What has ended mounts nothing any more.
@@ -100,6 +108,7 @@ export class Member {
     this.#nodes = new Reflector({
       client,
       resource: nodes,
+      budget: this.memory,
       clock,
       log,
       transform: withoutImages,
@@ -257,11 +266,12 @@ export class Member {
 
   /** The last state of a delegate under this key that was seen to go. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#departed.get(key);
+    return this.#departed.get(key)?.pod;
   }
 
   /** The last state has been used. */
   forgetDeparted(key: ObjectKey): void {
+    this.#departedBytes -= this.#departed.get(key)?.bytes ?? 0;
     this.#departed.delete(key);
   }
 
@@ -319,11 +329,7 @@ export class Member {
     let freed: boolean;
     if (event.type === "deleted") {
       freed = this.load.forget(object);
-      this.#departed.set(key, object);
-      for (const oldest of this.#departed.keys()) {
-        if (this.#departed.size <= DEPARTED_KEPT) break;
-        this.#departed.delete(oldest);
-      }
+      this.#keepDeparted(key, object);
     } else {
       freed = this.load.count(object, ownerOf(object)?.uid);
     }
@@ -332,6 +338,17 @@ export class Member {
     // One that had no node leaves none free.
     if (isBound(object)) this.#endedVersion += 1;
     this.#listener.onEnded(this, object);
+  }
+
+  #keepDeparted(key: ObjectKey, pod: Stored<Pod>): void {
+    this.forgetDeparted(key);
+    const bytes = JSON.stringify(pod).length;
+    this.#departed.set(key, { pod, bytes });
+    this.#departedBytes += bytes;
+    for (const oldest of this.#departed.keys()) {
+      if (this.#departed.size <= DEPARTED_KEPT.pods && this.#departedBytes <= DEPARTED_KEPT.bytes) break;
+      this.forgetDeparted(oldest);
+    }
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {

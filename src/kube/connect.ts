@@ -14,11 +14,13 @@ export interface ConnectOptions {
   readonly metrics?: ClientMetrics;
   /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
   readonly deadline?: () => number | undefined;
+  /** A server in somebody else's hands: what it answers is checked before it is believed, and may only be so large. */
+  readonly untrusted?: boolean;
 }
 
 /** A client for one cluster. It opens no connection before the first request. */
 export function createClusterClient(options: ConnectOptions): ClusterClient {
-  const { cluster, credentials, metrics, deadline, userAgent = "legation" } = options;
+  const { cluster, credentials, metrics, deadline, untrusted, userAgent = "legation" } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, deadline }));
+  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, deadline, untrusted }));
 }

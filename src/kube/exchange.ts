@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
+import type { ByteBudget } from "./limits.ts";
 
 /** A complete answer. */
 export interface Answer {
@@ -30,6 +31,8 @@ export type Outcome =
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #mayStart: () => boolean;
+  readonly #budget: ByteBudget;
+  #bytes = 0;
   #controller: Dispatcher.DispatchController | undefined;
   #ended: Failure | undefined;
   #settled = false;
@@ -39,8 +42,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #more: Buffer[] | undefined;
 
   /** `mayStart` has the last word before the first byte; `settle` is called exactly once. */
-  constructor(mayStart: () => boolean, settle: (outcome: Outcome) => void) {
+  constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
     this.#mayStart = mayStart;
+    this.#budget = budget;
     this.#settle = settle;
   }
 
@@ -78,7 +82,15 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#more = undefined;
   }
 
-  onResponseData(_controller: Dispatcher.DispatchController, chunk: Buffer): void {
+  onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#settled) return;
+    if (!this.#budget.hold(chunk.length)) {
+      const cause = new Error(`the server's answers are larger than ${this.#budget.most} bytes together`);
+      this.#fail({ sent: true, by: "cut", cause });
+      controller.abort(cause);
+      return;
+    }
+    this.#bytes += chunk.length;
     if (this.#first === undefined) this.#first = chunk;
     else if (this.#more === undefined) this.#more = [this.#first, chunk];
     else this.#more.push(chunk);
@@ -87,6 +99,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     if (this.#settled) return;
     this.#settled = true;
+    this.#release();
     const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more);
     this.#settle({
       answer: { status: this.#status, headers: this.#headers, text: body === undefined ? "" : body.toString("utf8") },
@@ -97,10 +110,18 @@ export class Exchange implements Dispatcher.DispatchHandler {
     this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
   }
 
+  #release(): void {
+    this.#budget.hold(-this.#bytes);
+    this.#bytes = 0;
+  }
+
   #fail(failure: Failure): void {
     this.#ended = failure;
     if (this.#settled) return;
     this.#settled = true;
+    this.#release();
+    this.#first = undefined;
+    this.#more = undefined;
     this.#settle({ failure });
   }
 }

@@ -21,7 +21,7 @@ import { cutManagedFields, parseJson } from "./json.ts";
 import { collectionPath, objectPath, withQuery } from "./paths.ts";
 import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
-import { isStored } from "./stored.ts";
+import { isStored, isWellFormed } from "./stored.ts";
 import { StreamOpener } from "./stream.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 import { upgrade } from "./upgrade.ts";
@@ -255,7 +255,7 @@ export class HttpClient implements ClusterClient {
   }
 
   async #object<T extends KubeObject>(
-    _resource: Resource<T>,
+    resource: Resource<T>,
     request: WireRequest,
     dropManagedFields?: boolean,
   ): Promise<Stored<T>> {
@@ -263,6 +263,7 @@ export class HttpClient implements ClusterClient {
     // A dry run's answer has no resourceVersion, since nothing was stored.
     if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
     if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
+    if (request.accept !== METADATA_ONLY) this.#check(resource, body, request);
     return body;
   }
 
@@ -274,11 +275,18 @@ export class HttpClient implements ClusterClient {
     const apiVersion = apiVersionOf(resource);
     return items.map((item: unknown) => {
       if (!isStored<T>(item)) throw this.#transport.error("BadAnswer", "a list item is not a stored object", request);
+      this.#check(resource, item, request);
       // API servers leave these out of the items of built-in types; a watch of the same objects has them.
       item.kind ??= kind;
       item.apiVersion ??= apiVersion;
       return item;
     });
+  }
+
+  #check<T extends KubeObject>(resource: Resource<T>, object: Stored<T>, request: WireRequest): void {
+    if (!this.#transport.untrusted || isWellFormed(resource, object)) return;
+    const { namespace = "", name } = object.metadata;
+    throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
   }
 
   #parse({ text }: Answer, request: WireRequest, dropManagedFields?: boolean): unknown {

@@ -2,6 +2,8 @@ declare global {
   interface JSON {
     /** Stringifies to exactly `text` (TC39 JSON.parse source text access; Node 22 and later). */
     rawJSON(text: string): object;
+    /** True for what `rawJSON` made. */
+    isRawJSON(value: unknown): boolean;
     parse(
       text: string,
       reviver: (key: string, value: unknown, context: { readonly source?: string }) => unknown,

@@ -96,3 +96,24 @@ export class Slots {
     this.#free += 1;
   }
 }
+
+/** Bytes that may be held at once. */
+export class ByteBudget {
+  readonly #most: number;
+  #held = 0;
+
+  constructor(most: number) {
+    this.#most = most;
+  }
+
+  get most(): number {
+    return this.#most;
+  }
+
+  /** Holds so many more, or fewer; false when that is too many, and then they are not held. */
+  hold(bytes: number): boolean {
+    if (this.#held + bytes > this.#most) return false;
+    this.#held += bytes;
+    return true;
+  }
+}

@@ -6,10 +6,11 @@ const NEWLINE = 10;
  */
 export class LineSplitter {
   #parts: Buffer[] = [];
+  #pendingBytes = 0;
 
   /** Bytes of a line that has no end yet. */
   get pendingBytes(): number {
-    return this.#parts.reduce((sum, part) => sum + part.length, 0);
+    return this.#pendingBytes;
   }
 
   /** Adds the lines that `chunk` completes to `lines`, without their newlines; empty lines are left out. */
@@ -22,11 +23,14 @@ export class LineSplitter {
         this.#parts.push(tail);
         lines.push(Buffer.concat(this.#parts));
         this.#parts = [];
+        this.#pendingBytes = 0;
       } else if (tail.length > 0) {
         lines.push(tail);
       }
       start = end + 1;
     }
-    if (start < chunk.length) this.#parts.push(start === 0 ? chunk : chunk.subarray(start));
+    if (start === chunk.length) return;
+    this.#parts.push(start === 0 ? chunk : chunk.subarray(start));
+    this.#pendingBytes += chunk.length - start;
   }
 }

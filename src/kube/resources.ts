@@ -1,5 +1,6 @@
 import type { Cluster } from "../api/cluster.ts";
 import type {
+  CertificateSigningRequest,
   ConfigMap,
   EndpointSlice,
   KubeEvent,
@@ -12,7 +13,17 @@ import type {
   Secret,
   Service,
 } from "../api/kubernetes.ts";
+import {
+  claimShape,
+  dataShape,
+  endpointSliceShape,
+  eventShape,
+  nodeShape,
+  podShape,
+  serviceShape,
+} from "../api/object-shapes.ts";
 import type { PlacementDefaults } from "../api/placement-defaults.ts";
+import type { Shape } from "../api/shape.ts";
 
 /** One API resource; `T` is the type of its objects. */
 export interface Resource<T extends KubeObject> {
@@ -23,6 +34,8 @@ export interface Resource<T extends KubeObject> {
   readonly plural: string;
   readonly kind: string;
   readonly namespaced: boolean;
+  /** What `T` promises beyond the metadata; an object without it is no answer. Absent: nothing is relied on. */
+  readonly shape?: Shape;
   /** Carries `T` in the type system only; never set. */
   readonly objectType?: T;
 }
@@ -33,11 +46,29 @@ export function apiVersionOf(resource: Resource<KubeObject>): string {
 }
 
 const core = { group: "", version: "v1" } as const;
-export const pods: Resource<Pod> = { ...core, plural: "pods", kind: "Pod", namespaced: true };
-export const nodes: Resource<KubeNode> = { ...core, plural: "nodes", kind: "Node", namespaced: false };
+export const pods: Resource<Pod> = { ...core, plural: "pods", kind: "Pod", namespaced: true, shape: podShape };
+export const nodes: Resource<KubeNode> = {
+  ...core,
+  plural: "nodes",
+  kind: "Node",
+  namespaced: false,
+  shape: nodeShape,
+};
 export const namespaces: Resource<Namespace> = { ...core, plural: "namespaces", kind: "Namespace", namespaced: false };
-export const secrets: Resource<Secret> = { ...core, plural: "secrets", kind: "Secret", namespaced: true };
-export const configMaps: Resource<ConfigMap> = { ...core, plural: "configmaps", kind: "ConfigMap", namespaced: true };
+export const secrets: Resource<Secret> = {
+  ...core,
+  plural: "secrets",
+  kind: "Secret",
+  namespaced: true,
+  shape: dataShape,
+};
+export const configMaps: Resource<ConfigMap> = {
+  ...core,
+  plural: "configmaps",
+  kind: "ConfigMap",
+  namespaced: true,
+  shape: dataShape,
+};
 export const serviceAccounts: Resource<KubeObject> = {
   ...core,
   plural: "serviceaccounts",
@@ -49,15 +80,29 @@ export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
   plural: "persistentvolumeclaims",
   kind: "PersistentVolumeClaim",
   namespaced: true,
+  shape: claimShape,
 };
-export const events: Resource<KubeEvent> = { ...core, plural: "events", kind: "Event", namespaced: true };
-export const services: Resource<Service> = { ...core, plural: "services", kind: "Service", namespaced: true };
+export const events: Resource<KubeEvent> = {
+  ...core,
+  plural: "events",
+  kind: "Event",
+  namespaced: true,
+  shape: eventShape,
+};
+export const services: Resource<Service> = {
+  ...core,
+  plural: "services",
+  kind: "Service",
+  namespaced: true,
+  shape: serviceShape,
+};
 export const endpointSlices: Resource<EndpointSlice> = {
   group: "discovery.k8s.io",
   version: "v1",
   plural: "endpointslices",
   kind: "EndpointSlice",
   namespaced: true,
+  shape: endpointSliceShape,
 };
 /** Of the Multi-Cluster Services API (KEP-1645), which only some clusters have. */
 export const serviceExports: Resource<KubeObject> = {
@@ -73,6 +118,13 @@ export const leases: Resource<Lease> = {
   plural: "leases",
   kind: "Lease",
   namespaced: true,
+};
+export const certificateSigningRequests: Resource<CertificateSigningRequest> = {
+  group: "certificates.k8s.io",
+  version: "v1",
+  plural: "certificatesigningrequests",
+  kind: "CertificateSigningRequest",
+  namespaced: false,
 };
 export const clusters: Resource<Cluster> = {
   group: "legation.dev",

@@ -22,6 +22,11 @@ const CODES: Readonly<Record<number, KubeErrorCode>> = {
   429: "TooManyRequests",
 };
 
+// A server says how long to wait, not whether to come back: pods that could go elsewhere wait with it.
+const LONGEST_WAIT_MS = 60_000;
+// Words for people and conditions: no API server needs more, and one in the wrong hands gets no more.
+const LONGEST_MESSAGE = 4_096;
+
 /** The part of a `Status` object that an error carries. */
 interface Status {
   readonly code?: number;
@@ -44,8 +49,9 @@ export function errorFromAnswer(
     // A proxy in between answers in HTML or plain text.
   }
   const { message, reason, retryAfterSeconds } = readStatus(body);
-  const retryAfterMs =
-    retryAfterHeader(headers) ?? (retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);
+  const retryAfterMs = longestWait(
+    retryAfterHeader(headers) ?? (retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000),
+  );
   return new KubeError(message ?? plainText(status, text), {
     ...subject,
     code: codeOf(status, reason),
@@ -59,13 +65,18 @@ export function errorFromAnswer(
 export function errorFromStatus(object: unknown, subject: Subject): KubeError {
   const { code, message, reason, retryAfterSeconds } = readStatus(object);
   const status = code ?? 500;
+  const retryAfterMs = longestWait(retryAfterSeconds === undefined ? undefined : retryAfterSeconds * 1000);
   return new KubeError(message ?? "the watch ended with an error without a message", {
     ...subject,
     code: codeOf(status, reason),
     status,
     ...(reason === undefined ? {} : { reason }),
-    ...(retryAfterSeconds === undefined ? {} : { retryAfterMs: retryAfterSeconds * 1000 }),
+    ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
+}
+
+function longestWait(ms: number | undefined): number | undefined {
+  return ms === undefined ? undefined : Math.min(ms, LONGEST_WAIT_MS);
 }
 
 function codeOf(status: number, reason: string | undefined): KubeErrorCode {
@@ -85,7 +96,7 @@ function readStatus(body: unknown): Status {
   return {
     ...(typeof code === "number" ? { code } : {}),
     ...(typeof reason === "string" && reason !== "" ? { reason } : {}),
-    ...(typeof message === "string" && message !== "" ? { message } : {}),
+    ...(typeof message === "string" && message !== "" ? { message: message.slice(0, LONGEST_MESSAGE) } : {}),
     ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
   };
 }

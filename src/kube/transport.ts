@@ -4,7 +4,7 @@ import { Connections } from "./connections.ts";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import { KubeError, type KubeErrorCode } from "./errors.ts";
 import { type Answer, Exchange, type Failure, type Outcome } from "./exchange.ts";
-import { type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
+import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
 import { describeTarget } from "./paths.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
 import type { StreamExchange } from "./stream-exchange.ts";
@@ -53,10 +53,13 @@ export interface TransportOptions {
   readonly metrics?: ClientMetrics | undefined;
   /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
   readonly deadline?: (() => number | undefined) | undefined;
+  readonly untrusted?: boolean | undefined;
 }
 
 // A read that found no connection is tried again this soon; a longer outage is the caller's backoff's business.
 const RECONNECT_DELAYS_MS = [50, 250];
+// What an untrusted server's answers on their way may hold together. A page of 500 pods has some 5 MB.
+const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
 // Retry-After is whole seconds; without it, a 429 is retried after one, as client-go does.
 const DEFAULT_RETRY_AFTER_MS = 1_000;
 
@@ -73,6 +76,8 @@ export class Transport {
   /** Ends the waits of requests that are between two attempts. */
   readonly #waking = new Set<() => void>();
   readonly #upgraded = new Set<Duplex>();
+  /** What its answers on their way hold. */
+  readonly arriving: ByteBudget;
   #closed = false;
 
   constructor(options: TransportOptions) {
@@ -83,11 +88,17 @@ export class Transport {
     this.#origin = origin;
     this.#basePath = pathname === "/" ? "" : pathname;
     this.#slots = new Slots(options.limits.concurrency);
+    this.arriving = new ByteBudget(options.untrusted === true ? MOST_UNTRUSTED_BYTES : Number.POSITIVE_INFINITY);
     this.#bucket = new TokenBucket(options.limits.perSecond, options.limits.burst, performance.now());
   }
 
   get timeoutMs(): number {
     return this.#options.limits.timeoutMs;
+  }
+
+  /** What it answers is checked before it is believed, and may only be so large. */
+  get untrusted(): boolean {
+    return this.#options.untrusted === true;
   }
 
   /** The 2xx answer to a request; rejects with KubeError. */
@@ -209,17 +220,6 @@ export class Transport {
     await this.#connections.destroy(new Error("the client was closed"));
   }
 
-  #observe(request: WireRequest, result: string, startedAt: number): void {
-    this.#options.metrics?.observeRequest(
-      this.cluster,
-      request.verb,
-      request.plural,
-      result,
-      (performance.now() - startedAt) / 1000,
-    );
-  }
-
-  async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
   /** Notes that a watch was accepted. */
   watchOpened({ plural }: WireRequest): void {
     this.#options.metrics?.countWatch(this.cluster, plural);
@@ -233,6 +233,17 @@ export class Transport {
     metrics.countWatchEvents(this.cluster, plural, lines.length, bytes);
   }
 
+  #observe(request: WireRequest, result: string, startedAt: number): void {
+    this.#options.metrics?.observeRequest(
+      this.cluster,
+      request.verb,
+      request.plural,
+      result,
+      (performance.now() - startedAt) / 1000,
+    );
+  }
+
+  async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
     const isRead = request.method === "GET";
     let reconnects = 0;
@@ -347,7 +358,7 @@ export class Transport {
       return now <= endsAt && (isRead || deadline === undefined || now < (deadline() ?? Number.POSITIVE_INFINITY));
     };
     return new Promise((resolve) => {
-      const exchange = new Exchange(mayStart, (outcome) => {
+      const exchange = new Exchange(mayStart, this.arriving, (outcome) => {
         clearTimeout(timer);
         clearImmediate(last);
         forget();

@@ -5,6 +5,7 @@ import { AbortCallbacks } from "./abort-callbacks.ts";
 import type { UpgradeAnswer, UpgradeOptions } from "./client.ts";
 import type { Identity } from "./credentials.ts";
 import { Exchange, type Outcome } from "./exchange.ts";
+import type { ByteBudget } from "./limits.ts";
 import { opened } from "./opened.ts";
 import { withSearch } from "./paths.ts";
 import type { Transport, WireRequest } from "./transport.ts";
@@ -20,8 +21,8 @@ const aborts = new AbortCallbacks();
 class UpgradeExchange extends Exchange {
   readonly #upgraded: (headers: IncomingHttpHeaders, socket: Duplex) => void;
 
-  constructor(settle: (outcome: UpgradeOutcome) => void) {
-    super(() => true, settle);
+  constructor(budget: ByteBudget, settle: (outcome: UpgradeOutcome) => void) {
+    super(() => true, budget, settle);
     this.#upgraded = (headers, socket) => settle({ headers, socket });
   }
 
@@ -69,7 +70,7 @@ function exchange(
   return new Promise((resolve) => {
     const onAbort = (): void =>
       attempt.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-    const attempt = new UpgradeExchange((outcome) => {
+    const attempt = new UpgradeExchange(transport.arriving, (outcome) => {
       clearTimeout(timer);
       forget();
       resolve(outcome);

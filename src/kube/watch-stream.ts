@@ -5,6 +5,11 @@ import { LineSplitter } from "./line-splitter.ts";
 // More than this unread, and the server has to wait: a slow consumer must not fill the heap.
 const MOST_UNREAD_BYTES = 4 * 2 ** 20;
 
+// An object has 3 MiB at most in etcd, and somewhat more as JSON: what is longer comes from no API server.
+const MOST_LINE_BYTES = 16 * 2 ** 20;
+// A Status, or an error page of a proxy in between.
+const MOST_REFUSAL_BYTES = 2 ** 20;
+
 /** What the server answered to a watch request; `refusal` is the body of an answer other than 200. */
 export interface Opened {
   readonly status: number;
@@ -103,10 +108,16 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#answer?.status !== 200) {
       this.#refusal.push(chunk);
+      this.#unreadBytes += chunk.length;
+      if (this.#unreadBytes > MOST_REFUSAL_BYTES) this.cancel(`a refusal of more than ${MOST_REFUSAL_BYTES} bytes`);
       return;
     }
     this.#lastByteAt = performance.now();
     this.#splitter.push(chunk, this.#lines);
+    if (this.#splitter.pendingBytes > MOST_LINE_BYTES) {
+      this.cancel(`an event of more than ${MOST_LINE_BYTES} bytes`);
+      return;
+    }
     this.#unreadBytes += chunk.length;
     if (this.#lines.length === 0) return;
     if (this.#unreadBytes > MOST_UNREAD_BYTES) controller.pause();

@@ -5,7 +5,7 @@ import { cutManagedFields, parseJson } from "./json.ts";
 import { collectionPath, withQuery } from "./paths.ts";
 import type { Resource } from "./resources.ts";
 import { errorFromAnswer, errorFromStatus, isRecord } from "./status.ts";
-import { isStored } from "./stored.ts";
+import { isStored, isWellFormed } from "./stored.ts";
 import type { Transport, WireRequest } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
 
@@ -59,7 +59,7 @@ export async function* watchEvents<T extends KubeObject>(
     options.onOpen?.();
     for (let lines = await stream.take(); lines !== undefined; lines = await stream.take()) {
       transport.watchBrought(request, lines);
-      for (const line of lines) yield decode<T>(line, options, transport, request);
+      for (const line of lines) yield decode(resource, line, options, transport, request);
     }
   } catch (error) {
     throw error instanceof StreamCut ? cutError(error, transport, request) : error;
@@ -75,6 +75,7 @@ function cutError(cut: StreamCut, transport: Transport, request: WireRequest): K
 }
 
 function decode<T extends KubeObject>(
+  resource: Resource<T>,
   line: Buffer,
   { dropManagedFields }: WatchOptions,
   transport: Transport,
@@ -93,7 +94,7 @@ function decode<T extends KubeObject>(
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      if (isStored<T>(object)) return { type, object };
+      if (isStored<T>(object) && (!transport.untrusted || isWellFormed(resource, object))) return { type, object };
       break;
     case "BOOKMARK":
       if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {

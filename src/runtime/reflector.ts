@@ -1,6 +1,7 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
+import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
@@ -36,6 +37,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Makes objects smaller before they are stored; may change its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
+  /** What may be stored, reckoned as JSON, maybe together with other stores. More than that is not read. */
+  readonly budget?: ByteBudget;
   readonly clock: Clock;
   readonly log: Logger;
   /** Called after the store has changed. What it throws is logged. */
@@ -76,6 +79,9 @@ export class Reflector<T extends KubeObject> {
   #version: string | undefined;
   #pageSize: number | undefined = PAGE_SIZE;
   #refusals = 0;
+  /** What each object holds of the budget, and all together. */
+  #sizes = new Map<ObjectKey, number>();
+  #bytes = 0;
   #lastContactMs: number | undefined;
   #lastListedAt: number | undefined;
 
@@ -112,6 +118,8 @@ export class Reflector<T extends KubeObject> {
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the reflector was stopped"));
     await this.#running;
+    this.#options.budget?.hold(-this.#bytes);
+    this.#bytes = 0;
     this.#setState("stopped");
   }
 
@@ -155,9 +163,11 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(signal: AbortSignal): Promise<string> {
-    const { client, resource, namespace, labelSelector, fieldSelector, clock } = this.#options;
+    const { client, resource, namespace, labelSelector, fieldSelector, clock, budget } = this.#options;
     const begunAt = clock.now();
     const staged = new Map<ObjectKey, Stored<T>>();
+    const sizes = new Map<ObjectKey, number>();
+    let bytes = 0;
     let token: string | undefined;
     for (;;) {
       const page = await client.list(resource, {
@@ -171,9 +181,19 @@ export class Reflector<T extends KubeObject> {
         ...(token === undefined ? {} : { continue: token }),
       });
       this.#lastContactMs = clock.now();
-      for (const item of page.items) this.#stage(staged, item);
+      for (const item of page.items) {
+        const object = this.#stage(staged, item);
+        if (budget === undefined) continue;
+        const size = sizeOf(object);
+        sizes.set(objectKey(object.metadata), size);
+        bytes += size;
+        if (bytes > budget.most) throw this.#tooMuch(budget);
+      }
       token = page.continue;
       if (token !== undefined) continue;
+      if (budget?.hold(bytes - this.#bytes) === false) throw this.#tooMuch(budget);
+      this.#sizes = sizes;
+      this.#bytes = bytes;
       this.#lastListedAt = begunAt;
       this.#pageSize = PAGE_SIZE;
       this.#replaceAll(staged);
@@ -181,12 +201,32 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  #stage(staged: Map<ObjectKey, Stored<T>>, item: Stored<T>): void {
+  #stage(staged: Map<ObjectKey, Stored<T>>, item: Stored<T>): Stored<T> {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
     // The same state again: keeping the object that is there halves what a relist costs in memory.
     const same = known !== undefined && sameUid(known, item) && sameVersion(known, item);
-    staged.set(key, same ? known : this.#transform(item));
+    const object = same ? known : this.#transform(item);
+    staged.set(key, object);
+    return object;
+  }
+
+  /** Takes an object's size to account; undefined: it has gone. */
+  #charge(key: ObjectKey, object: Stored<T> | undefined): void {
+    const { budget } = this.#options;
+    if (budget === undefined) return;
+    const size = object === undefined ? 0 : sizeOf(object);
+    const more = size - (this.#sizes.get(key) ?? 0);
+    if (!budget.hold(more)) throw this.#tooMuch(budget);
+    this.#bytes += more;
+    if (object === undefined) this.#sizes.delete(key);
+    else this.#sizes.set(key, size);
+  }
+
+  #tooMuch({ most }: ByteBudget): KubeError {
+    const { client, resource } = this.#options;
+    const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
+    return new KubeError(`it has more than the ${most} bytes that may be stored of it`, fields);
   }
 
   /** The store becomes `staged` at once; then everyone hears of the differences. */
@@ -249,10 +289,12 @@ export class Reflector<T extends KubeObject> {
     const previous = this.#store.get(key);
     if (event.type === "DELETED") {
       if (previous === undefined) return;
+      this.#charge(key, undefined);
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
+    this.#charge(key, object);
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -283,6 +325,8 @@ export class Reflector<T extends KubeObject> {
   #failed(error: unknown): number {
     const { log, resource } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
+    // What is not paged may be more than an answer may hold.
+    this.#pageSize = PAGE_SIZE;
     if (isKubeError(error, "Gone")) {
       // A continue token that expired will expire again when the list takes as long: the next one is not paged.
       if (this.#version === undefined) this.#pageSize = undefined;
@@ -320,6 +364,10 @@ export class Reflector<T extends KubeObject> {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
   }
+}
+
+function sizeOf(object: KubeObject): number {
+  return JSON.stringify(object).length;
 }
 
 function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {

@@ -125,7 +125,13 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
               const { credentials: current, renew } = renewable(read(text));
               return {
-                client: createClusterClient({ cluster: name, credentials: current, metrics, deadline }),
+                client: createClusterClient({
+                  cluster: name,
+                  credentials: current,
+                  metrics,
+                  deadline,
+                  untrusted: true,
+                }),
                 renew: (kubeconfig) => renew(read(kubeconfig)),
               };
             },
@@ -152,13 +158,13 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                       ...kubelet,
                       ...context,
                       source: { registry, proxies, proxiesOn },
+                      metrics,
                       host: createClusterClient({ cluster: "host", credentials, metrics, limits: KUBELET_LIMITS }),
                     }),
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
             metrics,
           }),
-                      metrics,
         },
         signal,
       );

@@ -89,6 +89,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
       resource,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
       transform: (object) => transform(kind, object),
+      budget: member.memory,
       clock,
       log: this.#options.log.child({ member: member.name }),
       onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),

@@ -42,6 +42,7 @@ export class MemberSecrets {
         resource: secrets,
         labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
         transform: withoutData,
+        budget: member.memory,
         clock,
         log: this.#options.log.child({ member: member.name }),
         onEvent: ({ object }) => {

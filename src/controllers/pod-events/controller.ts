@@ -1,9 +1,11 @@
-import { type KubeEvent, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import { type KubeEvent, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { EventFollower } from "./follower.ts";
 import { concernsHost, mirror } from "./mirror.ts";
@@ -12,12 +14,16 @@ import { type EventOutcome, EventWriter } from "./writer.ts";
 // An event may come before its pod: they are two watches. Most that wait are about pods of others.
 const SECOND_LOOK_MS = 2_000;
 const MOST_WAITING = 1_000;
+// The longest that kubelets write hold 10 KiB of a probe's output. The host stores what it is told for an hour.
+const LARGEST_EVENT = 32 * 1024;
 
 /** What to follow and where to write it. */
 export interface PodEventOptions {
   /** A client of its own: events must take no request's place. */
   readonly host: ClusterClient;
   readonly registry: Registry;
+  /** The host's proxies. */
+  readonly proxies: () => ReadStore<Pod>;
   /** Only events of type Warning. */
   readonly warningsOnly: boolean;
   readonly clock: Clock;
@@ -82,6 +88,7 @@ export class PodEventController {
   }
 
   #onEvent(waiting: Waiting): void {
+    if (JSON.stringify(waiting.event).length > LARGEST_EVENT) return;
     if (!concernsHost(waiting.event) || this.#tell(waiting) || this.#waiting.length >= MOST_WAITING) return;
     this.#waiting.push(waiting);
     this.#timer ??= this.#options.clock.after(SECOND_LOOK_MS, () => {
@@ -94,8 +101,19 @@ export class PodEventController {
   #tell({ member, event, isNew }: Waiting): boolean {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
+    if (!this.#isPlacedIn(member.name, proxy)) return true;
     this.#writer.write(mirror(event, proxy, member.name), isNew);
     return true;
+  }
+
+  /**
+   * Whose delegate a pod is says the member that has it, and might say it of any pod of the host: one that the host has
+   * not placed elsewhere must have that uid.
+   */
+  #isPlacedIn(member: string, owner: Owner): boolean {
+    const proxy = this.#options.proxies().get(objectKey(owner));
+    if (proxy?.metadata.uid !== owner.uid) return false;
+    return (proxy.metadata.annotations?.[CLUSTER_ANNOTATION] ?? member) === member;
   }
 }
 

@@ -1,0 +1,162 @@
+import { fields, flag, list, map, number, orNull, quantity, type Shape, text } from "./shape.ts";
+
+const optional = (of: Readonly<Record<string, Shape>>): Shape => fields({}, of);
+const anything: Shape = () => true;
+const object = optional({});
+
+/** The metadata of whatever an API server has stored. */
+export const metadataShape: Shape = fields(
+  { name: text, uid: text, resourceVersion: text },
+  {
+    namespace: text,
+    generateName: text,
+    labels: map(text),
+    annotations: map(text),
+    finalizers: list(text),
+    ownerReferences: list(fields({ apiVersion: text, kind: text, name: text, uid: text }, { controller: flag })),
+    creationTimestamp: orNull(text),
+    deletionTimestamp: text,
+    deletionGracePeriodSeconds: number,
+    generation: number,
+  },
+);
+
+const reference = optional({ name: text, optional: flag });
+const secretReference = optional({ secretRef: reference });
+const amounts = map(quantity);
+const resources = optional({ requests: amounts, limits: amounts, claims: list(object) });
+const source = optional({ configMap: reference, secret: reference, serviceAccountToken: object });
+const volume = fields(
+  { name: text },
+  {
+    configMap: reference,
+    secret: optional({ secretName: text, optional: flag }),
+    projected: optional({ sources: orNull(list(source)) }),
+    persistentVolumeClaim: optional({ claimName: text }),
+    ephemeral: object,
+    azureFile: optional({ secretName: text }),
+    csi: optional({ nodePublishSecretRef: reference }),
+    ...Object.fromEntries(
+      ["cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"].map((kind) => [kind, secretReference]),
+    ),
+  },
+);
+const variable = fields(
+  { name: text },
+  { value: text, valueFrom: optional({ configMapKeyRef: reference, secretKeyRef: reference }) },
+);
+const container = fields(
+  { name: text },
+  {
+    image: text,
+    env: list(variable),
+    envFrom: list(optional({ configMapRef: reference, secretRef: reference })),
+    resources,
+    restartPolicy: text,
+    volumeMounts: list(object),
+  },
+);
+const state = optional({ waiting: object, running: object, terminated: object });
+const containerStatus = fields(
+  { name: text },
+  {
+    ready: flag,
+    started: flag,
+    restartCount: number,
+    state,
+    lastState: state,
+    containerID: text,
+    image: text,
+    imageID: text,
+    allocatedResources: amounts,
+    resources,
+  },
+);
+const condition = fields(
+  { type: text, status: text },
+  { reason: text, message: text, lastTransitionTime: orNull(text), observedGeneration: number },
+);
+const toleration = optional({ key: text, operator: text, value: text, effect: text, tolerationSeconds: number });
+
+/** What Legation relies on in a pod. */
+export const podShape: Shape = optional({
+  spec: fields(
+    { containers: list(container) },
+    {
+      nodeName: text,
+      schedulerName: text,
+      serviceAccountName: text,
+      restartPolicy: text,
+      initContainers: list(container),
+      ephemeralContainers: list(container),
+      volumes: list(volume),
+      tolerations: list(toleration),
+      imagePullSecrets: list(reference),
+      nodeSelector: map(text),
+      overhead: amounts,
+      resources,
+      schedulingGates: list(fields({ name: text })),
+      readinessGates: list(fields({ conditionType: text })),
+      activeDeadlineSeconds: number,
+      terminationGracePeriodSeconds: number,
+    },
+  ),
+  status: optional({
+    phase: text,
+    reason: text,
+    message: text,
+    observedGeneration: number,
+    conditions: list(condition),
+    containerStatuses: list(containerStatus),
+    initContainerStatuses: list(containerStatus),
+    ephemeralContainerStatuses: list(containerStatus),
+    podIP: text,
+    podIPs: list(object),
+    hostIP: text,
+    hostIPs: list(object),
+  }),
+});
+
+/** What Legation relies on in a node. */
+export const nodeShape: Shape = optional({
+  spec: optional({
+    unschedulable: flag,
+    taints: list(fields({ key: text, effect: text }, { value: text })),
+  }),
+  status: optional({
+    capacity: amounts,
+    allocatable: amounts,
+    conditions: list(condition),
+    declaredFeatures: list(text),
+    addresses: list(object),
+    nodeInfo: object,
+    images: anything,
+  }),
+});
+
+/** What Legation relies on in an event. */
+export const eventShape: Shape = fields(
+  { involvedObject: optional({ kind: text, namespace: text, name: text, uid: text, fieldPath: text }) },
+  { type: text, reason: text, message: text, count: number, series: orNull(object), related: orNull(object) },
+);
+
+/** What Legation relies on in a Service. */
+export const serviceShape: Shape = optional({
+  spec: optional({ type: text, clusterIP: text, selector: map(text), ports: list(object), externalName: text }),
+});
+
+/** What Legation relies on in an EndpointSlice. */
+export const endpointSliceShape: Shape = optional({
+  addressType: text,
+  endpoints: orNull(list(optional({ addresses: orNull(list(text)), conditions: object, hostname: text }))),
+  ports: orNull(list(object)),
+});
+
+/** What Legation relies on in a PersistentVolumeClaim. */
+export const claimShape: Shape = optional({
+  spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),
+  status: optional({ phase: text, capacity: amounts, conditions: list(condition) }),
+});
+
+/** What Legation relies on in a ConfigMap or a Secret. */
+export const dataShape: Shape = optional({ data: map(orNull(text)), binaryData: map(orNull(text)), type: text });

@@ -1,0 +1,141 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../../src/kube/client.ts";
+import { ByteBudget } from "../../../src/kube/limits.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { realClock } from "../../../src/runtime/clock.ts";
+import { Reflector, type ReflectorState } from "../../../src/runtime/reflector.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
+import { answerStatus, FaultServer, line } from "../../support/fault-server/fault-server.ts";
+import { refuse, stream } from "../../support/fault-server/faults.ts";
+
+const MEBIBYTE = 2 ** 20;
+const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
+
+let server: FaultServer;
+let client: ClusterClient;
+const abort = new AbortController();
+beforeEach(async () => {
+  server = await FaultServer.start();
+  client = connect(server, { untrusted: true });
+});
+afterEach(async () => {
+  await client.close();
+  await server.stop();
+});
+
+async function watched(): Promise<void> {
+  for await (const _event of client.watch(pods, { resourceVersion: "1", signal: abort.signal }));
+}
+
+/** Writes for as long as the other side reads; counts what it took. */
+function flood(chunk: string): { readonly taken: () => number } {
+  let taken = 0;
+  server.always = (_request, response) => {
+    response.writeHead(200, { "content-type": "application/json" });
+    const write = (): void => {
+      if (response.destroyed) return;
+      response.write(chunk, (error) => {
+        if (error !== null && error !== undefined) return;
+        taken += chunk.length;
+        setImmediate(write);
+      });
+    };
+    write();
+    return true;
+  };
+  return { taken: () => taken };
+}
+
+describe("a member that sends without end", () => {
+  test("is cut off within one event of a watch", async () => {
+    const { taken } = flood("x".repeat(MEBIBYTE));
+    const error = await kubeErrorOf(watched());
+    expect(error).toMatchObject({ code: "AnswerLost", detail: `an event of more than ${16 * MEBIBYTE} bytes` });
+    expect(taken()).toBeLessThan(32 * MEBIBYTE);
+  });
+
+  test("is cut off within its answers, all together", async () => {
+    flood("x".repeat(MEBIBYTE));
+    const both = await Promise.all([kubeErrorOf(client.list(pods)), kubeErrorOf(client.get(pods, { name: "web" }))]);
+    for (const error of both) {
+      expect(error).toMatchObject({
+        code: "AnswerLost",
+        detail: expect.stringContaining(`larger than ${64 * MEBIBYTE}`),
+      });
+    }
+    server.always = undefined;
+    // What was held is free again.
+    expect((await client.list(pods)).items).toEqual([]);
+  });
+
+  test("is cut off when it sends more pods than may be stored, in lists", async () => {
+    for (let number = 0; number < 20; number += 1) server.world.put(large(`pod-${number}`));
+    const { states, reflector } = follow(new ByteBudget(15_000));
+    await expect.poll(() => states).toContain("backing-off");
+    expect(reflector.store.size).toBe(0);
+    expect(reflector.store.synced).toBe(false);
+    await reflector.stop();
+  });
+
+  test("is cut off when it sends more pods than may be stored, one by one, and is read again when they are fewer", async () => {
+    const budget = new ByteBudget(15_000);
+    const { states, reflector } = follow(budget);
+    await expect.poll(() => states).toContain("watching");
+    for (let number = 0; number < 20; number += 1) server.world.put(large(`pod-${number}`));
+    await expect.poll(() => states).toContain("backing-off");
+    expect(reflector.store.size).toBeLessThan(16);
+    for (let number = 5; number < 20; number += 1) server.world.remove(large(`pod-${number}`));
+    await expect.poll(() => reflector.store.size, { timeout: 5_000 }).toBe(5);
+    await reflector.stop();
+    expect(budget.hold(15_000)).toBe(true);
+  });
+});
+
+describe("a member that talks nonsense", () => {
+  test("is not believed about an object with fields of wrong types", async () => {
+    server.faults.push(stream(line("ADDED", { ...web, metadata: { ...web.metadata, labels: [] } }), "end"));
+    expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer" });
+    server.world.put({ ...web, ...{ spec: { containers: "none" } } });
+    const listed = await kubeErrorOf(client.list(pods));
+    expect(listed).toMatchObject({ code: "BadAnswer", detail: "default/web has fields of wrong types" });
+    expect(await kubeErrorOf(client.get(pods, { namespace: "default", name: "web" }))).toMatchObject({
+      code: "BadAnswer",
+    });
+  });
+
+  test("keeps nobody waiting for longer than a minute", async () => {
+    server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "99999999" }));
+    expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
+    server.faults.push(refuse(503, "ServiceUnavailable", { "retry-after": new Date(8e15).toUTCString() }));
+    expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
+  });
+
+  test("gets no more than a few lines into messages", async () => {
+    server.faults.push((_request, response) => {
+      answerStatus(response, 403, "Forbidden", "x".repeat(MEBIBYTE));
+      return true;
+    });
+    expect((await kubeErrorOf(client.list(pods))).detail).toHaveLength(4_096);
+  });
+});
+
+function large(name: string): Pod {
+  return { ...web, metadata: { namespace: "default", name, annotations: { note: "x".repeat(900) } } };
+}
+
+function follow(budget: ByteBudget): { readonly states: ReflectorState[]; readonly reflector: Reflector<Pod> } {
+  const states: ReflectorState[] = [];
+  const log = createLogger({ level: "silent" });
+  const reflector = new Reflector<Pod>({
+    client,
+    resource: pods,
+    budget,
+    clock: realClock,
+    log,
+    onState: (state) => states.push(state),
+  });
+  reflector.start();
+  return { states, reflector };
+}
