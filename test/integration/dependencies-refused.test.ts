@@ -164,7 +164,27 @@ test.each([
   });
   await paint("red");
   await copyIs("red");
-  await end();
-  await copyGoes();
+  if (method === "DELETE") {
+    await end();
+    await copyGoes();
+  }
+  expect(lost).toBe(true);
+});
+
+test("a copy whose creation was not answered is there, even where a quota is full by it", async () => {
+  const quota = ["-n", namespace, "quota", "full"];
+  await kubectl(member, ["create", ...quota, "--hard=count/configmaps=2"]);
+  // Beside the copy there is the authority that every namespace has.
+  const used = ["-n", namespace, "get", ...quota.slice(2), "-o=jsonpath={.status.used.count/configmaps}"];
+  await eventuallyPasses(async () => expect(await kubectl(member, used)).toBe("1"), patient);
+  let lost = false;
+  gated().trap("member", {
+    when: "after",
+    catches: (write) => write.method === "POST" && write.path.endsWith(`/${namespace}/configmaps`),
+    onCaught: async () => {
+      lost = true;
+    },
+  });
+  await start();
   expect(lost).toBe(true);
 });

@@ -2,10 +2,12 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
+import type { Resource } from "../../kube/resources.ts";
+import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { RESOURCES } from "./digest.ts";
+import { makeCopy, REFUSALS } from "./make-copy.ts";
 import type { Action, CopyKey, Observed } from "./model.ts";
 
 export interface ExecutorOptions {
@@ -30,8 +32,6 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// The same request would be refused again.
-const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
 // Whoever has an object of that name there may remove it, and a quota may be raised.
 const REFUSED_FOR_MS = 60_000;
 // Nobody waits for this one.
@@ -88,30 +88,25 @@ export class Executor {
   }
 
   async #create(member: Member, { ref, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
-    const { memberNamespaces, hostId } = this.#options;
-    const { kind, namespace, name } = ref;
-    const resource = RESOURCES[kind];
-    // The content is not read back: a Secret's least of all.
-    const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
-    try {
-      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
-      return ({ copy }) => copy?.metadata.uid === metadata.uid;
-    } catch (error) {
-      if (isKubeError(error, "AlreadyExists")) {
-        // By a list, as watches are: the right to get single Secrets is not needed for anything else.
-        const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
-        const [there] = (await member.client.list(resource, options)).items;
-        // Ours after a lost answer, or gone again: the watch says which.
-        if (there === undefined) return () => true;
-        if (isCopy(there, hostId)) return ({ copy }) => copy?.metadata.uid === there.metadata.uid;
+    const { memberNamespaces: namespaces, hostId } = this.#options;
+    const { kind, name } = ref;
+    const resource: Resource<DependencyObject> = RESOURCES[kind];
+    const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
+    switch (made.type) {
+      case "made":
+        return ({ copy: shown }) => shown?.metadata.uid === made.uid;
+      case "gone":
+        return () => true;
+      case "foreign": {
         const message = `${kind} ${name}, which the pod needs, is there already and was not made by Legation for this host`;
         // An account is who the pod is in that member: the member's administrator may have said so.
         return this.#refuse(key, message, kind === "ServiceAccount");
       }
-      if (!isKubeError(error, "NotFound", ...REFUSALS)) throw error;
-      const message = `its API server refused ${kind} ${name}, which the pod needs: ${error.detail}`;
-      log.info(message);
-      return this.#refuse(key, message, false);
+      case "refused": {
+        const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
+        log.info(message);
+        return this.#refuse(key, message, false);
+      }
     }
   }
 

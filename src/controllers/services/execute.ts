@@ -5,10 +5,10 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, type Resource, services } from "../../kube/resources.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
 import type { ServiceObject } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { makeCopy } from "../dependencies/make-copy.ts";
 import { serviceEvent } from "./events.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
@@ -29,8 +29,6 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// The same request would be refused again.
-const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge", "NotFound"] as const;
 // Whoever has an object of that name there may remove it, and a quota may be raised.
 const REFUSED_FOR_MS = 60_000;
 
@@ -101,29 +99,22 @@ export class Executor {
   }
 
   async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
-    const { memberNamespaces, hostId } = this.#options;
-    const { kind, namespace, name } = ref;
+    const { memberNamespaces: namespaces, hostId } = this.#options;
+    const { kind, name } = ref;
     const { key, signal } = context;
-    const resource = resourceOf(ref);
-    const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
-    try {
-      const { metadata } = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
-      this.#refusals.delete(key);
-      return ({ copy }) => copy?.metadata.uid === metadata.uid;
-    } catch (error) {
-      if (isKubeError(error, "AlreadyExists")) {
-        // By a list, as watches are: the right to get single objects is not needed for anything else.
-        const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
-        const [there] = (await member.client.list(resource, options)).items;
-        // Ours after a lost answer, or gone again: the watch says which.
-        if (there === undefined) return () => true;
-        if (isCopy(there, hostId)) return ({ copy }) => copy?.metadata.uid === there.metadata.uid;
+    const made = await makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object, signal });
+    switch (made.type) {
+      case "made":
+        this.#refusals.delete(key);
+        return ({ copy: shown }) => shown?.metadata.uid === made.uid;
+      case "gone":
+        return () => true;
+      case "foreign": {
         const message = `${kind} ${name} is there already and was not made by Legation for this host: pods in ${member.name} see that one`;
         return this.#refuse(context, ref, source, message);
       }
-      if (!isKubeError(error, ...REFUSALS)) throw error;
-      const message = `its API server refused the ${kind}: ${error.detail}`;
-      return this.#refuse(context, ref, source, message);
+      case "refused":
+        return this.#refuse(context, ref, source, `its API server refused the ${kind}: ${made.detail}`);
     }
   }
 

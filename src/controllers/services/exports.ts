@@ -8,6 +8,7 @@ import { isCopy } from "../../pods/dependencies-copy.ts";
 import { isExported, toExport } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { findByList } from "../dependencies/make-copy.ts";
 import { serviceEvent } from "./events.ts";
 import type { Action, CopyKey, Observed } from "./model.ts";
 
@@ -75,8 +76,7 @@ export class Exports {
     const { namespace, name } = ref;
     this.#made.delete(key);
     try {
-      const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
-      const [there] = (await member.client.list(serviceExports, options)).items;
+      const there = await findByList(member.client, serviceExports, { namespace, name }, signal);
       if (there !== undefined && isCopy(there, this.#options.host.id)) {
         await member.client.delete(serviceExports, { namespace, name }, { uid: there.metadata.uid, signal });
       }

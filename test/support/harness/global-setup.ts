@@ -23,7 +23,7 @@ declare module "vitest" {
 }
 
 /** How many files can use shared clusters at the same time. */
-const SETS = 2;
+const SETS = 3;
 
 /**
  * Starts what integration tests share: sets of a host, whose own two nodes must never get a delegated pod, and two

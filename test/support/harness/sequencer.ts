@@ -1,7 +1,7 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { isOnRealNodes } from "./place-of-file.ts";
 
-/** One file on real nodes, then two on the shared clusters, and so on: workers seldom wait for the same clusters. */
+/** One file on real nodes, then two on shared clusters, and so on: workers seldom wait for the same clusters. */
 export class AlternatingSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);

@@ -1,0 +1,58 @@
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import type { Resource } from "../../kube/resources.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+
+/** What is wanted in a member. */
+export interface CopySpec<T extends KubeObject> {
+  readonly member: Member;
+  readonly namespaces: MemberNamespaces;
+  readonly hostId: string;
+  readonly resource: Resource<T>;
+  /** Its place, which is also in the object. */
+  readonly ref: { readonly namespace: string; readonly name: string };
+  readonly object: T;
+  readonly signal: AbortSignal;
+}
+
+/** What came of it: `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
+export type Made =
+  | { readonly type: "made"; readonly uid: string }
+  | { readonly type: "gone" }
+  | { readonly type: "foreign" }
+  | { readonly type: "refused"; readonly detail: string };
+
+/** Codes of errors after which the same request would be refused again. */
+export const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
+
+/** Makes a copy in a member, and its namespace where that is missing. Rejects with KubeError unless the answer is sure. */
+export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
+  const { member, namespaces, hostId, resource, ref, object, signal } = spec;
+  // The content is not read back: a Secret's least of all.
+  const create = () => member.client.create(resource, object, { signal, metadataOnly: true });
+  try {
+    const { metadata } = await member.answerOf(namespaces.createIn(member, ref.namespace, signal, create));
+    return { type: "made", uid: metadata.uid };
+  } catch (error) {
+    if (!isKubeError(error, "AlreadyExists", "NotFound", ...REFUSALS)) throw error;
+    // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
+    const there = await findByList(member.client, resource, ref, signal);
+    if (there !== undefined)
+      return isCopy(there, hostId) ? { type: "made", uid: there.metadata.uid } : { type: "foreign" };
+    return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
+  }
+}
+
+/** One object by a list, as watches are: the right to get single ones is not needed for anything else. */
+export async function findByList<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<Stored<T> | undefined> {
+  const { items } = await client.list(resource, { namespace, fieldSelector: `metadata.name=${name}`, signal });
+  return items[0];
+}
