@@ -6,6 +6,7 @@ import type { ClusterClient } from "../src/kube/client.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { CertificateKeeper, type TlsSource } from "./certificate-keeper.ts";
 import { systemClock, type WebhookClock } from "./clock.ts";
+import { Departure } from "./departure.ts";
 import { createWebhookServer, type WebhookServerOptions } from "./server.ts";
 
 export interface WebhookOptions {
@@ -26,7 +27,7 @@ export interface WebhookOptions {
 /** A webhook that serves. */
 export interface RunningWebhook {
   readonly port: number;
-  /** Answers what is under way, then ends. */
+  /** Answers what comes over open connections and asks for their end, then ends: at once where nothing comes. */
   close(): Promise<void>;
 }
 
@@ -43,8 +44,10 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
   const keeper = new CertificateKeeper({ source, client, clock, log });
   const certificate = await keeper.load();
   served(certificate);
+  const departure = new Departure(clock);
   const server = createWebhookServer({
     certificate,
+    departure,
     notReady: () => keeper.notReady(),
     log,
     ...(onReview === undefined ? {} : { onReview }),
@@ -63,6 +66,7 @@ export async function startWebhook(options: WebhookOptions): Promise<RunningWebh
     port: portOf(server),
     close: async () => {
       keeper.close();
+      await departure.begin();
       const closed = server.close();
       // A connection that an API server has opened and not used yet is not idle to Node, which would wait for it.
       const timer = clock.after(LAST_REVIEWS_MS, () => server.server.closeAllConnections());

@@ -3,6 +3,7 @@ import fastify, { type FastifyInstance } from "fastify";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
 import { type AdmissionRequest, parseReview } from "./admission-review.ts";
+import type { Departure } from "./departure.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
 import { denied, reviewOf, type Verdict } from "./responses.ts";
@@ -29,13 +30,15 @@ export interface WebhookServerOptions {
   /** Why `/readyz` must fail; undefined when it need not. */
   readonly notReady: () => string | undefined;
   readonly log: Logger;
+  /** Absent: it never leaves. */
+  readonly departure?: Departure;
   /** Called after each review, for metrics. */
   readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number) => void;
 }
 
 /** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
-  const { certificate, notReady, log, onReview } = options;
+  const { certificate, notReady, departure, log, onReview } = options;
   const server = fastify({
     https: { ...certificate, minVersion: "TLSv1.2" },
     bodyLimit: BODY_LIMIT,
@@ -47,9 +50,13 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
     forceCloseConnections: "idle",
     logger: false,
   });
+  server.addHook("onSend", async (_request, reply) => {
+    if (departure?.leaving === true) reply.header("connection", "close");
+  });
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {
       const startedAt = performance.now();
+      departure?.reviewed();
       const parsed = parseReview(request.body);
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
@@ -60,7 +67,7 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
   }
   server.get("/livez", () => "ok");
   server.get("/readyz", (_, reply) => {
-    const reason = notReady();
+    const reason = departure?.leaving === true ? "it is about to end" : notReady();
     return reason === undefined ? "ok" : reply.code(503).send(reason);
   });
   return server;

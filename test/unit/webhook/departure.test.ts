@@ -1,0 +1,71 @@
+import type { LightMyRequestResponse } from "fastify";
+import { expect, test } from "vitest";
+import { issueAuthority } from "../../../src/certificates/issue.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { Departure } from "../../../webhook/departure.ts";
+import { createWebhookServer } from "../../../webhook/server.ts";
+import { pod } from "../../support/builders/pod.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { review } from "./reviews.ts";
+
+/** A departure that has begun, and whether it is over. */
+function begun(departure: Departure): { readonly over: () => boolean } {
+  let over = false;
+  void departure.begin().then(() => {
+    over = true;
+  });
+  return { over: () => over };
+}
+
+test("a webhook that nobody asks ends at once", async () => {
+  const clock = new FakeClock();
+  const departure = new Departure(clock);
+  departure.reviewed();
+  await clock.advance(600);
+  const { over } = begun(departure);
+  await clock.advance(0);
+  expect(over()).toBe(true);
+});
+
+test("a webhook that is asked stays until no review has come for a moment", async () => {
+  const clock = new FakeClock();
+  const departure = new Departure(clock);
+  departure.reviewed();
+  const { over } = begun(departure);
+  for (let time = 0; time < 2_000; time += 100) {
+    departure.reviewed();
+    await clock.advance(100);
+    expect(over()).toBe(false);
+  }
+  await clock.advance(600);
+  expect(over()).toBe(true);
+});
+
+test("a webhook whose callers do not stop ends all the same", async () => {
+  const clock = new FakeClock();
+  const departure = new Departure(clock);
+  const { over } = begun(departure);
+  departure.reviewed();
+  for (let time = 0; time < 6_000; time += 100) {
+    departure.reviewed();
+    await clock.advance(100);
+  }
+  expect(over()).toBe(true);
+});
+
+test("a webhook that is about to end answers, asks for the end of each connection, and is not ready", async () => {
+  const clock = new FakeClock();
+  const departure = new Departure(clock);
+  const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
+  const log = createLogger({ level: "silent" });
+  const server = createWebhookServer({ certificate, notReady: () => undefined, departure, log });
+  const ask = async (): Promise<LightMyRequestResponse> =>
+    await server.inject({ method: "POST", url: "/mutate/all", payload: review({ object: pod() }) });
+  expect((await ask()).headers.connection).not.toBe("close");
+  void departure.begin();
+  const answer = await ask();
+  expect(answer.statusCode).toBe(200);
+  expect(answer.headers.connection).toBe("close");
+  expect((await server.inject("/readyz")).statusCode).toBe(503);
+  await server.close();
+});
