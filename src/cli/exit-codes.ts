@@ -1,5 +1,5 @@
 /** How a command ends, by name. */
-export type ExitName = "ok" | "failure" | "usage" | "refused" | "notReady" | "interrupted" | "terminated";
+export type ExitName = "ok" | "failure" | "usage" | "refused" | "notReady" | "unfit" | "interrupted" | "terminated";
 
 /** Every exit code of `legation`, with what it tells a script. docs/cli.md holds the same table. */
 export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
@@ -12,6 +12,8 @@ export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
   refused: 3,
   /** What was waited for did not come in time. */
   notReady: 4,
+  /** `plan`: a pod of the manifest would wait or be refused; nothing was done. */
+  unfit: 5,
   /** Ctrl-C (SIGINT), after cleaning up: 128 + 2, as shells count it. */
   interrupted: 130,
   /** SIGTERM, after cleaning up: 128 + 15. */

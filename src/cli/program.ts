@@ -3,6 +3,7 @@ import { z } from "zod";
 import { controllerCommand } from "./commands/controller.ts";
 import { installCommand } from "./commands/install.ts";
 import { joinCommand } from "./commands/join.ts";
+import { planCommand } from "./commands/plan.ts";
 import { statusCommand, statusPodCommand } from "./commands/status.ts";
 import { uninstallCommand } from "./commands/uninstall.ts";
 import { unjoinCommand } from "./commands/unjoin.ts";
@@ -15,7 +16,7 @@ import { addSubcommand } from "./subcommand.ts";
 const EXIT_CODE_HELP = `
 Exit codes:
   0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
-  4 what was waited for did not come in time   130, 143 interrupted
+  4 what was waited for did not come in time   5 plan: a pod would wait or be refused   130, 143 interrupted
 
 Every flag can also be given as the environment variable shown beside it; flags come first.`;
 
@@ -43,6 +44,7 @@ export function createProgram(session: Session, version: string): Command {
   addSubcommand(program, controllerCommand, session);
   addSubcommand(program, joinCommand, session);
   addSubcommand(program, unjoinCommand, session);
+  addSubcommand(program, planCommand, session);
   const status = addSubcommand(program, statusCommand, session);
   addSubcommand(status, statusPodCommand, session);
   return program;

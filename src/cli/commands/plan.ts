@@ -1,0 +1,80 @@
+import { stdin } from "node:process";
+import { z } from "zod";
+import { Failure } from "../failure.ts";
+import { flag } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { printOutcome } from "../output.ts";
+import { readDocuments, type WrittenObject } from "../plan/documents.ts";
+import { type Plan, planOf } from "../plan/plan.ts";
+import { readHost } from "../plan/read-host.ts";
+import { planText } from "../plan/text.ts";
+import { workloadKind } from "../plan/workloads.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+interface PlanInput extends GlobalInput {
+  readonly filename: readonly string[];
+  readonly namespace?: string | undefined;
+}
+
+const files = z.union([z.string().transform((name) => [name]), z.array(z.string())], {
+  error: "is required: a file, a folder, or - for standard input",
+});
+
+/** `legation plan` */
+export const planCommand: Subcommand<PlanInput> = {
+  name: "plan",
+  summary: "show where the pods of a manifest would go, and why not elsewhere",
+  description:
+    "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
+    "rules, in the same words as a pod's condition. It reads the host alone and writes nothing at all. Members have the " +
+    "last word: their own schedulers, quotas and admission are not asked.\n" +
+    "Exits with 5 when a pod would wait or be refused.",
+  flags: [
+    flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),
+    flag("-n, --namespace <name>", "namespace of objects that name none (default: the context's)"),
+  ],
+  examples: [
+    ["plan -f deployment.yaml -n shop", "where each replica would go"],
+    ["plan -f - -o json < job.yaml | jq .fits", "for a script"],
+  ],
+  input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
+  run: async ({ filename, namespace, ...options }, session) => {
+    const { terminal, signal } = session;
+    const objects = inNamespace(await readDocuments(filename, stdin), namespace);
+    if (!objects.some((object) => workloadKind(object) !== undefined)) {
+      throw new Failure("failure", {
+        object: filename.join(", "),
+        problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
+      });
+    }
+    const connection = await session.connect(options, "host");
+    const host = await readHost(connection.client, signal);
+    const plan = planOf(objects, host, { namespace: namespace ?? connection.namespace, now: Date.now() });
+    printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
+    if (!plan.fits) throw unfit(plan, filename);
+  },
+};
+
+/** As kubectl: what a manifest says must not be another namespace than the one that was asked for. */
+function inNamespace(objects: readonly WrittenObject[], namespace: string | undefined): readonly WrittenObject[] {
+  for (const { kind, metadata } of objects) {
+    if (namespace === undefined || metadata.namespace === undefined || metadata.namespace === namespace) continue;
+    throw new Failure("usage", {
+      object: `${kind} ${metadata.name ?? metadata.generateName}`,
+      field: "metadata.namespace",
+      problem: `is ${metadata.namespace}, and -n says ${namespace}`,
+      remedy: "leave out one of them",
+    });
+  }
+  return objects;
+}
+
+function unfit({ workloads }: Plan, filename: readonly string[]): Failure {
+  const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
+  const waiting = workloads.flatMap(({ pods }) => pods).filter(({ cluster }) => cluster === undefined).length;
+  const problems = [
+    ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? "pod" : "pods"} would wait`]),
+    ...(refused === 0 ? [] : [`${refused} ${refused === 1 ? "object" : "objects"} would be refused`]),
+  ];
+  return new Failure("unfit", { object: filename.join(", "), problem: problems.join(", ") });
+}

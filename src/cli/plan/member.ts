@@ -1,0 +1,104 @@
+import type { Cluster } from "../../api/cluster.ts";
+import type { KubeNode, Stored } from "../../api/kubernetes.ts";
+import { parseAmounts } from "../../api/quantity.ts";
+import { Load } from "../../clusters/load.ts";
+import { NodeFits } from "../../clusters/node-fits.ts";
+import type { PlacementMember } from "../../controllers/delegation/placement-members.ts";
+import type { Candidate } from "../../placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../../placement/member-candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
+import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
+
+/** A member as the host alone shows it, without a connection to it. */
+export class HostedMember implements PlacementMember {
+  readonly name: string;
+  // Nothing is being found out here: what the host does not say stays unsaid.
+  readonly read = true;
+  readonly settling = false;
+  readonly roomVersion = "";
+  /** What proxies there request; a simulation adds its own. */
+  readonly load: Load = new Load();
+  readonly #cluster: Stored<Cluster>;
+  readonly #node: Stored<KubeNode> | undefined;
+  readonly #candidate: Candidate;
+  readonly #guesses = new Set<string>();
+
+  constructor(cluster: Stored<Cluster>, node: Stored<KubeNode> | undefined) {
+    this.name = cluster.metadata.name;
+    this.#cluster = cluster;
+    this.#node = node;
+    this.#candidate = this.#makeCandidate();
+  }
+
+  candidate(): Candidate {
+    return this.#candidate;
+  }
+
+  /** What the host cannot tell of it, as far as somebody has asked. */
+  get guesses(): readonly string[] {
+    return [...this.#guesses];
+  }
+
+  #makeCandidate(): Candidate {
+    const { status = {} } = this.#cluster;
+    const allocatable = parseAmounts(status.allocatable);
+    if (status.largestNode === undefined && status.nodes !== undefined) {
+      this.#guesses.add("how large its largest node is, the host is not told: taken for as large as all together");
+    }
+    return candidateOf({
+      cluster: this.#cluster,
+      closed: this.#closed(),
+      overdue: false,
+      allocatable,
+      largestNode: status.largestNode === undefined ? allocatable : parseAmounts(status.largestNode),
+      used: this.load.used,
+      foreign: status.requestedByOthers === undefined ? undefined : parseAmounts(status.requestedByOthers),
+      nodeTaints: this.#node?.spec?.taints ?? [],
+      usedIn: (namespace) => this.load.usedIn(namespace),
+      keptFor: (proxyUid) => this.load.keptFor(proxyUid),
+      ...this.#nodesFor(),
+    });
+  }
+
+  #nodesFor(): Pick<Candidate, "nodesFor"> {
+    const { nodes = 0, nodeKinds, unlistedNodeLabels = [] } = this.#cluster.status ?? {};
+    if (nodeKinds === undefined || (nodeKinds.length === 0 && nodes > 0)) {
+      if (nodes > 0) {
+        this.#guesses.add(
+          "what its nodes are like, the host is not told: that one of them takes the pod is taken for granted",
+        );
+      }
+      return {};
+    }
+    const kinds: NodeKinds = { kinds: nodeKinds, unlistedLabels: unlistedNodeLabels };
+    const fits = new NodeFits(() => nodesOf(kinds, nodes));
+    return {
+      nodesFor: (needs) => {
+        const unknown = untold(needs, kinds);
+        if (unknown === undefined) return fits.fit(needs);
+        this.#guesses.add(
+          `the host is not told ${unknown}: that one of them is what the pod selects is taken for granted`,
+        );
+        // Large enough is what no rule asks about any further.
+        return { nodes, selected: nodes, tolerated: nodes, largest: {}, large: true };
+      },
+    };
+  }
+
+  #closed(): Candidate["closed"] {
+    const { metadata, status } = this.#cluster;
+    if (metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
+    if (this.#node?.spec?.unschedulable === true) return CORDONED;
+    const ready = status?.conditions?.find(({ type }) => type === "Ready");
+    if (ready === undefined) {
+      return { reason: "ClusterNotReady", message: "nobody has reported on it: does `legation controller` run?" };
+    }
+    if (ready.status !== "True") return notAnswering(ready.message);
+    if (this.#node !== undefined && !isNodeReady(this.#node)) {
+      this.#guesses.add(
+        "its virtual node is not Ready, so what the host says of it may be old: does the controller run?",
+      );
+    }
+    return undefined;
+  }
+}

@@ -1,0 +1,34 @@
+import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { namespaces, nodes, placementDefaults, type Resource } from "../../kube/resources.ts";
+import { listClusters } from "../clusters.ts";
+import { listProxies } from "../proxies/list.ts";
+import type { HostState } from "./simulation.ts";
+
+/** Reads everything of the host that placement depends on; nothing is written, not even as a trial. */
+export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
+  const [clusters, virtualNodes, proxies, known, defaults] = await Promise.all([
+    listClusters(host, signal),
+    host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+    listProxies(host, { signal }),
+    host.list(namespaces, { signal }),
+    listIfServed(host, placementDefaults, signal),
+  ]);
+  return { clusters, nodes: virtualNodes.items, proxies, namespaces: known.items, defaults };
+}
+
+/** An installation of an earlier version has no such resource. */
+async function listIfServed<T extends KubeObject>(
+  host: ClusterClient,
+  resource: Resource<T>,
+  signal: AbortSignal,
+): Promise<Stored<T>[]> {
+  try {
+    return (await host.list(resource, { signal })).items;
+  } catch (error) {
+    if (isKubeError(error, "NotFound")) return [];
+    throw error;
+  }
+}

@@ -1,0 +1,235 @@
+import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { type KubeNode, type Namespace, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { PlacementDefaults } from "../../api/placement-defaults.ts";
+import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
+import { Groups } from "../../controllers/delegation/groups.ts";
+import { Memories } from "../../controllers/delegation/memory.ts";
+import type { MemberView, Observed } from "../../controllers/delegation/model.ts";
+import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "../../controllers/delegation/placement-rules.ts";
+import { PlacementView } from "../../controllers/delegation/placement-view.ts";
+import { Shapes } from "../../controllers/delegation/shapes.ts";
+import type { Sharing } from "../../controllers/preferences/controller.ts";
+import { Divisions } from "../../controllers/preferences/divisions.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
+import { Store } from "../../runtime/store.ts";
+import { HostedMember } from "./member.ts";
+
+/** What the host says of itself and its members. */
+export interface HostState {
+  readonly clusters: readonly Stored<Cluster>[];
+  /** Virtual nodes. */
+  readonly nodes: readonly Stored<KubeNode>[];
+  readonly proxies: readonly Stored<Pod>[];
+  readonly namespaces: readonly Stored<Namespace>[];
+  readonly defaults: readonly Stored<PlacementDefaults>[];
+}
+
+/** Where one pod goes. */
+export interface Place {
+  /** Where it runs; absent: it waits. */
+  readonly cluster?: string;
+  /** Where it waits, when no member has room and this one takes it all the same. */
+  readonly waitsIn?: string;
+  /** Why it waits, as its condition and event would say. */
+  readonly reason?: string;
+  readonly message?: string;
+  /** Why it does not go to each of the others. */
+  readonly others: readonly (Pick<Refusal, "cluster" | "message"> & { readonly reason: string })[];
+}
+
+// Long enough that nothing is waited for quietly.
+const CREATED_AGO_MS = 3_600_000;
+
+/**
+ * The controller's own placement, over the host's state in place of connections: its rules, its view of them and its
+ * decisions are the same objects. Pods are placed one after another, as the controller would see them come.
+ */
+export class Simulation {
+  readonly #members: ReadonlyMap<string, HostedMember>;
+  readonly #proxies = new Store<Pod>({
+    [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
+    [UID_INDEX]: ({ metadata }) => [metadata.uid],
+  });
+  readonly #divisions = new Divisions();
+  readonly #groups = new Groups(() => undefined);
+  readonly #memories = new Memories((uid, member) => {
+    this.#divisions.proxies.place(uid, member);
+    this.#groups.place(uid, member);
+  });
+  readonly #rules: PlacementRules;
+  readonly #view: PlacementView;
+  readonly #now: number;
+
+  constructor(state: HostState, now: number) {
+    this.#now = now;
+    const nodes = new Map(state.nodes.map((node) => [node.metadata.name, node]));
+    this.#members = new Map(
+      state.clusters.map((cluster) => {
+        const { name } = cluster.metadata;
+        return [name, new HostedMember(cluster, nodes.get(virtualNodeName(name)))];
+      }),
+    );
+    const namespaces = storeOf(
+      state.namespaces.filter(({ metadata }) => metadata.labels?.[DELEGATION_LABEL] !== undefined),
+    );
+    const defaults = storeOf(state.defaults);
+    const registry = {
+      members: () => [...this.#members.values()],
+      member: (name: string) => this.#members.get(name),
+    };
+    this.#rules = new PlacementRules({
+      registry,
+      namespaces: () => namespaces,
+      defaults: () => defaults,
+      proxies: () => this.#proxies,
+      owned: this.#divisions.proxies,
+      memories: this.#memories,
+      groups: this.#groups,
+    });
+    this.#view = new PlacementView({
+      registry,
+      rules: this.#rules,
+      divisions: this.#divisions,
+      groups: this.#groups,
+      shapes: new Shapes(),
+      // The way to the host is the controller's to know: its answer is not foreseen here.
+      homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
+      clock: { now: () => now },
+    });
+    for (const proxy of state.proxies) this.#proxies.set(proxy);
+    for (const proxy of state.proxies) this.#add(proxy);
+    // What waits now is placed before what is to come.
+    const waiting = state.proxies.filter(
+      (pod) => !isBound(pod) && !isTerminal(pod) && !isDeleting(pod) && !isGated(pod),
+    );
+    for (const proxy of waiting.sort(byAge)) this.place(proxy);
+  }
+
+  get members(): readonly HostedMember[] {
+    return [...this.#members.values()];
+  }
+
+  /** How the pod's workload is divided over members that are open to it; undefined when its author does not say. */
+  sharing(proxy: Stored<Pod>): Sharing | undefined {
+    return this.#view.sharing(proxy);
+  }
+
+  /** Forgets a pod: it is about to be replaced. */
+  remove(proxy: Stored<Pod>): void {
+    const { uid } = proxy.metadata;
+    for (const member of this.#members.values()) member.load.release(uid);
+    this.#memories.forget(uid);
+    this.#divisions.remove(proxy);
+    this.#groups.remove(uid);
+    this.#proxies.delete(objectKey(proxy.metadata));
+  }
+
+  /** Gives the pod its place, and leaves it there. */
+  place(proxy: Stored<Pod>): Place {
+    this.#add(proxy);
+    if (isGated(proxy)) return { reason: "SchedulingGated", message: "waits for its scheduling gates", others: [] };
+    const creationTimestamp = new Date(this.#now - CREATED_AGO_MS).toISOString();
+    const seen = { ...proxy, metadata: { ...proxy.metadata, creationTimestamp } };
+    const observed = this.#observe(seen);
+    const { actions } = decidePlacing(seen, observed, this.#now);
+    const { input, ranking } = placementOf(seen, observed, this.#now);
+    for (const action of actions) {
+      if (action.type === "create") {
+        const { member, parked = false, delegate } = action;
+        const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
+        // Before the pod's own requests count.
+        const behind = parked ? [] : behindBest(input, ranking, member);
+        this.#memories.attempt(proxy.metadata.uid, member, this.#now, parked);
+        this.#members.get(member)?.load.reserve(proxy.metadata.uid, podRequests(delegate), proxy.metadata.namespace);
+        // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
+        if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
+        this.#bind(proxy, member);
+        return { cluster: member, others: [...others, ...behind] };
+      }
+      if (action.type === "report") {
+        const others = action.reason === "NotPlaced" ? ranking.refusals : [];
+        return { reason: action.reason, message: action.message, others };
+      }
+    }
+    return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
+  }
+
+  #add(proxy: Stored<Pod>): void {
+    this.#proxies.set(proxy);
+    this.#divisions.update(proxy);
+    this.#rules.update(proxy);
+    const member = this.#members.get(boundTo(proxy) ?? "");
+    if (member === undefined || isTerminal(proxy)) return;
+    const overridden = this.#view.specIn(proxy, member.candidate());
+    const spec = "spec" in overridden ? overridden.spec : proxy.spec;
+    const requests = podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
+    member.load.reserve(proxy.metadata.uid, requests, proxy.metadata.namespace);
+  }
+
+  #bind(proxy: Stored<Pod>, member: string): void {
+    const { uid, annotations } = proxy.metadata;
+    const bound: Stored<Pod> = {
+      ...proxy,
+      metadata: { ...proxy.metadata, annotations: { ...annotations, [CLUSTER_ANNOTATION]: member } },
+      spec: { containers: [], ...proxy.spec, nodeName: virtualNodeName(member) },
+    };
+    this.#proxies.set(bound);
+    this.#divisions.update(bound);
+    this.#rules.update(bound);
+    this.#memories.forget(uid);
+  }
+
+  #observe(proxy: Stored<Pod>): Observed {
+    const { namespace = "", name, uid } = proxy.metadata;
+    return {
+      ref: { namespace, name },
+      host: { id: "", name: "" },
+      proxy,
+      members: this.members.map((member) => viewOf(member, this.#now)),
+      memory: this.#memories.of(uid),
+      ...this.#view.of(proxy),
+      apiAccess: () => ({ mode: "none" }),
+      specIn: (candidate) => this.#view.specIn(proxy, candidate),
+      outOfService: () => false,
+    };
+  }
+}
+
+/** Why the others that fit are not the one that gets the pod. */
+function behindBest(input: RankInput, { fitting }: Ranking, best: string): Place["others"] {
+  const better = input.candidates.find(({ name }) => name === best);
+  return input.candidates.flatMap((candidate) => {
+    const { name: cluster } = candidate;
+    if (better === undefined || cluster === best || !fitting.includes(cluster)) return [];
+    return [{ cluster, reason: "LessPreferred", message: whyBehind(input, candidate, better) }];
+  });
+}
+
+function viewOf(member: HostedMember, now: number): MemberView {
+  return {
+    name: member.name,
+    reachable: true,
+    reachableSince: now,
+    read: true,
+    candidate: member.candidate(),
+    scheduleTimeoutMs: 0,
+    nodesVersion: 0,
+  };
+}
+
+function storeOf<T extends Namespace | PlacementDefaults>(objects: readonly Stored<T>[]): Store<T> {
+  const store = new Store<T>();
+  for (const object of objects) store.set(object);
+  store.synced = true;
+  return store;
+}
+
+function byAge(a: Stored<Pod>, b: Stored<Pod>): number {
+  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
+  return first === second ? (a.metadata.name < b.metadata.name ? -1 : 1) : first < second ? -1 : 1;
+}

@@ -1,0 +1,58 @@
+import { table } from "../table.ts";
+import type { Terminal } from "../terminal.ts";
+import type { Plan, PlannedMember, PlanOutcome, WorkloadPlan } from "./plan.ts";
+
+const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
+
+/** The plan as people read it. */
+export function planText({ workloads, guesses }: Plan, terminal: Terminal): string {
+  const parts = workloads.map((workload) => workloadText(workload, terminal));
+  if (guesses.length > 0) {
+    const lines = guesses.map(({ cluster, message }) => `  ${cluster}: ${message}`);
+    parts.push([terminal.paint("yellow", "guesses, since the host cannot tell:"), ...lines].join("\n"));
+  }
+  return parts.join("\n\n");
+}
+
+function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
+  const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods } = workload;
+  const what = terminal.paint(COLOURS[outcome], summary(workload));
+  const lines = [`${kind} ${namespace}/${name}: ${what}${message === undefined ? "" : `: ${message}`}`];
+  for (const note of notes) lines.push(`  ${note}`);
+  for (const warning of warnings) lines.push(`  ${terminal.paint("yellow", "warning:")} ${warning}`);
+  if (clusters.length > 0 && pods.length > 0) {
+    const rows = clusters.flatMap((member) => memberRows(member, pods.length));
+    lines.push(indented(table(["CLUSTER", "PODS", "WHY NOT MORE"], rows)));
+  }
+  const waiting = Map.groupBy(
+    pods.filter(({ cluster }) => cluster === undefined),
+    ({ reason = "", message: why = "" }) => `${reason}: ${why}`,
+  );
+  for (const [why, those] of waiting) {
+    const names = those.length === 1 ? `${those[0]?.name} waits` : `${those.length} pods wait (${those[0]?.name}, …)`;
+    lines.push(`  ${names}: ${why}`);
+  }
+  return lines.join("\n");
+}
+
+function summary({ outcome, pods }: WorkloadPlan): string {
+  const waiting = pods.filter(({ cluster }) => cluster === undefined).length;
+  const words: Readonly<Record<PlanOutcome, string>> = {
+    fits: pods.length === 1 ? `fits, in ${pods[0]?.cluster}` : `${pods.length} pods fit`,
+    waits: `${waiting} of ${pods.length} pods would wait`,
+    refused: "would be refused",
+    notDelegated: "not delegated",
+  };
+  return words[outcome];
+}
+
+function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {
+  const count = waiting === 0 ? String(pods) : `${pods} (+${waiting} waiting)`;
+  const reasons = whyNot.map(({ message, pods: those }) => (those === all ? message : `${message} (${those} pods)`));
+  const [first = "", ...rest] = reasons;
+  return [[cluster, count, first], ...rest.map((reason) => ["", "", reason])];
+}
+
+function indented(text: string): string {
+  return text.replaceAll(/^/gm, "  ");
+}

@@ -1,0 +1,246 @@
+import { z } from "zod";
+import type { ObjectMeta, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { Failure } from "../failure.ts";
+import { problemsOf, type WrittenObject } from "./documents.ts";
+
+/** Kinds whose pods can be planned. */
+export type WorkloadKind = keyof typeof API_VERSIONS;
+
+const API_VERSIONS = {
+  Pod: "v1",
+  Deployment: "apps/v1",
+  ReplicaSet: "apps/v1",
+  StatefulSet: "apps/v1",
+  ReplicationController: "v1",
+  Job: "batch/v1",
+  CronJob: "batch/v1",
+  DaemonSet: "apps/v1",
+} as const;
+const KINDS: readonly WorkloadKind[] = [
+  "Pod",
+  "Deployment",
+  "ReplicaSet",
+  "StatefulSet",
+  "ReplicationController",
+  "Job",
+  "CronJob",
+  "DaemonSet",
+];
+
+/** The kind of an object that makes pods, or is one; undefined for all others. */
+export function workloadKind({
+  apiVersion,
+  kind,
+}: Pick<WrittenObject, "apiVersion" | "kind">): WorkloadKind | undefined {
+  return KINDS.find((known) => known === kind && API_VERSIONS[known] === apiVersion);
+}
+
+const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
+const resources = z.looseObject({ requests: amounts.nullish(), limits: amounts.nullish() });
+const container = z.looseObject({ name: z.string(), resources: resources.nullish() });
+const podSpecFields = z.looseObject({
+  containers: z.array(container).min(1),
+  initContainers: z.array(container).nullish(),
+  nodeSelector: z.record(z.string(), z.string()).nullish(),
+  tolerations: z.array(z.looseObject({})).nullish(),
+  volumes: z.array(z.looseObject({ name: z.string() })).nullish(),
+  schedulingGates: z.array(z.looseObject({ name: z.string() })).nullish(),
+  overhead: amounts.nullish(),
+  resources: resources.nullish(),
+});
+const podSpec: z.ZodType<PodSpec> = z.custom<PodSpec>().superRefine((value, context) => {
+  for (const { path, message } of podSpecFields.safeParse(value).error?.issues ?? []) {
+    context.addIssue({ code: "custom", path: [...path], message });
+  }
+});
+
+const stringMap = z.record(z.string(), z.string());
+const templateMetadata = z.looseObject({ labels: stringMap.nullish(), annotations: stringMap.nullish() });
+const template = z.looseObject({ metadata: templateMetadata.nullish(), spec: podSpec });
+const count = z.number().int().min(0);
+
+const podFields = z.looseObject({ spec: podSpec });
+const replicatedFields = z.looseObject({ spec: z.looseObject({ replicas: count.nullish(), template }) });
+const jobSpec = z.looseObject({
+  parallelism: count.nullish(),
+  completions: count.nullish(),
+  suspend: z.boolean().nullish(),
+  completionMode: z.string().nullish(),
+  template,
+});
+const jobFields = z.looseObject({ spec: jobSpec });
+const cronJobFields = z.looseObject({
+  spec: z.looseObject({ suspend: z.boolean().nullish(), jobTemplate: z.looseObject({ spec: jobSpec }) }),
+});
+const claimTemplates = z.looseObject({
+  spec: z.looseObject({
+    volumeClaimTemplates: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).nullish(),
+  }),
+});
+
+/** The pods that a workload has at one time, as its controllers would make them. */
+export interface WorkloadPods {
+  readonly replicas: number;
+  /** Labels and annotations of its pods, as written in the template. */
+  readonly metadata: Pick<ObjectMeta, "labels" | "annotations">;
+  readonly spec: PodSpec;
+  /** What is to be said beside it. */
+  readonly notes: readonly string[];
+  /** Names of its claim templates, of which each pod has its own claim. */
+  readonly claims?: readonly string[];
+  readonly indexed?: boolean;
+}
+
+/** Reads what a workload says of its pods; throws a `Failure` that names what is wrong. */
+export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
+  switch (kind) {
+    case "Pod": {
+      const { spec } = read(podFields, object);
+      const { labels, annotations } = object.metadata;
+      return { replicas: 1, metadata: present(labels, annotations), spec, notes: [] };
+    }
+    case "Job":
+      return jobPods(read(jobFields, object).spec);
+    case "CronJob": {
+      const { suspend, jobTemplate } = read(cronJobFields, object).spec;
+      const pods = jobPods(jobTemplate.spec);
+      const notes = [
+        ...pods.notes,
+        suspend === true ? "is suspended: none starts before that ends" : "for one run of it",
+      ];
+      return { ...pods, notes };
+    }
+    default: {
+      const { spec } = read(replicatedFields, object);
+      const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
+      if (kind !== "StatefulSet") return pods;
+      const claims = read(claimTemplates, object).spec.volumeClaimTemplates ?? [];
+      return { ...pods, claims: claims.map(({ metadata }) => metadata.name) };
+    }
+  }
+}
+
+function jobPods({
+  parallelism,
+  completions,
+  suspend,
+  completionMode,
+  template: own,
+}: z.infer<typeof jobSpec>): WorkloadPods {
+  const atOnce = parallelism ?? 1;
+  const replicas = Math.min(atOnce, completions ?? atOnce);
+  const rest = (completions ?? replicas) - replicas;
+  return {
+    replicas,
+    ...templateOf(own),
+    indexed: completionMode === "Indexed",
+    notes: [
+      ...(suspend === true ? ["is suspended: no pod starts before that ends"] : []),
+      ...(rest > 0 ? [`${rest} more pods come as those end`] : []),
+    ],
+  };
+}
+
+function templateOf({ metadata, spec }: z.infer<typeof template>): Pick<WorkloadPods, "metadata" | "spec"> {
+  return { metadata: present(metadata?.labels, metadata?.annotations), spec };
+}
+
+function present(
+  labels: Record<string, string> | null | undefined,
+  annotations: Record<string, string> | null | undefined,
+): WorkloadPods["metadata"] {
+  return { ...(labels == null ? {} : { labels }), ...(annotations == null ? {} : { annotations }) };
+}
+
+function read<T>(schema: z.ZodType<T>, object: WrittenObject): T {
+  const parsed = schema.safeParse(object);
+  if (parsed.success) return parsed.data;
+  const { name, generateName } = object.metadata;
+  throw new Failure("failure", {
+    object: `${object.kind} ${name ?? `${generateName}*`}`,
+    problem: problemsOf(parsed.error),
+  });
+}
+
+// In place of what a controller makes up.
+const HASH = "planned";
+
+/** Pod `index` of a workload, as its controllers would create it; `owner` is the one that makes it. */
+export function podOf(
+  workload: { readonly kind: WorkloadKind; readonly namespace: string; readonly name: string },
+  { metadata, spec, claims = [], indexed = false }: WorkloadPods,
+  index: number,
+  owner: { readonly kind: string; readonly name: string; readonly uid: string } = ownerOf(workload),
+): Stored<Pod> {
+  const { kind, namespace } = workload;
+  const name = podName(workload, owner.name, index, indexed);
+  const controller = { apiVersion: "v1", blockOwnerDeletion: true, controller: true, ...owner };
+  const own = claims.map((claim) => ({
+    name: claim,
+    persistentVolumeClaim: { claimName: `${claim}-${workload.name}-${index}` },
+  }));
+  const written = spec.volumes ?? [];
+  const volumes = [...written.filter((volume) => !claims.includes(volume.name)), ...own];
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: {
+      ...metadata,
+      labels: { ...metadata.labels, ...controllerLabels(workload, owner, index) },
+      name,
+      namespace,
+      uid: `planned/${kind}/${namespace}/${name}`,
+      resourceVersion: "0",
+      ...(kind === "Pod" ? {} : { ownerReferences: [controller] }),
+    },
+    spec: { ...spec, ...(volumes.length === 0 ? {} : { volumes }) },
+  };
+}
+
+function ownerOf({ kind, namespace, name }: { kind: WorkloadKind; namespace: string; name: string }): {
+  readonly kind: string;
+  readonly name: string;
+  readonly uid: string;
+} {
+  const uid = `planned/${kind}/${namespace}/${name}`;
+  if (kind === "Deployment") return { kind: "ReplicaSet", name: `${name}-${HASH}`, uid };
+  return kind === "CronJob" ? { kind: "Job", name: `${name}-${HASH}`, uid } : { kind, name, uid };
+}
+
+function podName(
+  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
+  owner: string,
+  index: number,
+  indexed: boolean,
+): string {
+  if (kind === "Pod") return name;
+  if (kind === "StatefulSet") return `${name}-${index}`;
+  return indexed ? `${owner}-${index}-*` : `${owner}-*${index}`;
+}
+
+/** What a controller adds to the labels of its pods, as far as placement may depend on it. */
+function controllerLabels(
+  { kind, name }: { readonly kind: WorkloadKind; readonly name: string },
+  owner: { readonly name: string; readonly uid: string },
+  index: number,
+): Record<string, string> {
+  switch (kind) {
+    case "Deployment":
+      return { "pod-template-hash": owner.name.slice(name.length + 1) };
+    case "StatefulSet":
+      return {
+        "statefulset.kubernetes.io/pod-name": `${name}-${index}`,
+        "apps.kubernetes.io/pod-index": String(index),
+      };
+    case "Job":
+    case "CronJob":
+      return {
+        "job-name": owner.name,
+        "batch.kubernetes.io/job-name": owner.name,
+        "controller-uid": owner.uid,
+        "batch.kubernetes.io/controller-uid": owner.uid,
+      };
+    default:
+      return {};
+  }
+}

@@ -1,0 +1,247 @@
+import { describe, expect, test } from "vitest";
+import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
+import { deployment, division, host, type MemberParts, namespace, plan, whyNot } from "./host.ts";
+
+const preferences = (clusters: object): Record<string, string> => ({
+  "legation.dev/scheduling-preferences": JSON.stringify({ clusters }),
+});
+
+describe("where the replicas of a Deployment would go", () => {
+  test("is where they fit best, evenly by size", () => {
+    const planned = plan(host({ east: {}, west: {} }), deployment(4));
+    expect(planned).toMatchObject({ fits: true, guesses: [] });
+    expect(planned.workloads[0]).toMatchObject({ kind: "Deployment", namespace: "team", name: "web", outcome: "fits" });
+    expect(division(planned)).toEqual({ east: 2, west: 2 });
+    expect(planned.workloads[0]?.pods.map(({ name, cluster }) => [name, cluster])).toEqual([
+      ["web-planned-*0", "east"],
+      ["web-planned-*1", "west"],
+      ["web-planned-*2", "east"],
+      ["web-planned-*3", "west"],
+    ]);
+  });
+
+  test("is as its preferences divide them", () => {
+    const annotations = preferences({ west: { weight: 3 }, "*": { weight: 1, maxReplicas: 2 } });
+    const planned = plan(host({ east: {}, west: {}, north: {} }), deployment(10, annotations));
+    expect(division(planned)).toEqual({ east: 2, north: 2, west: 6 });
+    expect(whyNot(planned, "east")).toContain("west is better by legation.dev/scheduling-preferences");
+  });
+
+  test("leaves out what cannot have them, with the reason", () => {
+    const members: Record<string, MemberParts> = {
+      cordoned: { node: { unschedulable: true } },
+      forbidden: { spec: { namespaceSelector: { matchLabels: { team: "gold" } } } },
+      limited: { spec: { limits: { total: { cpu: "500m" } } } },
+      lost: {
+        status: {
+          conditions: [{ type: "Ready", status: "False", reason: "R", message: "it hangs", lastTransitionTime: "x" }],
+        },
+      },
+      small: {
+        status: { largestNode: { cpu: "500m", pods: "10" }, allocatable: { cpu: "4", pods: "10" }, nodeKinds: [] },
+      },
+      tainted: { spec: { taints: [{ key: "team", value: "gold", effect: "NoSchedule" }] } },
+      unknown: { status: { conditions: [] } },
+      west: {},
+    };
+    const planned = plan(host(members), deployment(2));
+    expect(planned.fits).toBe(true);
+    const reasons = planned.workloads[0]?.clusters.map(({ cluster, whyNot: why }) => [cluster, why[0]?.message]);
+    expect(Object.fromEntries(reasons ?? [])).toEqual({
+      cordoned: "its virtual node is cordoned",
+      forbidden: "its namespaceSelector does not admit namespace team",
+      limited: "its limit of cpu: 1 requested, 500m of 500m left",
+      lost: "its API server does not answer: it hangs",
+      small: "cpu: 1 requested, the largest node has 500m",
+      tainted: "the pod does not tolerate its taint team=gold:NoSchedule",
+      unknown: "nobody has reported on it: does `legation controller` run?",
+      west: undefined,
+    });
+  });
+
+  test("is spread over a label, and one more would be too many", () => {
+    const spread = JSON.stringify([{ topologyKey: "region" }]);
+    const members = {
+      east: { labels: { region: "us" } },
+      west: { labels: { region: "eu" }, status: { allocatable: { cpu: "1", pods: "220", memory: "64Gi" } } },
+    };
+    const planned = plan(host(members), deployment(4, { "legation.dev/cluster-spread": spread }));
+    expect(planned.fits).toBe(false);
+    expect(division(planned)).toEqual({ east: 2, west: 1 });
+    expect(planned.workloads[0]).toMatchObject({ outcome: "waits" });
+    expect(planned.workloads[0]?.pods[3]).toMatchObject({
+      waitsIn: "west",
+      reason: "Unschedulable",
+      message:
+        "east: one more pod would be too many: region=us has 2, the fewest is 1, and maxSkew is 1; west: cpu: 1 requested, 0 left",
+    });
+  });
+
+  test("is nowhere when no member may have them, in the words of their condition", () => {
+    const planned = plan(host({ east: {} }), deployment(1, { "legation.dev/clusters": "west" }));
+    expect(planned.workloads[0]?.pods).toEqual([
+      {
+        name: "web-planned-*0",
+        reason: "NotPlaced",
+        message: "east: not named by legation.dev/clusters; west: no Cluster of that name has joined",
+      },
+    ]);
+    expect(whyNot(planned, "west")).toEqual(["no Cluster of that name has joined"]);
+  });
+
+  test("needs a node that the pod may go to", () => {
+    const ssd = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "ssd" } }));
+    expect(ssd.fits).toBe(true);
+    const hdd = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { disk: "hdd" } }));
+    expect(whyNot(hdd, "west")).toEqual(["none of its 2 nodes is one that the pod selects"]);
+    const named = plan(host({ west: {} }), deployment(1, {}, { nodeSelector: { "kubernetes.io/hostname": "n1" } }));
+    expect(named).toMatchObject({
+      fits: true,
+      guesses: [{ cluster: "west", message: expect.stringContaining("label kubernetes.io/hostname of nodes") }],
+    });
+  });
+
+  test("is a guess where the host is not told of the nodes", () => {
+    const { guesses } = plan(host({ west: { status: { nodeKinds: [] } } }), deployment(1));
+    expect(guesses).toEqual([{ cluster: "west", message: expect.stringContaining("what its nodes are like") }]);
+  });
+
+  test("says which override fails", () => {
+    const overrides = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
+    const planned = plan(
+      host({ east: {}, west: {} }),
+      deployment(2, { "legation.dev/overrides": JSON.stringify(overrides) }),
+    );
+    expect(division(planned)).toEqual({ east: 2, west: 0 });
+    expect(whyNot(planned, "west")).toEqual([
+      "legation.dev/overrides: [0].patch[0]: remove /spec/priorityClassName: the pod has nothing there",
+    ]);
+  });
+
+  test("counts what runs there already, what waits, and not what has ended", () => {
+    const spec = { containers: [{ name: "main", resources: { requests: { cpu: "7" } } }] };
+    const proxies = [
+      proxyPod({ name: "a", uid: "a", spec: { ...spec, nodeName: "legation-east" } }),
+      proxyPod({ name: "b", uid: "b", spec: { ...spec, nodeName: "legation-west" }, status: endedStatus(0) }),
+      proxyPod({ name: "c", uid: "c", spec, metadata: { annotations: { "legation.dev/clusters": "east" } } }),
+    ];
+    const planned = plan(host({ east: {}, west: {} }, { proxies }), deployment(8));
+    expect(division(planned)).toEqual({ east: 0, west: 8 });
+    expect(whyNot(planned, "east")).toEqual(["would be 94 % full, west 50 %"]);
+  });
+
+  test("goes by the same namespace and defaults as the controller's answer", () => {
+    const defaults = [
+      {
+        metadata: { name: "default", uid: "d", resourceVersion: "1" },
+        spec: { clusterSelector: { matchLabels: { tier: "gold" } } },
+      },
+    ];
+    const members = { east: { labels: { tier: "gold" } }, west: {} };
+    expect(division(plan(host(members, { defaults }), deployment(2)))).toEqual({ east: 2, west: 0 });
+    const namespaces = [
+      namespace("team", {
+        labels: { "legation.dev/delegation": "all" },
+        annotations: { "legation.dev/cluster-selector": "tier!=gold" },
+      }),
+    ];
+    expect(division(plan(host(members, { defaults, namespaces }), deployment(2)))).toEqual({ east: 0, west: 2 });
+  });
+
+  test("is one member for a group, whoever else is in it", () => {
+    const grouped = { "legation.dev/group": "flow" };
+    const other = { ...deployment(1, grouped), metadata: { ...deployment(1, grouped).metadata, name: "other" } };
+    const planned = plan(host({ east: {}, west: {} }), deployment(3, grouped), other);
+    expect(planned.workloads.flatMap(({ pods }) => pods.map(({ cluster }) => cluster))).toEqual(Array(4).fill("east"));
+    expect(whyNot(planned, "west")).toContain("group flow runs in east");
+  });
+});
+
+describe("workloads of other kinds", () => {
+  const template = {
+    metadata: { annotations: { "legation.dev/delegate": "true" } },
+    spec: { containers: [{ name: "main" }] },
+  };
+  const workload = (apiVersion: string, kind: string, spec: object): WrittenObject => ({
+    apiVersion,
+    kind,
+    metadata: { name: "web" },
+    spec: { template, ...spec },
+  });
+
+  test.each<[string, WrittenObject, string[], string[]]>([
+    ["ReplicaSet", workload("apps/v1", "ReplicaSet", { replicas: 2 }), ["web-*0", "web-*1"], []],
+    ["ReplicationController", workload("v1", "ReplicationController", { replicas: 1 }), ["web-*0"], []],
+    ["StatefulSet", workload("apps/v1", "StatefulSet", { replicas: 2 }), ["web-0", "web-1"], []],
+    [
+      "Job of more than come at once",
+      workload("batch/v1", "Job", { parallelism: 2, completions: 5 }),
+      ["web-*0", "web-*1"],
+      ["3 more pods come as those end"],
+    ],
+    ["Job of fewer", workload("batch/v1", "Job", { parallelism: 5, completions: 1 }), ["web-*0"], []],
+    ["indexed Job", workload("batch/v1", "Job", { completionMode: "Indexed", completions: 1 }), ["web-0-*"], []],
+    [
+      "CronJob",
+      workload("batch/v1", "CronJob", { schedule: "@daily", jobTemplate: { spec: { parallelism: 2, template } } }),
+      ["web-planned-*0", "web-planned-*1"],
+      ["for one run of it"],
+    ],
+    [
+      "Pod",
+      { apiVersion: "v1", kind: "Pod", ...template, metadata: { name: "web", ...template.metadata } },
+      ["web"],
+      [],
+    ],
+  ])("%s", (_, object, names, notes) => {
+    const { workloads } = plan(host({ west: {} }), object);
+    expect(workloads[0]?.pods.map(({ name }) => name)).toEqual(names);
+    expect(workloads[0]).toMatchObject({ outcome: "fits", notes });
+  });
+
+  test("a DaemonSet is the host's own, a Service is no workload at all", () => {
+    const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" } };
+    const daemons = { ...template, metadata: { labels: { app: "web" } } };
+    const { workloads, fits } = plan(host({}), workload("apps/v1", "DaemonSet", { template: daemons }), service);
+    expect(workloads).toMatchObject([{ kind: "DaemonSet", outcome: "notDelegated" }]);
+    expect(fits).toBe(true);
+  });
+});
+
+describe("what would not be let in, or not be delegated", () => {
+  test("an annotation that does not parse is refused in the webhook's words", () => {
+    const planned = plan(host({ west: {} }), deployment(1, { "legation.dev/clusters": "West" }));
+    expect(planned).toMatchObject({ fits: false, workloads: [{ outcome: "refused", pods: [] }] });
+    expect(planned.workloads[0]?.message).toContain(
+      'metadata: annotation legation.dev/clusters: "West" is not a DNS label',
+    );
+  });
+
+  test("pods that do not ask stay on the host, and so do those of other namespaces", () => {
+    const silent = { ...deployment(1), metadata: { name: "web" } };
+    expect(plan(host({ west: {} }), silent).workloads[0]).toMatchObject({ outcome: "notDelegated" });
+    const all = { namespaces: [namespace("team", { labels: { "legation.dev/delegation": "all" } })] };
+    expect(plan(host({ west: {} }, all), silent).workloads[0]).toMatchObject({ outcome: "fits" });
+    const none = { namespaces: [namespace("team", { labels: {} })] };
+    expect(plan(host({ west: {} }, none), deployment(1)).workloads[0]?.message).toBe(
+      "namespace team has no label legation.dev/delegation: its pods run on the host",
+    );
+  });
+
+  test("a namespace that is nowhere is refused, unless the manifest has it", () => {
+    const bare = host({ west: {} }, { namespaces: [] });
+    expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
+    const written = {
+      apiVersion: "v1",
+      kind: "Namespace",
+      metadata: { name: "team", labels: { "legation.dev/delegation": "all" } },
+    };
+    expect(plan(bare, written, deployment(1)).fits).toBe(true);
+  });
+
+  test("pods with scheduling gates wait for those", () => {
+    const planned = plan(host({ west: {} }), deployment(1, {}, { schedulingGates: [{ name: "quota" }] }));
+    expect(planned.workloads[0]?.pods[0]).toMatchObject({ reason: "SchedulingGated" });
+  });
+});
