@@ -1,11 +1,12 @@
 import type { Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
-import { objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
+import { type ObjectKey, objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { clusters, secrets } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { Holders } from "./holders.ts";
 import { Member, type MemberListener } from "./member.ts";
 
 /** What the registry tells its owner, beside what each member tells. */
@@ -37,11 +38,22 @@ export class Registry {
   readonly #secrets: Reflector<Secret>;
   readonly #connections = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
+  readonly #holders = new Holders();
+  readonly #listener: MemberListener;
   readonly #options: RegistryOptions;
 
   constructor(options: RegistryOptions) {
     this.#options = options;
-    const { host: client, clock, log } = options;
+    const { host: client, clock, log, listener } = options;
+    this.#listener = {
+      onDelegate: (member, key) => {
+        this.#holders.note(key, member.name);
+        listener.onDelegate(member, key);
+      },
+      onEnded: (member, delegate) => listener.onEnded(member, delegate),
+      onCapacity: (member) => listener.onCapacity(member),
+      onConnection: (member) => listener.onConnection(member),
+    };
     this.#clusters = new Reflector({
       client,
       resource: clusters,
@@ -90,6 +102,17 @@ export class Registry {
 
   members(): Member[] {
     return [...this.#connections.values()].map(({ member }) => member);
+  }
+
+  /** The members that have, or had, a delegate under the key; a few that have none may be among them. */
+  holders(key: ObjectKey): Member[] {
+    return this.#holders.of(key).flatMap((name) => this.member(name) ?? []);
+  }
+
+  /** Neither proxy nor delegate is left under the key. */
+  forget(key: ObjectKey): void {
+    for (const member of this.holders(key)) member.forgetDeparted(key);
+    this.#holders.forget(key);
   }
 
   /** The Secret with the Cluster's kubeconfig. */
@@ -144,8 +167,8 @@ export class Registry {
     }
     this.#problems.delete(name);
     this.#disconnect(name);
-    const { hostId, listener, clock, log } = this.#options;
-    const member = new Member({ cluster, client: connection.client, hostId, listener, clock, log });
+    const { hostId, clock, log } = this.#options;
+    const member = new Member({ cluster, client: connection.client, hostId, listener: this.#listener, clock, log });
     if (existing !== undefined) {
       member.cordoned = existing.member.cordoned;
       member.setNodeTaints(existing.member.nodeTaints);

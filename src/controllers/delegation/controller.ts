@@ -12,6 +12,7 @@ import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { boundTo } from "../../pods/bound.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -297,9 +298,9 @@ export class DelegationController {
     if (!this.#proxies.store.synced) return undefined;
     const ref = objectRef(key);
     const proxy = this.#proxies.store.get(key);
-    const members = this.#options.registry.members().map((member) => viewOf(member, key));
+    const members = this.#concerned(key, proxy).map((member) => viewOf(member, key));
     if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
-      for (const member of this.#options.registry.members()) member.forgetDeparted(key);
+      this.#options.registry.forget(key);
       return undefined;
     }
     const { uid = "" } = proxy?.metadata ?? {};
@@ -320,6 +321,19 @@ export class DelegationController {
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
+  }
+
+  /** Only a proxy that needs a place is looked at in all members: a hundred of them cost the others nothing. */
+  #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
+    const { registry } = this.#options;
+    if (proxy !== undefined && !isBound(proxy)) return registry.members();
+    const concerned = new Set(registry.holders(key));
+    const { uid = "" } = proxy?.metadata ?? {};
+    for (const name of [proxy === undefined ? undefined : boundTo(proxy), this.#memories.of(uid).uncertain]) {
+      const member = name === undefined ? undefined : registry.member(name);
+      if (member !== undefined) concerned.add(member);
+    }
+    return [...concerned];
   }
 
   #unheard(member: string): boolean {

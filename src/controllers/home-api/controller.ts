@@ -130,7 +130,7 @@ export class HomeApiController {
     const proxy = this.#options.proxies().get(key);
     const ref = objectRef(key);
     const { namespace = "" } = ref;
-    const delegates = this.#options.registry.members().flatMap((member) => {
+    const delegates = this.#options.registry.holders(key).flatMap((member) => {
       const delegate = member.delegate(key);
       if (delegate === undefined || proxy === undefined) return [];
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);

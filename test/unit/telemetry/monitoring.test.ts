@@ -48,7 +48,7 @@ async function labelsOf(series: string): Promise<readonly string[] | undefined> 
   for (const name of [series, series.replace(/_(bucket|count|sum)$/, "")]) {
     const metric = metrics.registry.getSingleMetric(name);
     if (metric === undefined) continue;
-    const histogram = (await metric.get()).type === "histogram";
+    const histogram = String((await metric.get()).type) === "histogram";
     if ((name !== series) !== histogram) continue;
     return z.object({ labelNames: z.array(z.string()) }).parse(metric).labelNames;
   }
