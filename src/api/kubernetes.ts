@@ -1,5 +1,6 @@
 import type {
   CoreV1Event,
+  V1CertificateSigningRequest,
   V1ConfigMap,
   V1Container,
   V1ContainerStatus,
@@ -75,6 +76,7 @@ export type Service = Wire<V1Service>;
 export type EndpointSlice = Wire<V1EndpointSlice>;
 export type PersistentVolumeClaim = Wire<V1PersistentVolumeClaim>;
 export type Lease = Wire<V1Lease>;
+export type CertificateSigningRequest = Wire<V1CertificateSigningRequest>;
 export type KubeEvent = Wire<CoreV1Event>;
 
 /** Names one object inside one cluster; `namespace` is absent for cluster-scoped resources. */

@@ -61,6 +61,30 @@ export async function issueServing(
   return pem(cert, keys.privateKey);
 }
 
+/** A request for a certificate, with the private key that it is for; PEM. */
+export interface CertificateRequest {
+  readonly request: string;
+  readonly key: string;
+}
+
+/** Asks somebody else for a serving certificate, for DNS names and IP addresses. */
+export async function requestServing(
+  subject: { readonly commonName: string; readonly organization: string },
+  hosts: readonly string[],
+): Promise<CertificateRequest> {
+  const keys = await generateKeys();
+  const request = forge.pki.createCertificationRequest();
+  request.publicKey = keys.publicKey;
+  request.setSubject([
+    { name: "organizationName", value: subject.organization },
+    { name: "commonName", value: subject.commonName },
+  ]);
+  const names = { name: "subjectAltName", altNames: hosts.map(altName) };
+  request.setAttributes([{ name: "extensionRequest", extensions: [names] }]);
+  request.sign(keys.privateKey, forge.md.sha256.create());
+  return { request: forge.pki.certificationRequestToPem(request), key: forge.pki.privateKeyToPem(keys.privateKey) };
+}
+
 function generateKeys(): Promise<forge.pki.rsa.KeyPair> {
   return new Promise((resolve, reject) => {
     forge.pki.rsa.generateKeyPair({ bits: KEY_BITS }, (error, keys) =>

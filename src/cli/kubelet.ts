@@ -1,4 +1,5 @@
 import type { ServersOptions } from "../kubelet/servers.ts";
+import type { CertificateSource } from "../kubelet/serving-certificate.ts";
 import { Failure } from "./failure.ts";
 import type { Environment } from "./flags.ts";
 
@@ -8,15 +9,17 @@ export interface KubeletInput {
   readonly nodeAddress?: string | undefined;
   readonly kubeletCertFile?: string | undefined;
   readonly kubeletKeyFile?: string | undefined;
+  readonly kubeletCertificateSigner?: string | undefined;
 }
 
 const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
 
 /** How the kubelet API is to be served; undefined when it is not. */
 export function kubeletOf(
-  { kubeletListen: listen, nodeAddress, kubeletCertFile: certFile, kubeletKeyFile: keyFile }: KubeletInput,
+  input: KubeletInput,
   { POD_IP: podIp }: Environment,
 ): Pick<ServersOptions, "listen" | "address" | "certificate"> | undefined {
+  const { kubeletListen: listen, nodeAddress } = input;
   if (listen === undefined) return undefined;
   const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
   if (address === undefined || address === "") {
@@ -26,12 +29,13 @@ export function kubeletOf(
       remedy: "write --node-address with the IP or DNS name at which it reaches this process",
     });
   }
-  return {
-    listen,
-    address,
-    certificate:
-      certFile === undefined || keyFile === undefined
-        ? { kind: "own", hosts: [address] }
-        : { kind: "files", certFile, keyFile },
-  };
+  return { listen, address, certificate: sourceOf(input, [address]) };
+}
+
+function sourceOf(
+  { kubeletCertFile: certFile, kubeletKeyFile: keyFile, kubeletCertificateSigner: signer }: KubeletInput,
+  hosts: readonly string[],
+): CertificateSource {
+  if (certFile !== undefined && keyFile !== undefined) return { kind: "files", certFile, keyFile };
+  return signer === undefined ? { kind: "own", hosts } : { kind: "signer", signer, hosts };
 }

@@ -64,7 +64,7 @@ export class NodeServers {
     this.#options = options;
     const { host, clock, log, source } = options;
     this.#authority = new ClientAuthority({ host, clock, log, onChange: () => this.#renew() });
-    this.#certificate = new ServingCertificate({ source: options.certificate, clock, log });
+    this.#certificate = new ServingCertificate({ source: options.certificate, host, clock, log });
     this.#streams = new Streams({
       clock,
       log,

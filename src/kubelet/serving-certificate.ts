@@ -2,16 +2,19 @@ import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
 import { type Certificate, issueAuthority, issueServing } from "../certificates/issue.ts";
 import { renewalReason } from "../certificates/validity.ts";
+import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import type { SigningRequest } from "./signing-request.ts";
+import { SigningRequest } from "./signing-request.ts";
 
 /** Where the serving certificate comes from. */
 export type CertificateSource =
   /** An authority of this process's own, for API servers that do not verify kubelets. */
   | { readonly kind: "own"; readonly hosts: readonly string[] }
   /** Files that somebody else keeps current. */
-  | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string };
+  | { readonly kind: "files"; readonly certFile: string; readonly keyFile: string }
+  /** A signer of the host's. Until it has signed, one of this process's own serves. */
+  | { readonly kind: "signer"; readonly signer: string; readonly hosts: readonly string[] };
 
 const DAY_MS = 24 * 60 * 60_000;
 const LIFETIME_MS = 365 * DAY_MS;
@@ -23,8 +26,8 @@ const ASKED_PERIOD_MS = 2_000;
 
 export interface ServingCertificateOptions {
   readonly source: CertificateSource;
-  /** Asks the source's signer; for that kind only. */
-  readonly request?: SigningRequest;
+  /** Whose signer it is. */
+  readonly host: ClusterClient;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -36,16 +39,17 @@ export class ServingCertificate {
   readonly #clock: Clock;
   readonly #log: Logger;
   #current: Certificate | undefined;
-  /** The current one is what the signer gave. */
-  #signed = false;
+  /** What the signer gave. */
+  #signed: Certificate | undefined;
   #timer: Timer | undefined;
   #stopped = false;
 
   constructor(options: ServingCertificateOptions) {
-    this.#source = options.source;
-    this.#request = options.request;
-    this.#clock = options.clock;
-    this.#log = options.log;
+    const { source, host, clock, log } = options;
+    this.#source = source;
+    this.#request = source.kind === "signer" ? new SigningRequest({ host, clock, log, ...source }) : undefined;
+    this.#clock = clock;
+    this.#log = log;
   }
 
   /** The certificate to start with. Rejects when there is none to be had. */
@@ -67,13 +71,7 @@ export class ServingCertificate {
 
   get #periodMs(): number {
     if (this.#source.kind === "files") return FILES_PERIOD_MS;
-    return this.#source.kind === "own" || !this.#due ? OWN_PERIOD_MS : ASKED_PERIOD_MS;
-  }
-
-  /** The signer is to give another one. */
-  get #due(): boolean {
-    if (!this.#signed || this.#current === undefined) return true;
-    return renewalReason(this.#current.cert, { now: this.#clock.now() }) !== undefined;
+    return this.#request === undefined || this.#isGood(this.#signed) ? OWN_PERIOD_MS : ASKED_PERIOD_MS;
   }
 
   async #look(serve: (certificate: Certificate) => void): Promise<void> {
@@ -98,20 +96,15 @@ export class ServingCertificate {
       createSecureContext({ cert, key });
       return { cert, key };
     }
-    if (this.#source.kind === "signer") {
-      if (!this.#due && this.#current !== undefined) return this.#current;
-      const signed = await this.#nextSigned();
-      if (signed !== undefined || this.#signed) {
-        this.#signed = true;
-        return signed ?? this.#current ?? (await this.#own(this.#source.hosts));
-      }
+    if (this.#request !== undefined && !this.#isGood(this.#signed)) {
+      this.#signed = (await this.#ask(this.#request)) ?? this.#signed;
     }
-    return await this.#own(this.#source.hosts);
+    return this.#signed ?? (await this.#own(this.#source.hosts));
   }
 
-  async #nextSigned(): Promise<Certificate | undefined> {
+  async #ask(request: SigningRequest): Promise<Certificate | undefined> {
     try {
-      return await this.#request?.next();
+      return await request.next();
     } catch (error) {
       this.#log.warn({ err: error }, "kubelet API's serving certificate cannot be asked for: tried again");
       return undefined;
@@ -119,10 +112,14 @@ export class ServingCertificate {
   }
 
   async #own(hosts: readonly string[]): Promise<Certificate> {
+    if (this.#isGood(this.#current)) return this.#current;
     const now = this.#clock.now();
-    if (this.#current !== undefined && renewalReason(this.#current.cert, { now }) === undefined) return this.#current;
     const authority = await issueAuthority("legation-kubelet-ca", { now, lifetimeMs: LIFETIME_MS });
     const { cert, key } = await issueServing(authority, hosts, { now, lifetimeMs: LIFETIME_MS });
     return { cert: cert + authority.cert, key };
+  }
+
+  #isGood(certificate: Certificate | undefined): certificate is Certificate {
+    return certificate !== undefined && renewalReason(certificate.cert, { now: this.#clock.now() }) === undefined;
   }
 }

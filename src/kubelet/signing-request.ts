@@ -50,7 +50,10 @@ export class SigningRequest {
     const refusal = conditions.find(({ type }) => type === "Denied" || type === "Failed");
     if (refusal !== undefined) {
       const why = [refusal.reason, refusal.message].filter(Boolean).join(": ");
-      log.warn({ request: name, signer }, `CertificateSigningRequest ${name}: ${refusal.type}: ${why}: asked for again in an hour`);
+      log.warn(
+        { request: name, signer },
+        `CertificateSigningRequest ${name}: ${refusal.type}: ${why}: asked for again in an hour`,
+      );
       this.#asked = undefined;
       this.#notBefore = clock.now() + REFUSED_FOR_MS;
       return undefined;
@@ -85,7 +88,10 @@ export class SigningRequest {
     }
     return await this.#approve(name).catch((error: unknown) => {
       if (!isKubeError(error, "Forbidden")) throw error;
-      log.warn({ request: name, signer }, `the kubelet API's certificate waits for \`kubectl certificate approve ${name}\``);
+      log.warn(
+        { request: name, signer },
+        `the kubelet API's certificate waits for \`kubectl certificate approve ${name}\``,
+      );
       return undefined;
     });
   }

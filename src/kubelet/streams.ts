@@ -67,7 +67,12 @@ export class Streams {
       // An idle stream may live for hours, and a peer that vanished must not keep it.
       socket.setKeepAlive(true, KEEP_ALIVE_MS);
     }
-    const log = this.#log.child({ member: target.member.name, ...target.ref, proxy: target.proxyUid, url: request.url });
+    const log = this.#log.child({
+      member: target.member.name,
+      ...target.ref,
+      proxy: target.proxyUid,
+      url: request.url,
+    });
     try {
       const answer = await this.#ask(request, socket, target);
       if (answer.socket === undefined) {

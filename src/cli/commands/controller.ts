@@ -55,6 +55,10 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
     flag("--kubelet-key-file <file>", "its private key"),
     flag(
+      "--kubelet-certificate-signer <name>",
+      "have this signer of the host's sign its certificate, e.g. kubernetes.io/kubelet-serving",
+    ),
+    flag(
       "--home-api-server <url>",
       "where pods in members find the host's API server, e.g. https://10.0.0.1:6443\n" +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
@@ -78,6 +82,12 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     nodeAddress: z.string().min(1).optional(),
     kubeletCertFile: z.string().min(1).optional(),
     kubeletKeyFile: z.string().min(1).optional(),
+    kubeletCertificateSigner: z
+      .string()
+      .regex(/^[^/\s]+\/[^/\s]+$/, {
+        error: "is no signer's name; write DOMAIN/NAME, e.g. kubernetes.io/kubelet-serving",
+      })
+      .optional(),
     healthListen: listenAddress.optional(),
     identity: z.string().min(1).optional(),
     homeApiServer: homeApiServer.optional(),
@@ -86,12 +96,20 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       .default(15_000),
     podEvents: z.enum(["all", "warnings", "none"]).default("all"),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
-  }).refine(
-    ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),
-    {
-      error: "--kubelet-cert-file and --kubelet-key-file go together: write both or neither",
-    },
-  ),
+  })
+    .refine(
+      ({ kubeletCertFile, kubeletKeyFile }) => (kubeletCertFile === undefined) === (kubeletKeyFile === undefined),
+      {
+        error: "--kubelet-cert-file and --kubelet-key-file go together: write both or neither",
+      },
+    )
+    .refine(
+      ({ kubeletCertFile, kubeletCertificateSigner }) =>
+        kubeletCertFile === undefined || kubeletCertificateSigner === undefined,
+      {
+        error: "--kubelet-certificate-signer and --kubelet-cert-file are two certificates: write one of them",
+      },
+    ),
   run: async (options, { env, signal }) => {
     const log = createLogger({ level: options.logLevel });
     const kubelet = kubeletOf(options, env);

@@ -30,3 +30,10 @@ test("it is served with files that are given", () => {
     certificate: { kind: "files", certFile: "tls.crt", keyFile: "tls.key" },
   });
 });
+
+test("a signer of the host signs its certificate when that is asked for", () => {
+  const input = { kubeletListen: { host: "::", port }, kubeletCertificateSigner: "kubernetes.io/kubelet-serving" };
+  expect(kubeletOf(input, { POD_IP: "10.0.0.9" })).toMatchObject({
+    certificate: { kind: "signer", signer: "kubernetes.io/kubelet-serving", hosts: ["10.0.0.9"] },
+  });
+});

@@ -8,12 +8,13 @@ import { issueAuthority, issueServing } from "../../../src/certificates/issue.ts
 import { type CertificateSource, ServingCertificate } from "../../../src/kubelet/serving-certificate.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { MemoryClient } from "../webhook/memory-client.ts";
 
 const DAY_MS = 24 * 60 * 60_000;
 const log = createLogger({ level: "silent" });
 
 function follow(source: CertificateSource, clock: FakeClock): { keeper: ServingCertificate; served: Certificate[] } {
-  const keeper = new ServingCertificate({ source, clock, log });
+  const keeper = new ServingCertificate({ source, host: new MemoryClient(), clock, log });
   onTestFinished(() => keeper.stop());
   return { keeper, served: [] };
 }
