@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { z } from "zod";
-import type { Cluster } from "./types.ts";
+import type { ClusterInfo } from "./types.ts";
 
 /** One request, as the API server's audit log tells it. */
 export interface AuditEvent {
@@ -50,7 +50,10 @@ export function isWrite(event: AuditEvent): boolean {
 }
 
 /** All completed requests that `which` accepts, in the order of their end. Watches appear when they end. */
-export async function auditEvents(cluster: Cluster, which: (event: AuditEvent) => boolean): Promise<AuditEvent[]> {
+export async function auditEvents(
+  cluster: Pick<ClusterInfo, "auditLog">,
+  which: (event: AuditEvent) => boolean,
+): Promise<AuditEvent[]> {
   const text = await readFile(cluster.auditLog, "utf8");
   // What follows the last line break is not written to its end yet.
   const lines = text.slice(0, text.lastIndexOf("\n")).split("\n");

@@ -1,6 +1,7 @@
 import { existsSync, rmSync } from "node:fs";
 import { request } from "node:http";
 import { connect } from "node:net";
+import { noteRights } from "../rights/used.ts";
 import type { ControlRequest } from "./control-protocol.ts";
 import type { Cluster, ClusterInfo, Clusters, ClustersInfo, FaultProxyHandle, Plane, PlaneHandle } from "./types.ts";
 
@@ -79,6 +80,7 @@ export function clustersOf(info: ClustersInfo): Clusters {
   const all = info.clusters.map((cluster) => clusterOf(info.socket, cluster));
   const stop = async (): Promise<void> => {
     if (!existsSync(info.socket)) return;
+    await noteRights(info.clusters);
     if (await keeperAnswers(info.socket)) await ask(info.socket, { action: "down" });
     else rmSync(info.directory, { recursive: true, force: true });
   };

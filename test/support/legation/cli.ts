@@ -12,9 +12,16 @@ export interface CliResult {
 }
 
 /** Runs `legation ARGS` from the sources, as a user does; resolves whatever its exit code. */
-export function runCli(args: readonly string[], options: { readonly timeoutMs?: number } = {}): Promise<CliResult> {
-  const { timeoutMs = 120_000 } = options;
+export function runCli(
+  args: readonly string[],
+  options: { readonly timeoutMs?: number; readonly input?: string } = {},
+): Promise<CliResult> {
+  const { timeoutMs = 120_000, input = "" } = options;
   const child = spawn(process.execPath, [join(ROOT, "src", "cli", "main.ts"), ...args], { timeout: timeoutMs });
+  child.stdin.on("error", () => {
+    // It has ended without reading all of it: its exit code tells.
+  });
+  child.stdin.end(input);
   let stdout = "";
   let stderr = "";
   child.stdout.on("data", (chunk: Buffer) => {

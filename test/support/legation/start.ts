@@ -34,6 +34,8 @@ export interface Legation extends AsyncDisposable {
   readonly controller: LegationProcess;
   readonly webhook: LegationProcess;
   readonly webhookPort: number;
+  /** Makes one more of its processes, which runs beside the first once it is started, and ends with it. */
+  another(kind: "controller" | "webhook", args: readonly string[]): Promise<LegationProcess>;
   /** Joins one more member. */
   join(name: string, member: Cluster, labels?: string): Promise<void>;
   /** Ends both processes and removes their files; the installation and its Clusters stay. */
@@ -63,26 +65,27 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   const port = await freePort();
   onProgress?.("installing Legation on the host");
   await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`]);
+  const processes: LegationProcess[] = [];
   const prepare = async (
-    name: string,
-    account: string,
+    kind: "controller" | "webhook",
     args: readonly string[],
     ready: (log: string) => boolean,
   ): Promise<LegationProcess> => {
-    const kubeconfig = await accountKubeconfig(host, account, join(directory, `${name}.yaml`), options);
+    const name = `${kind}-${processes.length}`;
+    const kubeconfig = await accountKubeconfig(host, `legation-${kind}`, join(directory, `${name}.yaml`), options);
     const logFile = join(directory, `${name}.log`);
     const read = (): string => readOr(logFile, "");
     let seen = 0;
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
-      args: [...(options.nodeFlags ?? []), main, name, `--kubeconfig=${kubeconfig}`, ...args],
+      args: [...(options.nodeFlags ?? []), main, kind, `--kubeconfig=${kubeconfig}`, ...args],
       logFile,
       // Only what this start has logged counts.
       ready: async () => ready(read().slice(seen)),
       readyTimeoutMs: 60_000,
     });
-    return {
+    const made: LegationProcess = {
       log: read,
       get pid() {
         return plane.pid;
@@ -96,26 +99,27 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       freeze: () => plane.signal("SIGSTOP"),
       thaw: () => plane.signal("SIGCONT"),
     };
+    processes.push(made);
+    return made;
   };
-  const webhook = await prepare("webhook", "legation-webhook", [`--listen=127.0.0.1:${port}`], (log) =>
-    log.includes("webhook serves"),
-  );
+  const serves = (log: string): boolean => log.includes("webhook serves");
+  const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], serves);
   const controllerFlags = [
     `--identity=${IDENTITY}`,
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
     ...(options.controllerFlags ?? []),
   ];
-  const controller = await prepare("controller", "legation-controller", controllerFlags, (log) =>
-    log.includes("controllers started"),
-  );
+  const controller = await prepare("controller", controllerFlags, (log) => log.includes("controllers started"));
   const started: Legation = {
     host,
     controller,
     webhook,
     webhookPort: port,
+    // A controller may have to wait until it leads.
+    another: (kind, args) => prepare(kind, args, kind === "webhook" ? serves : () => true),
     join: (name, member, written) => joinMember(options, name, member, written),
     stop: async () => {
-      await Promise.all([controller.stop(), webhook.stop()]);
+      await Promise.all(processes.map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
     },
     [Symbol.asyncDispose]: () => started.stop(),

@@ -1,0 +1,31 @@
+import { spawnSync } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { covers, grantedRights } from "../test/support/rights/granted.ts";
+import { FORBIDDEN, UNUSED } from "../test/support/rights/unused.ts";
+import { RIGHTS_FOLDER, readNoted } from "../test/support/rights/used.ts";
+
+// Runs integration tests (all, or the files that are named) and compares what Legation's accounts may do with what the
+// audit logs say they did.
+const folder = mkdtempSync(join(tmpdir(), "legation-rights-"));
+const files = process.argv.slice(2);
+const args = ["vitest", "run", "--project", "integration", ...files];
+const run = spawnSync("npx", args, { stdio: "inherit", env: { ...process.env, [RIGHTS_FOLDER]: folder } });
+const { used, forbidden } = readNoted(folder);
+rmSync(folder, { recursive: true });
+const granted = await grantedRights();
+const unused = granted.filter((right) => !used.some((each) => covers(right, each)));
+const unexplained = unused.filter((right) => UNUSED[right] === undefined);
+const needless = Object.keys(UNUSED).filter((right) => !unused.includes(right));
+const refused = forbidden.filter((right) => FORBIDDEN[right] === undefined);
+
+const show = (title: string, rights: readonly string[]): void => {
+  console.log(`${title}: ${rights.length === 0 ? "none" : ""}`);
+  for (const right of rights) console.log(`  ${right}`);
+};
+console.log(`${granted.length} rights are granted, ${granted.length - unused.length} were used`);
+show("granted, never used, and without a reason in test/support/rights/unused.ts", unexplained);
+show("has a reason, and was used all the same", needless);
+show("tried without the right", refused);
+process.exitCode = run.status === 0 && unexplained.length + refused.length === 0 ? 0 : 1;

@@ -1,0 +1,62 @@
+import { createServer, connect as dial, type Socket } from "node:net";
+
+/** Passes connections on to its backends by turns, byte by byte, as a Service does. */
+export interface Balancer extends AsyncDisposable {
+  readonly port: number;
+  add(backend: number): void;
+  /** No new connection goes there; those it has stay. */
+  remove(backend: number): void;
+}
+
+/** Listens on a loopback port; backends are ports of the same address. */
+export async function startBalancer(port: number): Promise<Balancer> {
+  const backends: number[] = [];
+  const sockets = new Set<Socket>();
+  let turn = 0;
+  const keep = (socket: Socket): void => {
+    sockets.add(socket);
+    socket.on("error", () => socket.destroy());
+    socket.on("close", () => sockets.delete(socket));
+  };
+  /** One that does not listen is passed over. */
+  const pass = (incoming: Socket, attempts: number): void => {
+    const backend = backends[turn++ % backends.length];
+    if (backend === undefined || attempts === 0) {
+      incoming.destroy();
+      return;
+    }
+    const outgoing = dial({ host: "127.0.0.1", port: backend });
+    keep(outgoing);
+    let connected = false;
+    outgoing.once("connect", () => {
+      connected = true;
+      incoming.pipe(outgoing).pipe(incoming);
+    });
+    outgoing.once("close", () => {
+      if (connected) incoming.destroy();
+      else pass(incoming, attempts - 1);
+    });
+    incoming.once("close", () => outgoing.destroy());
+  };
+  const server = createServer({ noDelay: true }, (incoming) => {
+    keep(incoming);
+    pass(incoming, backends.length);
+  });
+  await new Promise<void>((resolve, reject) => {
+    server.once("error", reject);
+    server.listen(port, "127.0.0.1", resolve);
+  });
+  return {
+    port,
+    add: (backend) => void backends.push(backend),
+    remove: (backend) => {
+      const at = backends.indexOf(backend);
+      if (at !== -1) backends.splice(at, 1);
+    },
+    [Symbol.asyncDispose]: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}

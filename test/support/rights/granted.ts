@@ -1,0 +1,51 @@
+import { join } from "node:path";
+import { z } from "zod";
+import { loadManifests } from "../../../src/cli/manifests/load.ts";
+import { MANIFESTS } from "../harness/installed.ts";
+import { type Account, describeRight } from "./used.ts";
+
+const rulesSchema = z.looseObject({
+  kind: z.enum(["Role", "ClusterRole"]),
+  metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
+  rules: z.array(
+    z.strictObject({
+      apiGroups: z.array(z.string()).default([""]),
+      resources: z.array(z.string()).default([]),
+      resourceNames: z.array(z.string()).optional(),
+      nonResourceURLs: z.array(z.string()).default([]),
+      verbs: z.array(z.string()),
+    }),
+  ),
+});
+
+/** Every right that the manifests give Legation's accounts, each as `describeRight` puts it. */
+export async function grantedRights(): Promise<string[]> {
+  const manifests = [...(await loadManifests(MANIFESTS)), ...(await loadManifests(join(MANIFESTS, "member")))];
+  const rights = manifests.flatMap((manifest) => {
+    const parsed = rulesSchema.safeParse(manifest);
+    if (!parsed.success) return [];
+    const { metadata, rules } = parsed.data;
+    const account: Account =
+      metadata.name === "legation-controller"
+        ? "controller"
+        : metadata.name === "legation-webhook"
+          ? "webhook"
+          : "host";
+    const namespace = metadata.namespace ?? "";
+    return rules.flatMap(({ apiGroups, resources, nonResourceURLs, verbs }) => [
+      ...verbs.flatMap((verb) => nonResourceURLs.map((url) => `${account}: ${verb} ${url}`)),
+      ...apiGroups.flatMap((group) =>
+        resources.flatMap((each) => {
+          const [resource = "", subresource] = each.split("/");
+          return verbs.map((verb) => describeRight({ account, verb, group, resource, subresource, namespace }));
+        }),
+      ),
+    ]);
+  });
+  return [...new Set(rights)].sort();
+}
+
+/** True when the use of a right shows that the granted one is needed: a ClusterRole's right is used in any namespace. */
+export function covers(granted: string, used: string): boolean {
+  return used === granted || (!granted.includes(" in ") && used.replace(/ in \S+$/, "") === granted);
+}

@@ -1,0 +1,73 @@
+import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { type AuditEvent, auditEvents } from "../clusters/audit.ts";
+import type { ClusterInfo } from "../clusters/types.ts";
+
+/** Folder in which runs leave what Legation's accounts did; without it nothing is noted. */
+export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
+/** Accounts of Legation: `controller` and `webhook` on a host, `host` in a member. */
+export type Account = "controller" | "webhook" | "host";
+
+/** What an account did, or tried: `verb group/resource/subresource namespace`. */
+export interface Noted {
+  readonly used: readonly string[];
+  readonly forbidden: readonly string[];
+}
+
+const PREFIX = "system:serviceaccount:legation-system:legation-";
+const FORBIDDEN = 403;
+
+/** Notes what Legation's accounts did in clusters that are about to go. */
+export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void> {
+  const folder = process.env[RIGHTS_FOLDER];
+  if (folder === undefined) return;
+  mkdirSync(folder, { recursive: true });
+  for (const { name, auditLog } of clusters) {
+    if (!existsSync(auditLog)) continue;
+    const used = new Set<string>();
+    const forbidden = new Set<string>();
+    const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX));
+    for (const event of events) {
+      const right = rightOf(event);
+      if (right !== undefined) (event.responseStatus?.code === FORBIDDEN ? forbidden : used).add(right);
+    }
+    const noted: Noted = { used: [...used], forbidden: [...forbidden] };
+    writeFileSync(join(folder, `${name}-${crypto.randomUUID()}.json`), JSON.stringify(noted));
+  }
+}
+
+/** Everything that was noted. */
+export function readNoted(folder: string): Noted {
+  const all = readdirSync(folder).map((file): Noted => JSON.parse(readFileSync(join(folder, file), "utf8")));
+  const merged = (key: keyof Noted): string[] => [...new Set(all.flatMap((noted) => noted[key]))].sort();
+  return { used: merged("used"), forbidden: merged("forbidden") };
+}
+
+/** One use of a right as a text that compares; see `describeRight`. */
+function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string | undefined {
+  const account = accountOf(user.username.slice(PREFIX.length));
+  if (objectRef?.resource === undefined) return `${account}: ${verb} ${requestURI.split("?", 1)[0]}`;
+  const { apiGroup = "", resource, subresource, namespace = "" } = objectRef;
+  return describeRight({ account, verb, group: apiGroup, resource, subresource, namespace });
+}
+
+function accountOf(name: string): Account {
+  return name === "controller" || name === "webhook" ? name : "host";
+}
+
+/** `ACCOUNT: VERB GROUP/RESOURCE/SUBRESOURCE in NAMESPACE`, with what there is of them; all namespaces but Legation's own are one. */
+export function describeRight(right: {
+  readonly account: Account;
+  readonly verb: string;
+  readonly group: string;
+  readonly resource: string;
+  readonly subresource?: string | undefined;
+  readonly namespace: string;
+}): string {
+  const { account, verb, group, resource, subresource, namespace } = right;
+  const what = [group, resource, subresource].filter((part) => part !== undefined && part !== "").join("/");
+  return `${account}: ${verb} ${what}${NAMED.has(namespace) ? ` in ${namespace}` : ""}`;
+}
+
+// Where a Role of its own gives more than the ClusterRole does.
+const NAMED: ReadonlySet<string> = new Set(["legation-system", "kube-system", "kube-public", "kube-node-lease"]);
