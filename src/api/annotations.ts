@@ -51,7 +51,7 @@ export interface Placement {
   readonly clusters?: readonly string[];
   /** Members by the labels of their Cluster; absent: any. */
   readonly selector?: LabelSelector;
-  /** The selector as written, for messages. */
+  /** The selector as written and where, for messages. */
   readonly selectorText?: string;
   /** Members by terms over their Clusters, of which some only say what is better; absent: any. */
   readonly affinity?: ClusterAffinity;
@@ -152,7 +152,7 @@ export function placementExcludes(
 ): string | undefined {
   if (clusters !== undefined && !clusters.includes(member.name)) return `not named by ${CLUSTERS_ANNOTATION}`;
   if (selector !== undefined && !selectorMatches(selector, member.labels)) {
-    return `its labels do not match ${CLUSTER_SELECTOR_ANNOTATION} "${selectorText}"`;
+    return `its labels do not match ${selectorText}`;
   }
   if (affinity !== undefined && !affinityAllows(affinity, member)) {
     return `no term of ${CLUSTER_AFFINITY_ANNOTATION} matches it`;
@@ -170,7 +170,7 @@ function readAnnotation(key: string, text: string): Placement | string {
       return readClusters(text);
     case CLUSTER_SELECTOR_ANNOTATION: {
       const parsed = parseLabelSelector(text);
-      if (parsed.ok) return { selector: parsed.selector, selectorText: text };
+      if (parsed.ok) return { selector: parsed.selector, selectorText: `${CLUSTER_SELECTOR_ANNOTATION} "${text}"` };
       return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
     }
     case CLUSTER_AFFINITY_ANNOTATION: {

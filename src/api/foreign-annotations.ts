@@ -51,7 +51,7 @@ export function readForeignAnnotation(key: string, text: string): ForeignPlaceme
     case `${ADMIRALTY}no-reservation`:
       return {};
     case `${ADMIRALTY}proxy-pod-scheduling-constraints`:
-      return readConstraints(text);
+      return readConstraints(key, text);
     case `${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`:
       return (
         "constraints of the pod's spec are for the nodes of its member; write those for clusters as " +
@@ -62,7 +62,7 @@ export function readForeignAnnotation(key: string, text: string): ForeignPlaceme
   }
 }
 
-function readConstraints(text: string): ForeignPlacement | string {
+function readConstraints(key: string, text: string): ForeignPlacement | string {
   const parsed = constraints(text);
   if (!parsed.ok) {
     return `${parsed.problems.join("; ")}; nodeSelector and affinity.nodeAffinity are understood, write anything else as annotations of Legation`;
@@ -74,7 +74,7 @@ function readConstraints(text: string): ForeignPlacement | string {
       ? {}
       : {
           selector: labels.map(([key, value]) => ({ key, operator: "In" as const, values: [value] })),
-          selectorText: labels.map(([key, value]) => `${key}=${value}`).join(","),
+          selectorText: `${key} "${labels.map(([label, value]) => `${label}=${value}`).join(",")}"`,
         }),
     ...(affinity?.nodeAffinity === undefined ? {} : { affinity: affinity.nodeAffinity }),
   };

@@ -32,7 +32,7 @@ export function defaultPlacement({
   return {
     ...(clusterSelector === undefined
       ? {}
-      : { selector: selectorOf(clusterSelector), selectorText: JSON.stringify(clusterSelector) }),
+      : { selector: selectorOf(clusterSelector), selectorText: "the clusterSelector of PlacementDefaults" }),
     ...(clusterAffinity === undefined ? {} : { affinity: clusterAffinity }),
     ...(clusterSpread === undefined ? {} : { spread: clusterSpread }),
   };

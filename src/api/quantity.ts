@@ -59,6 +59,16 @@ export function formatQuantity(resource: string, value: number): string {
   return bytes && whole % 1024 === 0 && whole > 0 ? `${whole / 1024}Ki` : String(whole);
 }
 
+const UNITS = ["Gi", "Mi"] as const;
+
+/** A number of base units as a person would write it: memory in the largest unit that divides it. */
+export function writeQuantity(resource: string, value: number): string {
+  const text = formatQuantity(resource, value);
+  if (!text.endsWith("Ki")) return text;
+  const unit = UNITS.find((suffix) => Math.round(value) % (SUFFIXES[suffix] ?? 1) === 0);
+  return unit === undefined ? text : `${Math.round(value) / (SUFFIXES[unit] ?? 1)}${unit}`;
+}
+
 /** Amounts as a resource list. */
 export function formatAmounts(amounts: Amounts): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, formatQuantity(name, value)]));

@@ -1,4 +1,4 @@
-import { type Amounts, formatQuantity } from "../api/quantity.ts";
+import { type Amounts, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 
 /** Members for one pod, best first. */
@@ -13,6 +13,8 @@ export interface Ranking {
 
 export interface RankInput {
   readonly requests: Amounts;
+  /** What it requests in a member where that is different; absent: nowhere. */
+  readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** The first that refuses a member gives the reason; an earlier one's cost matters more than a later one's. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
@@ -23,7 +25,7 @@ export interface RankInput {
  * best by the rules' costs, then the least loaded. Load is the greatest share of any requested resource after the pod is
  * added, others' pods included as far as known, so that members fill evenly relative to their size.
  */
-export function rank({ requests, rules = [], candidates }: RankInput): Ranking {
+export function rank({ requests: written, requestsIn, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
@@ -34,6 +36,7 @@ export function rank({ requests, rules = [], candidates }: RankInput): Ranking {
       refusals.push({ cluster, ...refusal });
       continue;
     }
+    const requests = requestsIn?.(candidate) ?? written;
     const shortage = shortageOf(requests, candidate);
     const scored = scoreOf(candidate, requests, rules);
     if (shortage === undefined) {
@@ -62,9 +65,10 @@ function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]
 }
 
 /** Why one member that fits is ranked behind another, in words for people. */
-export function whyBehind({ requests, rules = [] }: RankInput, candidate: Candidate, better: Candidate): string {
-  const own = scoreOf(candidate, requests, rules);
-  const other = scoreOf(better, requests, rules);
+export function whyBehind(input: RankInput, candidate: Candidate, better: Candidate): string {
+  const { requests, requestsIn, rules = [] } = input;
+  const own = scoreOf(candidate, requestsIn?.(candidate) ?? requests, rules);
+  const other = scoreOf(better, requestsIn?.(better) ?? requests, rules);
   const { name } = better;
   if (own.overdue !== other.overdue) return "an answer of its API server is overdue";
   const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
@@ -124,7 +128,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "rea
   for (const resource in requests) {
     const wanted = requests[resource] ?? 0;
     if (wanted === 0) continue;
-    const shown = (value: number): string => formatQuantity(resource, value);
+    const shown = (value: number): string => writeQuantity(resource, value);
     const largest = largestNode[resource] ?? 0;
     if (wanted > largest) {
       const message =

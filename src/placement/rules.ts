@@ -5,9 +5,10 @@ import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/k
 import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { type Amounts, formatQuantity } from "../api/quantity.ts";
+import { type Amounts, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
-import { nodeNeeds } from "./node-fit.ts";
+import type { InMember, PodInMember } from "./in-member.ts";
+import { type NodeNeeds, nodeNeeds } from "./node-fit.ts";
 import { spreadRule } from "./spread.ts";
 import { isTolerated, repellingTaint, taintText } from "./tolerations.ts";
 
@@ -16,7 +17,8 @@ type Refused = Pick<Refusal, "reason" | "message">;
 /** Everything about a pod that rules judge members by. */
 export interface RuleFacts {
   readonly pod: Stored<Pod>;
-  readonly requests: Amounts;
+  /** The pod as its overrides make it. */
+  readonly inMember: InMember;
   readonly placement: Placement;
   /** Labels of the pod's namespace. */
   readonly namespaceLabels: Readonly<Record<string, string>>;
@@ -26,12 +28,12 @@ export interface RuleFacts {
 }
 
 /** What operators forbid and nodes cannot do, whatever the author prefers: without costs. */
-export function policyRules({ pod, requests, namespaceLabels }: RuleFacts): Rule[] {
+export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule[] {
   return [
     permissionRule(pod.metadata.namespace ?? "", namespaceLabels),
-    limitRule(pod, requests),
+    limitRule(pod, inMember),
     { refusal: (candidate) => taintRefusal(pod, candidate) },
-    nodeRule(pod, requests),
+    nodeRule(inMember),
   ];
 }
 
@@ -66,11 +68,13 @@ function permissionRule(namespace: string, labels: Readonly<Record<string, strin
   };
 }
 
-function limitRule(pod: Stored<Pod>, requests: Amounts): Rule {
+function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
   const { namespace = "", uid } = pod.metadata;
   return {
-    refusal: ({ limits, used, usedIn, keptFor }) => {
+    refusal: (candidate) => {
+      const { limits, used, usedIn, keptFor } = candidate;
       if (limits === undefined) return undefined;
+      const { requests } = inMember(candidate);
       const kept = keptFor?.(uid) ?? {};
       const message =
         excess(requests, limits.total, used, kept, "its limit") ??
@@ -89,7 +93,7 @@ function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts
     const limit = limits[resource] ?? 0;
     const left = limit - ((used[resource] ?? 0) - (kept[resource] ?? 0));
     if (wanted === 0 || wanted - left <= ROUNDING) continue;
-    const shown = (value: number): string => formatQuantity(resource, value);
+    const shown = (value: number): string => writeQuantity(resource, value);
     return `${what} of ${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} of ${shown(limit)} left`;
   }
   return undefined;
@@ -125,11 +129,19 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 }
 
 /** The pod's node selector, required node affinity and tolerations against the member's nodes. */
-function nodeRule(pod: Pod, requests: Amounts): Rule {
-  const needs = nodeNeeds(pod, requests);
+function nodeRule(inMember: InMember): Rule {
+  const known = new Map<PodInMember, NodeNeeds>();
+  const needsOf = (seen: PodInMember): NodeNeeds => {
+    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
+    known.set(seen, needs);
+    return needs;
+  };
   return {
-    refusal: ({ nodesFor, largestNode }) => {
-      const fit = nodesFor?.(needs);
+    refusal: (candidate) => {
+      const { nodesFor, largestNode } = candidate;
+      const seen = inMember(candidate);
+      const { requests } = seen;
+      const fit = nodesFor?.(needsOf(seen));
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.selected === 0) {
         return { reason: "NoNodeMatches", message: `none of its ${fit.nodes} nodes is one that the pod selects` };
@@ -145,7 +157,7 @@ function nodeRule(pod: Pod, requests: Amounts): Rule {
         const most = fit.largest[resource] ?? 0;
         // What no node at all has is said with the nodes' sizes.
         if (wanted <= most || wanted > (largestNode[resource] ?? 0)) continue;
-        const shown = (value: number): string => formatQuantity(resource, value);
+        const shown = (value: number): string => writeQuantity(resource, value);
         const has = `the largest node that the pod may go to has ${shown(most)}`;
         return { reason: "TooLarge", message: `${resource}: ${shown(wanted)} requested, ${has}` };
       }

@@ -155,7 +155,7 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
   if (spec.tolerations !== undefined) {
-    copy.tolerations = forwardedTolerations(proxy);
+    copy.tolerations = forwardedTolerations({ metadata: proxy.metadata, spec });
   }
   return withApiAccess(copy, proxy.metadata.uid, access);
 }

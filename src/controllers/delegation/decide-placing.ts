@@ -1,4 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -85,7 +86,7 @@ function decideHeld(
   const parked = message !== undefined && observed.memory.attempts.get(holder.name)?.parked === true;
   if (next !== undefined && (now >= deadline || parked)) {
     const { uid: proxyUid } = proxy.metadata;
-    const promise: Action = { type: "promise", member: next, proxyUid, requests: podRequests(proxy) };
+    const promise: Action = { type: "promise", member: next, proxyUid, requests: requestsFor(proxy, observed, next) };
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
     // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
     const { resourceVersion } = delegate.metadata;
@@ -192,7 +193,13 @@ function rankFor(proxy: Stored<Pod>, observed: Observed, needs?: Needs): Ranking
   return rank(rankInput(proxy, observed, needs));
 }
 
-function rankInput(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observed, needs?: Needs): RankInput {
+function requestsFor(proxy: Stored<Pod>, { members, requestsIn }: Observed, member: string): Amounts {
+  const candidate = members.find(({ name }) => name === member)?.candidate;
+  return (candidate === undefined ? undefined : requestsIn?.(candidate)) ?? podRequests(proxy);
+}
+
+function rankInput(proxy: Stored<Pod>, observed: Observed, needs?: Needs): RankInput {
+  const { members, allows, lacks, rules, requestsIn } = observed;
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);
     return typeof readiness === "object" ? readiness.refused : undefined;
@@ -205,6 +212,7 @@ function rankInput(proxy: Stored<Pod>, { members, allows, lacks, rules }: Observ
   };
   return {
     requests: podRequests(proxy),
+    ...(requestsIn === undefined ? {} : { requestsIn }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates: members.map(({ candidate }) => candidate),
   };

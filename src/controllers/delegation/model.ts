@@ -84,6 +84,8 @@ export interface Observed {
   readonly allows: (candidate: Candidate) => string | undefined;
   /** What a member lacks for the pod at present: it may have had the pod all the same. */
   readonly lacks?: (candidate: Candidate) => string | undefined;
+  /** What the pod requests in a member; absent: what its spec says, everywhere. */
+  readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** What else refuses or prefers members at present, strongest preference first; asked only when the pod needs a place. */
   readonly rules?: () => readonly Rule[];
   /** A member that matters to which one is best has still to be read; that it has been is an event of its own. */

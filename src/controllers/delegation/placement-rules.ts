@@ -7,7 +7,7 @@ import { selectorMatches } from "../../api/label-selector.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Rule } from "../../placement/candidate.ts";
 import { groupRule } from "../../placement/group-rule.ts";
-import { podRequests } from "../../placement/requests.ts";
+import { inMembers } from "../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../placement/rules.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../pods/phase.ts";
@@ -57,11 +57,11 @@ export class PlacementRules {
 
   /** Operators' rules, and then those of authors, for a proxy that needs a place. */
   of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
-    const requests = podRequests(proxy);
+    const inMember = inMembers(proxy, placement.overrides);
     const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
     const candidates = this.#options.registry.members().map((member) => member.candidate());
     const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);
-    const facts = { pod: proxy, requests, placement, namespaceLabels, candidates, spreadCounts };
+    const facts = { pod: proxy, inMember, placement, namespaceLabels, candidates, spreadCounts };
     return { policy: [...policyRules(facts), ...this.#group(proxy)], wishes: placementRules(facts) };
   }
 

@@ -4,7 +4,9 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Override } from "../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
+import { inMembers } from "../../placement/in-member.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -54,12 +56,17 @@ export class PlacementView {
   /** Where an unbound proxy may go, and what is better. */
   of(
     proxy: Stored<Pod> | undefined,
-  ): Pick<Observed, "allows" | "lacks" | "invalid" | "named" | "rules" | "settling" | "refusedBefore" | "follows"> {
+  ): Pick<
+    Observed,
+    "allows" | "lacks" | "invalid" | "named" | "requestsIn" | "rules" | "settling" | "refusedBefore" | "follows"
+  > {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
-    const { placement } = parsed;
+    const { preferences, ...undivided } = parsed.placement;
+    // Some of a workload that overflows stay on the host: what is left is not divided.
+    const placement = preferences === undefined || isOverflow(proxy) ? undivided : { ...undivided, preferences };
     const { clusters, api, overrides } = placement;
     const { homeApi } = this.#options;
     return {
@@ -67,6 +74,7 @@ export class PlacementView {
       lacks: (candidate) =>
         apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, overrides, candidate),
       ...(clusters === undefined ? {} : { named: clusters }),
+      ...requestsIn(proxy, overrides),
       ...this.#refusedBefore(proxy),
       follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,
       ...this.#division(proxy, placement),
@@ -90,7 +98,8 @@ export class PlacementView {
       rules: () => {
         const { policy, wishes } = this.#options.rules.of(proxy, placement);
         const open = this.#openFor(proxy, placement, sharing, policy);
-        return [...policy, this.#options.divisions.rule(proxy, preferences, open), ...wishes];
+        const inOverrides = requestsIn(proxy, placement.overrides);
+        return [...policy, this.#options.divisions.rule(proxy, preferences, open, inOverrides.requestsIn), ...wishes];
       },
     };
   }
@@ -106,6 +115,7 @@ export class PlacementView {
       preferences: parsed.placement.preferences,
       candidates: this.#openFor(proxy, placement, this.#sharing(placement, parsed.placement.preferences), policy),
       closed: new Set(closed.map(({ name }) => name)),
+      ...requestsIn(proxy, placement.overrides),
     };
   }
 
@@ -155,4 +165,11 @@ export class PlacementView {
     if (proxy === undefined) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
+}
+
+/** What the pod requests in members where its overrides say so. */
+function requestsIn(proxy: Stored<Pod>, overrides: readonly Override[] | undefined): Pick<Observed, "requestsIn"> {
+  if (overrides === undefined) return {};
+  const inMember = inMembers(proxy, overrides);
+  return { requestsIn: (candidate) => inMember(candidate).requests };
 }

@@ -1,3 +1,4 @@
+import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 
@@ -75,9 +76,10 @@ export class Shapes {
   }
 }
 
-/** The same text for pods that a member cannot tell apart: all of the spec but a pod's own name. */
+/** The same text for pods that a member cannot tell apart: all of the spec but a pod's own name, and what overrides make of it. */
 export function shapeOf({ metadata, spec }: Stored<Pod>): string {
-  return JSON.stringify([metadata.namespace, spec], (key, value: unknown) => {
+  const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
+  return JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
     if (key === "hostname") return undefined;
     return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
   });

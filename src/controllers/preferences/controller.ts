@@ -1,6 +1,7 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Amounts } from "../../api/quantity.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
@@ -22,6 +23,8 @@ export interface Sharing {
   readonly candidates: readonly Candidate[];
   /** Members that do not answer or are cordoned. */
   readonly closed: ReadonlySet<string>;
+  /** What a replica requests in a member; absent: the same everywhere. */
+  readonly requestsIn?: (candidate: Candidate) => Amounts;
 }
 
 export interface PreferencesOptions extends ControllerOptions {

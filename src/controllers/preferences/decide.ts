@@ -69,7 +69,9 @@ function movesOf(observed: Observed, now: number): Action[] {
   }
 }
 
-function capacityOf(candidate: Candidate, placed: Replicas, { requests, futile }: Observed, now: number): number {
+function capacityOf(candidate: Candidate, placed: Replicas, observed: Observed, now: number): number {
+  const { futile } = observed;
+  const requests = observed.requestsIn?.(candidate) ?? observed.requests;
   const has = placed[candidate.name] ?? 0;
   return now < (futile.get(candidate.name) ?? 0) ? has : has + roomFor(requests, candidate);
 }

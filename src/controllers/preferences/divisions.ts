@@ -1,6 +1,7 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
+import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { type Replicas, sharesOf } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
@@ -25,7 +26,12 @@ export class Divisions {
   readonly #known = new Map<string, Known>();
 
   /** The rule for a proxy that needs a place, among the members that may have it and are open. */
-  rule(proxy: Stored<Pod>, preferences: SchedulingPreferences, candidates: readonly Candidate[]): Rule {
+  rule(
+    proxy: Stored<Pod>,
+    preferences: SchedulingPreferences,
+    candidates: readonly Candidate[],
+    requestsIn?: (candidate: Candidate) => Amounts,
+  ): Rule {
     const owner = controllerOf(proxy)?.uid;
     const placed: Record<string, number> = { ...(owner === undefined ? {} : this.proxies.placed(owner)) };
     const { member } = this.proxies.get(proxy.metadata.uid) ?? {};
@@ -33,7 +39,8 @@ export class Divisions {
     const requests = podRequests(proxy);
     const capacities: Record<string, number> = {};
     for (const candidate of candidates) {
-      if (!hasRoom(requests, candidate)) capacities[candidate.name] = placed[candidate.name] ?? 0;
+      if (!hasRoom(requestsIn?.(candidate) ?? requests, candidate))
+        capacities[candidate.name] = placed[candidate.name] ?? 0;
     }
     const order = this.#order(proxy, preferences, candidates, capacities);
     return divisionRule({ preferences, order, placed });

@@ -34,6 +34,8 @@ export interface Observed {
   /** Members that do not answer or are cordoned: what is there stays there. */
   readonly closed: ReadonlySet<string>;
   readonly requests: Amounts;
+  /** What one requests in a member where that is different; absent: nowhere. */
+  readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** Members that did not get what was moved for them, and until when it is not tried again; epoch ms. */
   readonly futile: ReadonlyMap<string, number>;
 }

@@ -24,7 +24,7 @@ describe("what an author writes is read", () => {
           { key: "region", operator: "In", values: ["eu"] },
           { key: "spot", operator: "DoesNotExist" },
         ],
-        selectorText: "region in (eu), !spot",
+        selectorText: 'legation.dev/cluster-selector "region in (eu), !spot"',
         api: "member",
       },
     });
@@ -55,7 +55,9 @@ describe("what an author writes is read", () => {
       { "legation.dev/clusters": "west" },
       { "legation.dev/clusters": "east", "legation.dev/cluster-selector": "gpu" },
     );
-    expect(parsed).toMatchObject({ placement: { clusters: ["west"], selectorText: "gpu" } });
+    expect(parsed).toMatchObject({
+      placement: { clusters: ["west"], selectorText: 'legation.dev/cluster-selector "gpu"' },
+    });
   });
 
   test("what Legation wrote itself on a proxy is passed over", () => {

@@ -5,6 +5,7 @@ import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
 import { groupRule } from "../../../src/placement/group-rule.ts";
+import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
@@ -31,7 +32,8 @@ function ranked(
   const pod = proxyPod(spec === undefined ? {} : { spec });
   const requests = podRequests(pod);
   const spreadCounts = (): Map<string, number> => new Map();
-  const facts = { pod, requests, placement, namespaceLabels, candidates, spreadCounts };
+  const inMember = inMembers(pod, placement.overrides);
+  const facts = { pod, inMember, placement, namespaceLabels, candidates, spreadCounts };
   return rank({ requests, rules: [...policyRules(facts), ...more, ...placementRules(facts)], candidates });
 }
 

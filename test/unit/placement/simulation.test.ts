@@ -4,6 +4,7 @@ import type { KubeNode, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { addAmounts } from "../../../src/api/quantity.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
+import { inMembers } from "../../../src/placement/in-member.ts";
 import { rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { placementRules, policyRules } from "../../../src/placement/rules.ts";
@@ -57,7 +58,14 @@ function bestFor(pod: Stored<Pod>, candidates: readonly Candidate[], counts: Rea
   const parsed = parsePlacement(pod.metadata.annotations ?? {});
   const placement = parsed.ok ? parsed.placement : {};
   const requests = podRequests(pod);
-  const facts = { pod, requests, placement, namespaceLabels: {}, candidates, spreadCounts: () => counts };
+  const facts = {
+    pod,
+    inMember: inMembers(pod),
+    placement,
+    namespaceLabels: {},
+    candidates,
+    spreadCounts: () => counts,
+  };
   const selected = candidates.filter((candidate) => placementExcludes(placement, candidate) === undefined);
   const [best = ""] = rank({
     requests,

@@ -68,6 +68,19 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(delegate.metadata?.annotations).not.toHaveProperty("legation.dev/scheduler-name");
   });
 
+  test("tolerations that overrides add for its member stay, and those of virtual nodes do not", () => {
+    const gpu = { key: "gpu", operator: "Exists" };
+    const lost = {
+      key: "node.kubernetes.io/not-ready",
+      operator: "Exists",
+      effect: "NoExecute",
+      tolerationSeconds: 300,
+    };
+    const proxy = proxyPod({ spec: { tolerations: [lost] } });
+    const overridden = { containers: [], ...proxy.spec, tolerations: [lost, gpu] };
+    expect(toDelegate(proxy, host, { mode: "none" }, overridden).spec?.tolerations).toEqual([gpu]);
+  });
+
   test("the host's API access volume goes with its mounts; the author's volumes stay", () => {
     const token = {
       name: "kube-api-access-x2x4z",
