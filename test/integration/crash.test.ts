@@ -11,6 +11,7 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
@@ -149,37 +150,41 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
   });
 });
 
-test("a delegate that was made, and not seen before its member went silent, is not made in another one", async () => {
-  const { trap, release } = gated();
-  const { host } = clients();
-  const members = { west: memberCluster("west"), east: memberCluster("east") };
-  const labels = { "legation.dev/delegation": "annotated" };
-  const namespace = await freshNamespace([hostCluster(), ...Object.values(members)], { prefix: "unseen", labels });
-  let silent: "west" | "east" | undefined;
-  trap("member", {
-    when: "unseen",
-    catches: ({ method, path }) => method === "POST" && path === `/api/v1/namespaces/${namespace}/pods`,
-    onCaught: async (member) => {
-      silent = member === "west" ? "west" : "east";
-      await members[silent].apiServer.freeze();
-    },
-  });
-  onTestFinished(async () => {
+describe("a member that is soon missed", () => {
+  useQuickProbes();
+
+  test("a delegate that was made, and not seen before its member went silent, is not made in another one", async () => {
+    const { trap, release } = gated();
+    const { host } = clients();
+    const members = { west: memberCluster("west"), east: memberCluster("east") };
+    const labels = { "legation.dev/delegation": "annotated" };
+    const namespace = await freshNamespace([hostCluster(), ...Object.values(members)], { prefix: "unseen", labels });
+    let silent: "west" | "east" | undefined;
+    trap("member", {
+      when: "unseen",
+      catches: ({ method, path }) => method === "POST" && path === `/api/v1/namespaces/${namespace}/pods`,
+      onCaught: async (member) => {
+        silent = member === "west" ? "west" : "east";
+        await members[silent].apiServer.freeze();
+      },
+    });
+    onTestFinished(async () => {
+      if (silent !== undefined) await members[silent].apiServer.thaw();
+      release();
+    });
+    await host.create(pods, delegatedPod(namespace, NAME));
+    await podThat(
+      host,
+      namespace,
+      NAME,
+      (pod) => conditionOf(pod, PLACED_CONDITION)?.message?.startsWith(`${silent}: may have the pod`) === true,
+      patient,
+    );
     if (silent !== undefined) await members[silent].apiServer.thaw();
     release();
+    const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    expect(spec?.nodeName).toBe(`legation-${silent}`);
+    const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
+    expect(delegates.flat()).toHaveLength(1);
   });
-  await host.create(pods, delegatedPod(namespace, NAME));
-  await podThat(
-    host,
-    namespace,
-    NAME,
-    (pod) => conditionOf(pod, PLACED_CONDITION)?.message?.startsWith(`${silent}: may have the pod`) === true,
-    patient,
-  );
-  if (silent !== undefined) await members[silent].apiServer.thaw();
-  release();
-  const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);
-  expect(spec?.nodeName).toBe(`legation-${silent}`);
-  const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
-  expect(delegates.flat()).toHaveLength(1);
 });

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, FAILOVER_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
 import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kubernetes.ts";
 import { leases, nodes, pods } from "../../src/kube/resources.ts";
@@ -13,10 +13,12 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
 const clients = useClients();
+useQuickProbes();
 
 const west = memberCluster("west");
 const east = memberCluster("east");
@@ -26,14 +28,6 @@ const patient = { timeoutMs: 90_000, intervalMs: 200 };
 let namespace: string;
 
 const run = (...args: string[]): Promise<string> => kubectl(hostCluster(), args, { timeoutMs: 120_000 });
-
-function probe(spec: object): Promise<string> {
-  return run("patch", "clusters.legation.dev", "west", "east", "--type=merge", `--patch=${JSON.stringify({ spec })}`);
-}
-
-// A member's loss is found out sooner than in production; a busy machine may still take a second to answer.
-beforeAll(() => probe({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
-afterAll(() => probe({ probe: null }));
 
 beforeEach(async () => {
   // What earlier tests left behind would draw new pods to the other member.

@@ -13,6 +13,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const legation = useLegation();
@@ -132,69 +133,73 @@ describe("a burst of 200 pods", () => {
   });
 });
 
-test("what was done on both sides while a member was cut off, and its watches expired, is caught up with", async () => {
-  const { host, west: member } = clients();
-  const annotations = { [CLUSTERS_ANNOTATION]: "west" };
-  const names = ["stays", "ends", "vanishes", "leaves", "changes"];
-  await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { annotations }))));
-  await allRun(names.length);
-  const stays = await podThat(member, namespace, "stays", inPhase("Running"));
-  const seen = legation().controller.log().length;
+describe("a member that is soon missed", () => {
+  useQuickProbes();
 
-  try {
-    await west.proxy.cut();
-    await clusterIs("west", "False");
-    const ended = { phase: "Succeeded", containerStatuses: [endedContainer()] };
-    const write = { type: "merge", body: { status: ended } } as const;
-    await member.patch(pods, { namespace, name: "ends" }, write, { subresource: "status" });
-    await member.delete(pods, { namespace, name: "vanishes" }, { gracePeriodSeconds: 0 });
-    await host.delete(pods, { namespace, name: "leaves" });
-    const labelled = { type: "merge", body: { metadata: { labels: { tier: "gold" } } } } as const;
-    await host.patch(pods, { namespace, name: "changes" }, labelled);
-    await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
-    await podThat(host, namespace, "comes", (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False", patient);
-    // Its next watch cache begins now: whoever comes with an older version is told to list again.
-    await west.apiServer.restart();
-    await west.controllerManager.restart();
-  } finally {
-    await west.proxy.heal();
-  }
+  test("what was done on both sides while a member was cut off, and its watches expired, is caught up with", async () => {
+    const { host, west: member } = clients();
+    const annotations = { [CLUSTERS_ANNOTATION]: "west" };
+    const names = ["stays", "ends", "vanishes", "leaves", "changes"];
+    await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { annotations }))));
+    await allRun(names.length);
+    const stays = await podThat(member, namespace, "stays", inPhase("Running"));
+    const seen = legation().controller.log().length;
 
-  await podThat(host, namespace, "ends", inPhase("Succeeded"), patient);
-  const vanished = await podThat(host, namespace, "vanishes", inPhase("Failed"), patient);
-  expect(conditionOf(vanished, "DisruptionTarget")?.reason).toBe("DeletedInMember");
-  await Promise.all([host, member].map((client) => podGone(client, namespace, "leaves", undefined, patient)));
-  await podThat(member, namespace, "changes", ({ metadata }) => metadata.labels?.tier === "gold", patient);
-  await podThat(host, namespace, "comes", inPhase("Running"), patient);
-  const still = await podThat(host, namespace, "stays", inPhase("Running"));
-  expect(still.metadata.annotations?.[DELEGATE_UID_ANNOTATION]).toBe(stays.metadata.uid);
-  expect(legation().controller.log().slice(seen)).toContain('"code":"Gone"');
-});
+    try {
+      await west.proxy.cut();
+      await clusterIs("west", "False");
+      const ended = { phase: "Succeeded", containerStatuses: [endedContainer()] };
+      const write = { type: "merge", body: { status: ended } } as const;
+      await member.patch(pods, { namespace, name: "ends" }, write, { subresource: "status" });
+      await member.delete(pods, { namespace, name: "vanishes" }, { gracePeriodSeconds: 0 });
+      await host.delete(pods, { namespace, name: "leaves" });
+      const labelled = { type: "merge", body: { metadata: { labels: { tier: "gold" } } } } as const;
+      await host.patch(pods, { namespace, name: "changes" }, labelled);
+      await host.create(pods, delegatedPod(namespace, "comes", { annotations }));
+      await podThat(host, namespace, "comes", (pod) => conditionOf(pod, PLACED_CONDITION)?.status === "False", patient);
+      // Its next watch cache begins now: whoever comes with an older version is told to list again.
+      await west.apiServer.restart();
+      await west.controllerManager.restart();
+    } finally {
+      await west.proxy.heal();
+    }
 
-test("delegates whose creation was never answered are found when the member is heard again", async () => {
-  const { host } = clients();
-  const first = numbered("first", 20);
-  await burst(first);
-  await allRun(first.length);
-  const second = numbered("second", 20);
-  try {
-    // Open connections take requests on, and new ones are never opened.
-    await west.proxy.deaf("answers");
-    await burst(second);
-    await eventually(async () => {
-      const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
-      const made = await podsOf(clients().west, namespace);
-      return waiting.some((proxy) => made.some((delegate) => ownerOf(delegate)?.uid === proxy.metadata.uid));
-    }, patient);
-    await eventuallyPasses(async () => {
-      const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
-      expect(waiting.filter((proxy) => !waitsFor(proxy, "west"))).toEqual([]);
-    }, patient);
-  } finally {
-    await west.proxy.heal();
-  }
-  await allRun(first.length + second.length);
-  await expectOneEach(await podsOf(host, namespace));
+    await podThat(host, namespace, "ends", inPhase("Succeeded"), patient);
+    const vanished = await podThat(host, namespace, "vanishes", inPhase("Failed"), patient);
+    expect(conditionOf(vanished, "DisruptionTarget")?.reason).toBe("DeletedInMember");
+    await Promise.all([host, member].map((client) => podGone(client, namespace, "leaves", undefined, patient)));
+    await podThat(member, namespace, "changes", ({ metadata }) => metadata.labels?.tier === "gold", patient);
+    await podThat(host, namespace, "comes", inPhase("Running"), patient);
+    const still = await podThat(host, namespace, "stays", inPhase("Running"));
+    expect(still.metadata.annotations?.[DELEGATE_UID_ANNOTATION]).toBe(stays.metadata.uid);
+    expect(legation().controller.log().slice(seen)).toContain('"code":"Gone"');
+  });
+
+  test("delegates whose creation was never answered are found when the member is heard again", async () => {
+    const { host } = clients();
+    const first = numbered("first", 20);
+    await burst(first);
+    await allRun(first.length);
+    const second = numbered("second", 20);
+    try {
+      // Open connections take requests on, and new ones are never opened.
+      await west.proxy.deaf("answers");
+      await burst(second);
+      await eventually(async () => {
+        const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
+        const made = await podsOf(clients().west, namespace);
+        return waiting.some((proxy) => made.some((delegate) => ownerOf(delegate)?.uid === proxy.metadata.uid));
+      }, patient);
+      await eventuallyPasses(async () => {
+        const waiting = (await podsOf(host, namespace)).filter(({ status }) => status?.phase !== "Running");
+        expect(waiting.filter((proxy) => !waitsFor(proxy, "west"))).toEqual([]);
+      }, patient);
+    } finally {
+      await west.proxy.heal();
+    }
+    await allRun(first.length + second.length);
+    await expectOneEach(await podsOf(host, namespace));
+  });
 });
 
 function endedContainer(): object {
