@@ -6,16 +6,22 @@ import { decidePlacing } from "./decide-placing.ts";
 import { decideRunning } from "./decide-running.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
+// A member that keeps what is to be swept is told again this often.
+const SWEEP_AGAIN_MS = 10_000;
+
 /**
  * The whole life of one proxy as a function of what is: never of which event came. Stale delegates under the proxy's
- * name, left by an earlier proxy uid, go first, whatever the proxy does meanwhile.
+ * name, left by an earlier proxy uid, go whatever the proxy does meanwhile, but last: any member can say that it has one,
+ * and must not hold up a pod of another.
  */
 export function decide(observed: Observed, now: number): DelegationDecision {
   const { proxy } = observed;
   const sweeps = staleDelegates(observed);
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
   const decision = decideFor(proxy, observed, now);
-  return sweeps.length === 0 ? decision : { ...decision, actions: [...sweeps, ...decision.actions] };
+  if (sweeps.length === 0) return decision;
+  const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
+  return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
 }
 
 function decideFor(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {

@@ -44,6 +44,9 @@ interface ExecutorOptions extends DelegationOptions {
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
 }
 
+// A member that answers does so in less; one that does not is asked again.
+const SWEEP_MS = 2_000;
+
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
   readonly #options: ExecutorOptions;
@@ -216,7 +219,17 @@ export class Executor {
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
-    return this.#delete({ type: "delete", member: action.member, uid: action.uid }, context);
+    const removal = { type: "delete", member: action.member, uid: action.uid } as const;
+    if (proxy === undefined) return this.#delete(removal, context);
+    // Another pod has the name by now, maybe in another member: it waits for nothing that this one does or does not do.
+    try {
+      const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
+      await this.#delete(removal, { key, signal: briefly, heardAt: context.heardAt, log });
+    } catch (error) {
+      if (!isKubeError(error)) throw error;
+      log.warn({ member: action.member, code: error.code }, error.message);
+    }
+    return undefined;
   }
 
   async #resolve({ member: name, proxyUid }: ActionOf<"resolve">, { key, signal }: Context): Result {

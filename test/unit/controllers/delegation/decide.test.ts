@@ -274,6 +274,18 @@ describe("a proxy without a node", () => {
   });
 });
 
+test("a proxy does not wait for a member that says it has a delegate of its name", () => {
+  const proxy = boundProxy();
+  const forged = delegateOf(proxyPod({ uid: "uid-0" }), { uid: "forged" });
+  const members = [
+    member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) }),
+    member("east", { delegate: forged }),
+  ];
+  const { actions, requeueAt } = decide(world(proxy, members), now);
+  expect(actions.map(({ type }) => type)).toEqual(["status", "sweep"]);
+  expect(requeueAt).toBe(now + 10_000);
+});
+
 describe("a bound proxy", () => {
   test("gets its delegate's status in one write", () => {
     const proxy = boundProxy();
