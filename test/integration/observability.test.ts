@@ -1,0 +1,89 @@
+import { expect, test } from "vitest";
+import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
+import { namespaces, pods } from "../../src/kube/resources.ts";
+import { freePort } from "../support/clusters/ports.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+const port = await freePort();
+const legation = useLegation({ controllerFlags: [`--health-listen=127.0.0.1:${port}`, "--log-level=debug"] });
+const clients = useClients();
+
+/** Values of the series that a scrape has now. */
+async function scrape(): Promise<(series: string) => number | undefined> {
+  const text = await (await fetch(`http://127.0.0.1:${port}/metrics`)).text();
+  const values = new Map(
+    text.split("\n").flatMap((line): [string, number][] => {
+      const at = line.lastIndexOf(" ");
+      return line.startsWith("#") || at < 0 ? [] : [[line.slice(0, at), Number(line.slice(at + 1))]];
+    }),
+  );
+  return (series) => values.get(series);
+}
+
+test("one pod's way is in the metrics of each stage, and every line about it names the proxy's uid", async () => {
+  const { host, west } = clients();
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace(hostCluster(), { prefix: "observed", labels });
+  expect((await fetch(`http://127.0.0.1:${port}/livez`)).status).toBe(200);
+  const before = await scrape();
+  const stage = (name: string): string => `legation_pod_stage_duration_seconds_count{stage="${name}",cluster="west"}`;
+  const orphans = 'legation_orphans_total{cluster="west"}';
+
+  await host.create(pods, delegatedPod(namespace, "web", { annotations: { [CLUSTERS_ANNOTATION]: "west" } }));
+  const { metadata } = await podThat(host, namespace, "web", inPhase("Running"));
+  const during = await eventually(async () => {
+    const now = await scrape();
+    return (now('legation_proxies{cluster="west"}') ?? 0) > 0 ? now : undefined;
+  });
+  for (const name of ["delegate", "bind", "status"]) {
+    expect(during(stage(name)), name).toBeGreaterThan(before(stage(name)) ?? 0);
+  }
+  expect(during('legation_member_reachable{cluster="west"}')).toBe(1);
+  expect(during('legation_delegates{cluster="west"}')).toBeGreaterThan(0);
+  expect(during('legation_watches_opened_total{cluster="west",resource="pods"}')).toBeGreaterThan(0);
+  expect(during('legation_watch_bytes_total{cluster="west",resource="pods"}')).toBeGreaterThan(1000);
+  expect(
+    during('legation_api_requests_total{cluster="west",verb="create",resource="pods",code="201"}'),
+  ).toBeGreaterThan(0);
+  expect(during('workqueue_adds_total{name="delegation",controller="delegation"}')).toBeGreaterThan(0);
+  const expiry = during('legation_member_credentials_expiration_timestamp_seconds{cluster="west"}') ?? 0;
+  expect(expiry).toBeGreaterThan(Date.now() / 1000);
+  expect(during('legation_certificate_expiration_timestamp_seconds{certificate="kubelet"}')).toBeGreaterThan(
+    Date.now() / 1000,
+  );
+
+  await host.delete(pods, { namespace, name: "web" });
+  await podGone(host, namespace, "web");
+  await podGone(west, namespace, "web");
+  // Its own end leaves no orphan.
+  expect((await scrape())(orphans)).toBe(before(orphans));
+
+  const about = legation()
+    .controller.log()
+    .split("\n")
+    .filter((line) => line.includes(`${namespace}/web"`))
+    .map((line) => JSON.parse(line));
+  const messages = about.filter(({ controller }) => controller === "delegation").map(({ outcome }) => outcome);
+  for (const outcome of ["Placing", "Binding", "Running", "Ending", "Released"]) expect(messages).toContain(outcome);
+  for (const line of about) expect(line).toMatchObject({ proxy: metadata.uid });
+});
+
+test("a delegate without a proxy is counted as an orphan, and deleted", async () => {
+  const { host, west } = clients();
+  const orphans = 'legation_orphans_total{cluster="west"}';
+  const before = (await scrape())(orphans) ?? 0;
+  const namespace = await freshNamespace(memberCluster("west"), { prefix: "orphaned" });
+  const { uid: hostId } = (await host.get(namespaces, { name: "kube-system" })).metadata;
+  const owner = { cluster: "host", namespace, name: "left", uid: "3f0c8a94-0000-4000-8000-000000000000" };
+  const metadata = { labels: { [HOST_LABEL]: hostId }, annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) } };
+  const left = delegatedPod(namespace, "left");
+  await west.create(pods, { ...left, metadata: { ...left.metadata, ...metadata } });
+  await podGone(west, namespace, "left");
+  await eventuallyPasses(async () => expect((await scrape())(orphans)).toBe(before + 1));
+});
