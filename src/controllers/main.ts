@@ -16,6 +16,7 @@ import type { CopyingOptions } from "./dependencies/options.ts";
 import { publishedServer } from "./home-api/address.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
+import { OverflowController } from "./overflow/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import { PreferencesController } from "./preferences/controller.ts";
@@ -83,6 +84,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         claims.onMembers();
         services.onMembers();
         delegation.onCapacity();
+        overflow.onRoom();
         preferences.onMembers();
         events?.refresh(name);
       },
@@ -93,12 +95,14 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       },
       onEnded: (member, delegate) => {
         delegation.onRoom();
+        overflow.onRoom();
         preferences.onMembers();
         dependencies.onEnded(member, delegate);
       },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
         delegation.onCapacity();
+        overflow.onRoom();
         preferences.onMembers();
       },
       onConnection: (member) => {
@@ -109,6 +113,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         claims.onConnection(member);
         services.onConnection(member);
         delegation.onConnection(member);
+        overflow.onRoom();
         preferences.onMembers();
         events?.refresh(member.name);
       },
@@ -152,7 +157,10 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     registry,
     boundTo: (node) => delegation.boundTo(node),
-    onOpened: () => delegation.onCapacity(),
+    onOpened: () => {
+      delegation.onCapacity();
+      overflow.onRoom();
+    },
     onReady: (name) => delegation.onNodeReady(name),
     endpoint: (name) => kubelets?.endpoint(name),
     ...running,
@@ -167,9 +175,13 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     homeApi: (name) => homeApi.of(name),
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),
-    onDefaults: () => preferences.onDefaults(),
+    onDefaults: () => {
+      preferences.onDefaults();
+      overflow.onRoom();
+    },
     ...running,
   });
+  const overflow: OverflowController = new OverflowController({ host, registry, delegation, ...running });
   const preferences: PreferencesController = new PreferencesController({
     host,
     owned: delegation.owned,
@@ -193,6 +205,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   await virtualNodes.start(signal);
   await homeApi.start(signal);
   await delegation.start(signal);
+  await overflow.start(signal);
   homeApi.onProxies();
   dependencies.onProxies();
   services.onProxies();
@@ -213,6 +226,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       await serving?.stop();
       await events?.stop();
       await preferences.stop();
+      await overflow.stop();
       await delegation.stop();
       await homeApi.stop();
       await dependencies.stop();

@@ -3,6 +3,7 @@ import {
   DELEGATE_FINALIZER,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
+  OVERFLOW_LABEL_VALUE,
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
@@ -35,6 +36,8 @@ export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): 
 }
 
 function isMarked({ metadata }: Stored<Pod>): boolean {
+  // What has not overflowed is the host's own, and goes on there; the mark does nothing without Legation.
+  if (metadata.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE) return false;
   return metadata.labels?.[PROXY_LABEL] !== undefined || metadata.finalizers?.includes(DELEGATE_FINALIZER) === true;
 }
 

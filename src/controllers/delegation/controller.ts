@@ -7,12 +7,15 @@ import {
   virtualNodeName,
 } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
+import type { Refusal } from "../../placement/candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { ownerOf } from "../../pods/delegate.ts";
+import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -30,7 +33,7 @@ import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
-import { Shapes } from "./shapes.ts";
+import { Shapes, shapeOf } from "./shapes.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
@@ -191,6 +194,55 @@ export class DelegationController {
     return this.#view.sharing(proxy);
   }
 
+  /** What a decision about a pod in overflow mode sees, which is no proxy yet. */
+  observeOverflow(pod: Stored<Pod>): Observed {
+    this.#rules.update(pod);
+    const key = objectKey(pod.metadata);
+    return { ...this.#observed(key, pod), needs: () => undefined };
+  }
+
+  /** Whether the namespace has a mode of delegation. */
+  optedIn(namespace: string): boolean {
+    return this.#namespaces.store.get(objectKey({ name: namespace })) !== undefined;
+  }
+
+  /** How long the host must have found the pod unschedulable; what cannot be read is said when it is due. */
+  overflowAfterSeconds(pod: Stored<Pod>): number {
+    const parsed = this.#rules.parse(pod);
+    return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
+  }
+
+  /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
+  reserve(pod: Stored<Pod>, name: string): boolean {
+    const { uid, namespace } = pod.metadata;
+    if (!this.#groups.mayEnter(uid, name)) return false;
+    const now = this.#options.clock.now();
+    this.#memories.attempt(uid, name, now);
+    if (!this.#shapes.empty) this.#shapes.attempt(name, shapeOf(pod), uid, now);
+    this.#options.registry.member(name)?.load.reserve(uid, podRequests(pod), namespace);
+    return true;
+  }
+
+  /** The pod was not bound to the member. */
+  giveUp(uid: string, name: string): void {
+    this.#options.registry.member(name)?.load.release(uid);
+    this.#memories.certain(uid);
+    this.#memories.forget(uid);
+  }
+
+  /** The member would not take the pod, nor another of its shape. */
+  refusedBy(pod: Stored<Pod>, refusal: Refusal): void {
+    const member = this.#options.registry.member(refusal.cluster);
+    if (member === undefined) return;
+    this.#shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, this.#options.clock.now());
+  }
+
+  /** A pod in overflow mode waits for no member any more. Its group forgets it, unless it is, or is to be, a proxy. */
+  leave(uid: string): void {
+    const known = this.#proxies.store.countByIndex(UID_INDEX, uid) > 0 || this.#memories.of(uid).room !== undefined;
+    if (!known) this.#groups.remove(uid);
+  }
+
   /** The proxies that nobody has taken yet, for metrics. */
   waiting(): { readonly count: number; readonly oldestSeconds: number } {
     let oldest = this.#options.clock.now();
@@ -296,7 +348,6 @@ export class DelegationController {
   #observe(key: ObjectKey): Observed | undefined {
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!this.#proxies.store.synced) return undefined;
-    const ref = objectRef(key);
     const proxy = this.#proxies.store.get(key);
     const members = this.#concerned(key, proxy).map((member) => viewOf(member, key));
     if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
@@ -308,12 +359,20 @@ export class DelegationController {
     if (holder !== undefined && proxy !== undefined && !isBound(proxy)) {
       this.#memories.found(uid, holder.name, this.#options.clock.now());
     }
+    return this.#observed(key, proxy, members);
+  }
+
+  #observed(
+    key: ObjectKey,
+    proxy: Stored<Pod> | undefined,
+    members = this.#options.registry.members().map((member) => viewOf(member, key)),
+  ): Observed {
     return {
-      ref,
+      ref: objectRef(key),
       host: this.#options.identity,
       proxy,
       members,
-      memory: this.#memories.of(uid),
+      memory: this.#memories.of(proxy?.metadata.uid ?? ""),
       ...this.#view.of(proxy),
       apiAccess: (member) => this.#view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),

@@ -2,14 +2,17 @@ import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { lostStatus, statusFrom } from "../../pods/feedback.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { isFor } from "./decide-placing.ts";
 import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
 export function decideEnding(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
-  if (!holdsFinalizer(proxy)) return { actions: [], outcome: "Released" };
   const bound = isBound(proxy);
+  if (!holdsFinalizer(proxy)) {
+    return { actions: bound && awaitsDelegate(proxy) ? unheld(proxy) : [], outcome: "Released" };
+  }
   const actions: Action[] = [];
   let waiting = false;
   for (const member of observed.members) {
@@ -82,6 +85,7 @@ function lastStatus(proxy: Stored<Pod>, observed: Observed, now: number): Action
   return verdict(proxy, lostStatus(base, { message: "The pod was deleted before its final status was seen", now }));
 }
 
-function holdsFinalizer(proxy: Stored<Pod>): boolean {
-  return proxy.metadata.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
+/** One that had just overflowed when it was deleted has never had a delegate, and waits for its kubelet's word all the same. */
+function unheld({ metadata: { uid: proxyUid, deletionGracePeriodSeconds = 0 } }: Stored<Pod>): Action[] {
+  return deletionGracePeriodSeconds > 0 ? [{ type: "finish", proxyUid }] : [];
 }

@@ -290,7 +290,8 @@ function announce(proxy: Stored<Pod>, holder: MemberView, { memory }: Observed):
   return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
 }
 
-function report(proxy: Stored<Pod>, { memory }: Observed, reason: string, message: string): Action[] {
+/** Tells the author why the pod waits; nothing when that was the last thing said. */
+export function report(proxy: Stored<Pod>, { memory }: Observed, reason: string, message: string): Action[] {
   if (memory.reported === message) return [];
   return [{ type: "report", proxyUid: proxy.metadata.uid, reason, message }];
 }

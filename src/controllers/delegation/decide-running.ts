@@ -3,6 +3,7 @@ import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
 import { controllerOf, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { delegateFor, isFor, withdraw } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
@@ -20,6 +21,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     };
   }
   const { delegate } = member;
+  if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
     return {
       actions: [...surplus, ...follow(proxy, member, delegate)],

@@ -10,7 +10,7 @@ import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
-import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
+import type { Refusal } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
@@ -21,6 +21,7 @@ import { Exchange, patchProxy } from "./exchange.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
+import { refusalOf } from "./refusal.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -79,6 +80,8 @@ export class Executor {
         return this.#resolve(action, context);
       case "bind":
         return this.#bind(action, context);
+      case "hold":
+        return this.#hold(action, context);
       case "record":
         return this.#record(action, context);
       case "forward":
@@ -272,6 +275,18 @@ export class Executor {
     return shownOnProxy(proxyUid, (proxy) => isBound(proxy) || isDeleting(proxy));
   }
 
+  async #hold({ proxyUid }: ActionOf<"hold">, { key, signal }: Context): Result {
+    const body = { metadata: { uid: proxyUid, finalizers: [DELEGATE_FINALIZER] } };
+    return patchProxy(proxyUid, () =>
+      this.#options.host.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body },
+        { signal, dropManagedFields: true, metadataOnly: true },
+      ),
+    );
+  }
+
   async #record(action: ActionOf<"record">, { key, signal }: Context): Result {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
@@ -369,14 +384,4 @@ export class Executor {
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
   }
-}
-
-/** Why a member's API server refused a delegate; undefined when the same request may work next time. */
-function refusalOf(error: unknown): { reason: RefusalReason; message: string } | undefined {
-  if (!isKubeError(error, "BadRequest", "Forbidden", "NotFound", "MethodNotAllowed", "Unprocessable", "TooLarge")) {
-    return undefined;
-  }
-  // The member's controller manager makes the default account some moments after the namespace.
-  if (/serviceaccount "default" not found/.test(error.detail)) return undefined;
-  return { reason: "RefusedByMember", message: `its API server refused the pod: ${error.detail}` };
 }

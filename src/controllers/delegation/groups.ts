@@ -153,6 +153,8 @@ export class Groups {
 
   /** Whether the pod may get a delegate in the member at this moment. */
   mayEnter(uid: string, member: string): boolean {
+    // One that has overflowed is bound before it gets its delegate.
+    if (this.#pods.get(uid)?.bound === true) return true;
     const { home = member, first } = this.placeOf(uid) ?? {};
     return home === member && first === undefined;
   }

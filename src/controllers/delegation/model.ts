@@ -144,7 +144,9 @@ export type Action =
       readonly delegateUid: string;
       readonly memberNode: string;
     }
-  /** Records another delegate for a bound proxy whose first one never started. */
+  /** Puts the finalizer on a proxy that has overflowed, before it gets a delegate. */
+  | { readonly type: "hold"; readonly proxyUid: string }
+  /** Records another delegate for a bound proxy whose first one never started, or the first of one that has overflowed. */
   | {
       readonly type: "record";
       readonly proxyUid: string;

@@ -44,9 +44,9 @@ const auditEvent: z.ZodType<AuditEvent> = z.object({
 
 const READS: ReadonlySet<string> = new Set(["get", "list", "watch"]);
 
-/** True for a request that changed something, or was meant to. */
-export function isWrite(event: AuditEvent): boolean {
-  return !READS.has(event.verb);
+/** True for a request that changed something, or was meant to; a dry run is not. */
+export function isWrite({ verb, requestURI }: AuditEvent): boolean {
+  return !READS.has(verb) && !requestURI.includes("dryRun=");
 }
 
 /** All completed requests that `which` accepts, in the order of their end. Watches appear when they end. */

@@ -1,4 +1,4 @@
-import { type AuditEvent, auditEvents } from "../clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
 /**
@@ -65,7 +65,9 @@ function momentOf({ verb, requestReceivedTimestamp, stageTimestamp }: AuditEvent
   return verb === "create" ? stageTimestamp : requestReceivedTimestamp;
 }
 
-function isPodWrite({ verb, objectRef, responseStatus }: AuditEvent, namespace: string): boolean {
+function isPodWrite(event: AuditEvent, namespace: string): boolean {
+  const { verb, objectRef, responseStatus } = event;
+  if (!isWrite(event)) return false;
   if (objectRef?.resource !== "pods" || objectRef.subresource !== undefined) return false;
   if (objectRef.namespace !== namespace || (verb !== "create" && verb !== "delete")) return false;
   return (responseStatus?.code ?? 500) < 300;

@@ -62,6 +62,12 @@ export function releasePod(slot: Slot, uid: string): Slot {
   return withMetadata(slot, { finalizers });
 }
 
+/** Puts Legation's finalizer on; the API server lets nobody do so while the pod is being deleted. */
+export function holdPod(slot: Slot, uid: string): Slot {
+  if (!meets(slot, { uid }) || isDeleting(slot)) return slot;
+  return withMetadata(slot, { finalizers: [...new Set([...(slot.metadata.finalizers ?? []), DELEGATE_FINALIZER])] });
+}
+
 /** A strategic merge patch of the status, with the preconditions that are in it. */
 export function patchStatus(slot: Slot, patch: StatusPatch): Slot {
   if (!meets(slot, patch.metadata)) return slot;

@@ -2,7 +2,7 @@ import type { ObjectRef } from "../../../src/api/kubernetes.ts";
 import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/model.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound } from "../../../src/pods/phase.ts";
-import { bindPod, deletePod, patchStatus, recordOn, releasePod } from "./api-server.ts";
+import { bindPod, deletePod, holdPod, patchStatus, recordOn, releasePod } from "./api-server.ts";
 import { recorded, same } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
 import {
@@ -133,6 +133,8 @@ function perform(world: World, step: Step): World {
       return inMember(world, step.member, (slot) => deletePod(slot, { uid: step.uid }));
     case "bind":
       return onHost(world, bindPod(proxy, step));
+    case "hold":
+      return onHost(world, holdPod(proxy, step.proxyUid));
     case "record":
       return onHost(world, recordOn(proxy, step));
     case "status":

@@ -18,9 +18,10 @@ export interface Trap {
   readonly catches: (write: Write) => boolean;
   /**
    * `before`: the API server never sees it; `after`: it does it, and its answer is never delivered; `unseen`: its answer
-   * is delivered, and no watch tells of it or of anything later until the trap is taken away.
+   * is delivered, and no watch tells of it or of anything later until the trap is taken away; `late`: it is forwarded once
+   * `onCaught` has resolved, and answered.
    */
-  readonly when: "before" | "after" | "unseen";
+  readonly when: "before" | "after" | "unseen" | "late";
   /** Breaks something; the write's connection is held until this resolves. */
   readonly onCaught: () => Promise<void>;
 }
@@ -71,6 +72,10 @@ export async function startWriteGate(target: { readonly server: string; readonly
     if (trap?.catches(write) !== true) return deliver(await forward(incoming, answer, body), answer);
     const { when, onCaught } = trap;
     trap = undefined;
+    if (when === "late") {
+      await onCaught();
+      return deliver(await forward(incoming, answer, body), answer);
+    }
     if (when === "unseen") {
       watches.close();
       const upstream = await forward(incoming, answer, body);

@@ -1,0 +1,82 @@
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { hasStarted, isBound, isDeleting, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { delegateFor, isFor, report } from "./decide-placing.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+
+// What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
+const LOOK_AGAIN_MS = 1000;
+
+/** True for a proxy that has overflowed: its Binding was the decision, and no delegate is recorded yet. */
+export function awaitsDelegate({ metadata }: Pod): boolean {
+  return metadata?.annotations?.[DELEGATE_UID_ANNOTATION] === undefined;
+}
+
+/** True while Legation holds the proxy until its delegate is known to be gone. */
+export function holdsFinalizer({ metadata }: Pod): boolean {
+  return metadata?.finalizers?.includes(DELEGATE_FINALIZER) ?? false;
+}
+
+/**
+ * A bound proxy without a delegate on record. First it is held, so that none can be left behind; then it gets its delegate in
+ * the member that it is bound to, and in no other; and this one is recorded when it has a node there.
+ */
+export function decideAwaited(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
+  const { uid: proxyUid } = proxy.metadata;
+  const { delegate, departed, name } = member;
+  if (!holdsFinalizer(proxy)) return { actions: [{ type: "hold", proxyUid }], outcome: "Binding" };
+  if (isFor(delegate, proxy) && delegate !== undefined) {
+    if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+    if (isBound(delegate) || isTerminal(delegate)) return { actions: [record(proxy, delegate)], outcome: "Binding" };
+    const message = unschedulableMessage(delegate);
+    const told = message === undefined ? [] : report(proxy, observed, "Unschedulable", `${name}: ${message}`);
+    return { actions: told, outcome: "Scheduling" };
+  }
+  // A delegate of an earlier proxy is still under that name: its end is an event of its own.
+  if (delegate !== undefined) return { actions: [], outcome: "Withdrawing" };
+  // It has run and is gone: once it is on record, what became of it is told as of any other.
+  if (departed !== undefined && isFor(departed, proxy) && (hasStarted(departed) || isTerminal(departed))) {
+    return { actions: [record(proxy, departed)], outcome: "Binding" };
+  }
+  return decideUnmade(proxy, member, observed, now);
+}
+
+function decideUnmade(
+  proxy: Stored<Pod>,
+  { name, candidate }: MemberView,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
+  const { uid: proxyUid } = proxy.metadata;
+  const waiting = (reason: string, message: string, requeueAt: number): DelegationDecision => ({
+    actions: report(proxy, observed, reason, message),
+    outcome: "Waiting",
+    requeueAt,
+  });
+  const needs = observed.needs?.();
+  if (needs?.missing !== undefined) return waiting(needs.missing.reason, needs.missing.message, now + LOOK_AGAIN_MS);
+  const readiness = needs?.read === false ? "unprepared" : (needs?.in(name) ?? "ready");
+  if (typeof readiness === "object") {
+    return waiting("RefusedByMember", `${name}: ${readiness.refused}`, now + LOOK_AGAIN_MS);
+  }
+  if (readiness === "unprepared") return { actions: [], outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
+  const overridden = observed.specIn?.(candidate) ?? {};
+  if ("problem" in overridden) {
+    return waiting("RefusedByMember", `${name}: ${overridden.problem}`, now + LOOK_AGAIN_MS);
+  }
+  const { refusal, until = 0 } = observed.memory.attempts.get(name) ?? {};
+  if (refusal !== undefined && now < until) return waiting(refusal.reason, `${name}: ${refusal.message}`, until);
+  const create: Action = { type: "create", member: name, proxyUid, delegate: delegateFor(proxy, observed, name) };
+  return { actions: [create], outcome: "Placing" };
+}
+
+function record(proxy: Stored<Pod>, delegate: Stored<Pod>): Action {
+  const { uid: proxyUid, resourceVersion } = proxy.metadata;
+  const memberNode = delegate.spec?.nodeName ?? "";
+  return { type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode };
+}

@@ -1,0 +1,127 @@
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { pods } from "../../kube/resources.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { Observed as PlacementObserved } from "../delegation/model.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import type { Action, Observed } from "./model.ts";
+import { Sightings } from "./seen.ts";
+
+/** What the delegation controller knows of members and does with a pod from its Binding on. */
+export interface Delegation {
+  optedIn(namespace: string): boolean;
+  overflowAfterSeconds(pod: Stored<Pod>): number;
+  observeOverflow(pod: Stored<Pod>): PlacementObserved;
+  /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
+  reserve(pod: Stored<Pod>, member: string): boolean;
+  /** Takes that back. */
+  giveUp(uid: string, member: string): void;
+  /** The member would not take the pod, nor another of its shape. */
+  refusedBy(pod: Stored<Pod>, refusal: Refusal): void;
+  /** The pod waits for no member any more: it is the host's, a proxy or gone. */
+  leave(uid: string): void;
+}
+
+export interface OverflowOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly registry: Registry;
+  readonly delegation: Delegation;
+}
+
+// Members change all the time; pods that wait for room are looked at together.
+const ROOM_DELAY_MS = 500;
+
+/**
+ * Binds pods to virtual nodes for which the host's own scheduler has found no node for a while. It watches such pods alone, and
+ * only while they have no node: what the host runs costs nothing here.
+ */
+export class OverflowController {
+  readonly #options: OverflowOptions;
+  readonly #pods: Reflector<Pod>;
+  readonly #loop: Controller<ObjectKey, Observed, Action>;
+  readonly #sightings = new Sightings();
+  readonly #told = new Set<string>();
+  #roomTimer: Timer | undefined;
+
+  constructor(options: OverflowOptions) {
+    this.#options = options;
+    const { host, clock, log } = options;
+    this.#pods = new Reflector({
+      client: host,
+      resource: pods,
+      labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
+      fieldSelector: "spec.nodeName=",
+      clock,
+      log,
+      onEvent: (event) => this.#onPod(event),
+    });
+    const executor = new Executor({
+      ...options,
+      podOf: (key) => this.#pods.store.get(key),
+      onTold: (uid) => this.#told.add(uid),
+    });
+    this.#loop = new Controller<ObjectKey, Observed, Action>(
+      {
+        name: "overflow",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => executor.execute(action, context),
+      },
+      options,
+    );
+  }
+
+  /** Reads the pods without a node; the delegation controller must have started. */
+  async start(signal: AbortSignal): Promise<void> {
+    this.#pods.start();
+    await this.#pods.whenSynced(signal);
+  }
+
+  async stop(): Promise<void> {
+    this.#roomTimer?.cancel();
+    await this.#pods.stop();
+    await this.#loop.stop();
+  }
+
+  /** Members, or what is said of them, have changed: pods that wait may fit now. */
+  onRoom(): void {
+    if (this.#roomTimer !== undefined || this.#pods.store.list().length === 0) return;
+    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
+      this.#roomTimer = undefined;
+      for (const { metadata } of this.#pods.store.list()) this.#loop.enqueue(objectKey(metadata));
+    });
+  }
+
+  #onPod({ type, object }: ReflectorEvent<Pod>): void {
+    const { uid } = object.metadata;
+    if (type === "deleted") {
+      this.#sightings.forget(uid);
+      this.#told.delete(uid);
+      this.#options.delegation.leave(uid);
+    } else {
+      this.#sightings.see(object, this.#options.clock.now());
+    }
+    this.#loop.enqueue(objectKey(object.metadata));
+  }
+
+  #observe(key: ObjectKey): Observed | undefined {
+    const pod = this.#pods.store.get(key);
+    if (pod === undefined) return undefined;
+    const { delegation, clock } = this.#options;
+    const { uid, namespace = "" } = pod.metadata;
+    return {
+      pod,
+      optedIn: delegation.optedIn(namespace),
+      seen: this.#sightings.of(uid, clock.now()),
+      afterMs: delegation.overflowAfterSeconds(pod) * 1000,
+      told: this.#told.has(uid),
+      view: () => delegation.observeOverflow(pod),
+    };
+  }
+}

@@ -1,0 +1,78 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { explain } from "../../placement/rank.ts";
+import { claimedVolume } from "../../pods/overflow.ts";
+import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { delegateFor, placementOf } from "../delegation/decide-placing.ts";
+import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
+
+// What a group, a division or a name waits for has no event of its own here.
+const LOOK_AGAIN_MS = 1000;
+
+/**
+ * A pod that the host's own scheduler is asked first for. It is left alone until that scheduler has said for long enough that
+ * it finds no node; then it is bound to the virtual node of the best member, if one has room.
+ */
+export function decide(observed: Observed, now: number): OverflowDecision {
+  const { pod, optedIn, seen, afterMs } = observed;
+  if (isDeleting(pod) || isBound(pod) || isTerminal(pod)) return { actions: [], outcome: "Done" };
+  if (!optedIn) return { actions: [], outcome: "NotOptedIn" };
+  if (!isUnplaced(pod)) return { actions: [], outcome: "Scheduling" };
+  const due = unschedulableSince(pod, seen) + afterMs;
+  if (now < due) return { actions: [], outcome: "Unschedulable", requeueAt: due };
+  const volume = claimedVolume(pod.spec ?? {});
+  if (volume !== undefined) {
+    const message = `stays on this cluster: the claim of its volume ${volume} is this cluster's`;
+    return { actions: tell(observed, message), outcome: "Waiting" };
+  }
+  return decideMember(observed, now);
+}
+
+/**
+ * True when the host's scheduler has looked for a node and has none in view. One that makes room by preemption has named the
+ * node already, and gated pods have not been looked at.
+ */
+export function isUnplaced(pod: Pod): boolean {
+  const nominated = (pod.status?.nominatedNodeName ?? "") !== "";
+  return !isGated(pod) && !nominated && unschedulableMessage(pod) !== undefined;
+}
+
+/**
+ * Since when the host has had no node for the pod; epoch ms. Its condition tells, also after a restart of the controller. But
+ * it counts from the pod's creation when a gate was lifted or a preemption has failed, and another machine's clock may be
+ * wrong: so it counts within what was seen here.
+ */
+export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen): number {
+  const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "");
+  return Math.min(Math.max(Number.isNaN(told) ? unplacedAt : told, otherwiseAt), unplacedAt);
+}
+
+function decideMember(observed: Observed, now: number): OverflowDecision {
+  const { pod } = observed;
+  const view = observed.view();
+  if (view.invalid !== undefined) return { actions: tell(observed, view.invalid), outcome: "Waiting" };
+  const soon = now + LOOK_AGAIN_MS;
+  if (view.follows === true || view.settling === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
+  const { ranking } = placementOf(pod, view, now);
+  const open = ranking.fitting.filter((name) => view.refusedBefore?.(name) === undefined);
+  const occupied = new Set(view.members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
+  const member = open.find((name) => !occupied.has(name));
+  if (member === undefined && open.length > 0) return { actions: [], outcome: "Waiting", requeueAt: soon };
+  if (member === undefined) {
+    const untils = view.members.map(({ name }) => view.refusedBefore?.(name)?.until ?? 0).filter((at) => at > now);
+    return {
+      actions: tell(observed, `no member cluster has room either: ${explain(ranking.refusals)}`),
+      outcome: "Waiting",
+      ...(untils.length === 0 ? {} : { requeueAt: Math.min(...untils) }),
+    };
+  }
+  return { actions: [overflow(pod, member, delegateFor(pod, view, member))], outcome: "Overflowing" };
+}
+
+function overflow({ metadata: { uid, resourceVersion } }: Stored<Pod>, member: string, delegate: Pod): Action {
+  return { type: "overflow", uid, resourceVersion, member, delegate };
+}
+
+/** Said once of a pod: it stays the host's scheduler's, which says the rest. */
+function tell({ pod, told }: Observed, message: string): Action[] {
+  return told ? [] : [{ type: "tell", uid: pod.metadata.uid, message }];
+}

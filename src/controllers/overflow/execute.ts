@@ -1,0 +1,128 @@
+import { CLUSTER_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
+import { type KubeEvent, type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { events, pods } from "../../kube/resources.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { placementEvent } from "../delegation/events.ts";
+import type { OverflowOptions } from "./controller.ts";
+import type { Action, Observed } from "./model.ts";
+import { trialRefusal } from "./trial-refusal.ts";
+
+type Context = ActionContext<ObjectKey>;
+type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
+interface ExecutorOptions extends OverflowOptions {
+  /** The pod as the host last showed it. */
+  readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly onTold: (uid: string) => void;
+}
+
+/** Carries out the overflow controller's actions: its only I/O. */
+export class Executor {
+  readonly #options: ExecutorOptions;
+
+  constructor(options: ExecutorOptions) {
+    this.#options = options;
+  }
+
+  /** Does one action; the result says when the store shows it. Rejects with KubeError. */
+  execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
+    return action.type === "tell" ? this.#tell(action, context) : this.#overflow(action, context);
+  }
+
+  async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
+    const { registry, delegation, podOf } = this.#options;
+    const { member: name, uid, resourceVersion } = action;
+    const member = registry.member(name);
+    const pod = podOf(context.key);
+    if (member === undefined || pod?.metadata.uid !== uid || !delegation.reserve(pod, name)) return () => true;
+    let bound = false;
+    try {
+      const refusal = await this.#try(member, action.delegate, context);
+      if (refusal !== undefined) {
+        delegation.refusedBy(pod, refusal);
+        return () => true;
+      }
+      bound = await this.#bind(action, context);
+    } finally {
+      if (!bound) delegation.giveUp(uid, name);
+    }
+    const left: Shown<Observed> = (shown) => shown.pod.metadata.uid !== uid;
+    if (!bound) return (shown) => left(shown) || shown.pod.metadata.resourceVersion !== resourceVersion;
+    context.log.info({ member: name }, "overflowed");
+    await this.#say(
+      context,
+      uid,
+      { reason: "Overflowed", type: "Normal" },
+      `this cluster has found no node for the pod, so it is delegated to ${name}`,
+    );
+    return left;
+  }
+
+  /**
+   * Whether the member's API server would take the delegate: its admission and its quotas are asked, and nothing is stored. So
+   * nothing can be left behind, or run, whatever becomes of the pod on the host at this moment.
+   */
+  async #try(member: Member, delegate: Pod, { signal }: Context): Promise<Refusal | undefined> {
+    try {
+      const request = member.client.create(pods, delegate, { signal, dryRun: true, metadataOnly: true });
+      await member.answerOf(request);
+      return undefined;
+    } catch (error) {
+      member.noteFailure(error);
+      return trialRefusal(member.name, error, member.cluster.spec.createNamespaces !== false);
+    }
+  }
+
+  /** The decision, in one write: node, member and the proxy's label. False when the host's scheduler or somebody else was faster. */
+  async #bind({ uid, resourceVersion, member }: ActionOf<"overflow">, { key, signal }: Context): Promise<boolean> {
+    const ref = objectRef(key);
+    const labels = { [PROXY_LABEL]: PROXY_LABEL_VALUE };
+    const annotations = { [CLUSTER_ANNOTATION]: member };
+    const body = {
+      apiVersion: "v1",
+      kind: "Binding",
+      metadata: { ...ref, uid, resourceVersion, labels, annotations },
+      target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
+    };
+    try {
+      await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      return true;
+    } catch (error) {
+      if (isKubeError(error, "Conflict", "NotFound")) return false;
+      throw error;
+    }
+  }
+
+  async #tell({ uid, message }: ActionOf<"tell">, context: Context): Promise<undefined> {
+    // Its name is the pod's for good: what was said before a restart is not said again.
+    const { name } = objectRef(context.key);
+    await this.#say(
+      context,
+      uid,
+      { reason: "NotOverflowed", type: "Warning", name: `${name.slice(0, 200)}.overflow.${uid}` },
+      message,
+    );
+    this.#options.onTold(uid);
+  }
+
+  async #say(
+    { key, signal }: Context,
+    uid: string,
+    { reason, type, name }: { readonly reason: string; readonly type: string; readonly name?: string },
+    message: string,
+  ): Promise<void> {
+    const { host, clock } = this.#options;
+    const event = placementEvent(objectRef(key), uid, reason, message, clock.now());
+    const { namespace = "" } = event.metadata;
+    const named: KubeEvent = name === undefined ? event : { ...event, metadata: { namespace, name } };
+    try {
+      await host.create(events, { ...named, type }, { signal });
+    } catch (error) {
+      // Told already, or the pod's namespace is on its way out.
+      if (!isKubeError(error, "AlreadyExists", "Forbidden", "NotFound")) throw error;
+    }
+  }
+}

@@ -1,0 +1,42 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { Decision } from "../../runtime/controller.ts";
+import type { Observed as PlacementObserved } from "../delegation/model.ts";
+
+/** When this controller has seen the pod how; epoch ms by its own clock. */
+export interface Seen {
+  /** Last seen as one that the host's scheduler may still place; absent: never. */
+  readonly otherwiseAt?: number;
+  /** First seen, since then, as one without a place. */
+  readonly unplacedAt: number;
+}
+
+/** Everything that one decision depends on. */
+export interface Observed {
+  readonly pod: Stored<Pod>;
+  /** The namespace still has a mode of delegation. */
+  readonly optedIn: boolean;
+  readonly seen: Seen;
+  readonly afterMs: number;
+  /** Its author has heard why it is not delegated. */
+  readonly told: boolean;
+  /** What placement depends on: asked only when the pod is due. */
+  readonly view: () => PlacementObserved;
+}
+
+export type Action =
+  /**
+   * Binds the pod to the member's virtual node, if its API server would take the delegate. Nothing is bound when the pod has
+   * changed since `resourceVersion`.
+   */
+  | {
+      readonly type: "overflow";
+      readonly uid: string;
+      readonly resourceVersion: string;
+      readonly member: string;
+      readonly delegate: Pod;
+    }
+  /** Tells the author in an event why the pod stays. */
+  | { readonly type: "tell"; readonly uid: string; readonly message: string };
+
+/** What to do for one pod now; the outcome is one word for logs and metrics. */
+export type OverflowDecision = Decision<Action>;

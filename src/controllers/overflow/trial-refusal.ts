@@ -1,0 +1,22 @@
+import { isKubeError } from "../../kube/errors.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { refusalOf } from "../delegation/refusal.ts";
+
+/**
+ * Why a member's API server would refuse a delegate, from its answer to a dry run; undefined when nothing speaks against it.
+ * Throws what says nothing of the pod. What the pod's namespace there lacks as yet is made before the delegate.
+ */
+export function trialRefusal(member: string, error: unknown, makesNamespaces: boolean): Refusal | undefined {
+  if (isKubeError(error, "AlreadyExists")) {
+    return { cluster: member, reason: "NameTaken", message: "a pod of that name is there" };
+  }
+  const refused = refusalOf(error);
+  if (isKubeError(error)) {
+    if (isKubeError(error, "NotFound") && makesNamespaces) return undefined;
+    if (/serviceaccount "[^"]*" not found/.test(error.detail)) return undefined;
+    // A webhook there has side effects, so that only the real request will tell.
+    if (/does not support dry run/.test(error.detail)) return undefined;
+  }
+  if (refused === undefined) throw error;
+  return { cluster: member, ...refused };
+}

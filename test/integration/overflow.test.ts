@@ -1,0 +1,281 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { MODE_ANNOTATION, OVERFLOW_AFTER_ANNOTATION, PROXY_LABEL } from "../../src/api/keys.ts";
+import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { events, nodes, pods } from "../../src/kube/resources.ts";
+import { unschedulableMessage } from "../../src/pods/phase.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podLives } from "../support/harness/pod-lives.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
+import type { Write } from "../support/write-gate/write-gate.ts";
+
+const gated = useGatedLegation();
+const clients = useClients();
+
+const NAME = "one";
+const patient = { timeoutMs: 60_000 };
+const POOL = "overflow-pool";
+const WEST = "legation-west";
+let namespace: string;
+
+beforeEach(async () => {
+  gated().release();
+  // One that was killed in a test that failed.
+  await gated().legation.controller.start();
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(all, { prefix: "overflow", labels });
+});
+
+/** A pod that only the nodes of this test's pool can have: no cluster's, until it is offered one. */
+function overflowPod(parts: { readonly labels?: Record<string, string>; readonly name?: string } = {}): Pod {
+  const { labels = {}, name = NAME } = parts;
+  const annotations = {
+    [MODE_ANNOTATION]: "overflow",
+    [OVERFLOW_AFTER_ANNOTATION]: "1s",
+    [KWOK_ANNOTATIONS.stopsAfter]: "100ms",
+  };
+  const spec = { nodeSelector: { [POOL]: namespace }, containers: [{ name: "main", image: "work:1" }] };
+  return { apiVersion: "v1", kind: "Pod", metadata: { namespace, name, labels, annotations }, spec };
+}
+
+/** Puts one node of the cluster into this test's pool. */
+async function offerNode(client: ClusterClient): Promise<string> {
+  const { items } = await client.list(nodes);
+  const name = items.find(({ metadata }) => metadata.name.includes("-node-"))?.metadata.name ?? "";
+  const label = (pool: string | null): Promise<unknown> =>
+    client.patch(nodes, { name }, { type: "merge", body: { metadata: { labels: { [POOL]: pool } } } });
+  await label(namespace);
+  onTestFinished(async () => void (await label(null)));
+  return name;
+}
+
+/** All delegates that the pods of this test ever had. */
+async function delegates(): Promise<string[]> {
+  const lives = await Promise.all(
+    [memberCluster("west"), memberCluster("east")].map((one) => podLives(one, namespace)),
+  );
+  return lives.flat().map(({ cluster }) => cluster);
+}
+
+/** Who has bound the pod, from the field managers of what the API server keeps. */
+function bound(holds: (node: string) => boolean): (pod: Stored<Pod>) => boolean {
+  return ({ spec }) => holds(spec?.nodeName ?? "");
+}
+
+async function said(reason: string): Promise<string[]> {
+  const { items } = await clients().host.list(events, { namespace });
+  return items.filter((event) => event.reason === reason).map(({ message = "" }) => message);
+}
+
+const collection = (): string => `/api/v1/namespaces/${namespace}/pods`;
+const one = (): string => `${collection()}/${NAME}`;
+
+describe("a pod in overflow mode", () => {
+  test("is the host's own while the host has a node for it", async () => {
+    const { host } = clients();
+    const node = await offerNode(host);
+    await offerNode(clients().west);
+    await host.create(pods, overflowPod());
+    const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    expect(pod.spec?.nodeName).toBe(node);
+    expect(pod.spec?.schedulerName).toBe("default-scheduler");
+    expect(pod.metadata.finalizers).toBeUndefined();
+    await host.delete(pods, { namespace, name: NAME });
+    await podGone(host, namespace, NAME, undefined, patient);
+    expect(await delegates()).toEqual([]);
+    expect((await legationWrites(hostCluster(), namespace)).pods).toEqual(new Map());
+  });
+
+  test("is delegated when the host has had none for a while, by a fixed number of writes", async () => {
+    const { host, west } = clients();
+    await offerNode(west);
+    await host.create(pods, overflowPod());
+    const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    expect(pod.spec?.nodeName).toBe(WEST);
+    expect(pod.metadata.labels?.[PROXY_LABEL]).toBe("true");
+    // What the host had is there again: too late, it is the member's for good.
+    await offerNode(host);
+    await host.delete(pods, { namespace, name: NAME });
+    await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
+    expect(await delegates()).toEqual(["west"]);
+    expect(await said("Overflowed")).toEqual([
+      "this cluster has found no node for the pod, so it is delegated to west",
+    ]);
+    const writes = (await legationWrites(hostCluster(), namespace)).pods.get(NAME) ?? [];
+    expect(writes.slice(0, 3)).toEqual(["create pods/binding", "patch pods", "patch pods"]);
+    expect(writes.length).toBeLessThanOrEqual(8);
+  });
+
+  test("stays when no member takes it either, hears so once, and goes when one does", async () => {
+    const { host, west, east } = clients();
+    await offerNode(west);
+    const quota = {
+      apiVersion: "v1",
+      kind: "ResourceQuota",
+      metadata: { name: "none" },
+      spec: { hard: { pods: "0" } },
+    };
+    const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
+    await west.raw({ method: "POST", path, body: quota });
+    await eventually(async () => JSON.stringify(await west.raw({ method: "GET", path })).includes('"used"'), patient);
+    await host.create(pods, overflowPod());
+    const [why] = await eventually(async () => {
+      const told = await said("NotOverflowed");
+      if (told.length === 0) throw new Error("nothing was said");
+      return told;
+    }, patient);
+    expect(why).toContain("exceeded quota: none");
+    expect(why).toContain("east: none of its");
+    const waiting = await host.get(pods, { namespace, name: NAME });
+    expect(unschedulableMessage(waiting)).toBeDefined();
+    expect(waiting.metadata.finalizers).toBeUndefined();
+    expect(await delegates()).toEqual([]);
+    await offerNode(east);
+    await podThat(
+      host,
+      namespace,
+      NAME,
+      bound((node) => node === "legation-east"),
+      patient,
+    );
+    await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    expect(await said("NotOverflowed")).toHaveLength(1);
+    expect(await delegates()).toEqual(["east"]);
+  });
+
+  test("is the host's when its scheduler is faster, and leaves nothing in a member", async () => {
+    const { host, west } = clients();
+    await offerNode(west);
+    let node = "";
+    gated().trap("host", {
+      when: "late",
+      catches: ({ path }) => path === `${one()}/binding`,
+      onCaught: async () => {
+        node = await offerNode(host);
+        await podThat(
+          host,
+          namespace,
+          NAME,
+          bound((name) => name === node),
+          patient,
+        );
+      },
+    });
+    await host.create(pods, overflowPod());
+    await podThat(host, namespace, NAME, inPhase("Running"), patient);
+    await eventually(async () => {
+      const writes = (await legationWrites(hostCluster(), namespace)).pods.get(NAME) ?? [];
+      expect(writes).toEqual(["create pods/binding: 409"]);
+      return true;
+    }, patient);
+    expect(await delegates()).toEqual([]);
+    await host.delete(pods, { namespace, name: NAME });
+    await podGone(host, namespace, NAME, undefined, patient);
+  });
+
+  test("that is deleted just after its Binding goes, and has never had a delegate", async () => {
+    const { host, west } = clients();
+    await offerNode(west);
+    gated().trap("host", {
+      when: "late",
+      catches: ({ path, method, body }) => path === one() && method === "PATCH" && body.includes("finalizers"),
+      onCaught: () => host.delete(pods, { namespace, name: NAME }),
+    });
+    await host.create(pods, overflowPod());
+    await podThat(
+      host,
+      namespace,
+      NAME,
+      bound((node) => node === WEST),
+      patient,
+    );
+    await podGone(host, namespace, NAME, undefined, patient);
+    expect(await delegates()).toEqual([]);
+  });
+});
+
+describe("a controller that is killed at a write of a pod that overflows", () => {
+  interface Point {
+    readonly write: string;
+    readonly when: "before" | "after";
+    readonly where: "host" | "member";
+    readonly matches: (write: Write) => boolean;
+    /** Which of those that match. */
+    readonly nth?: number;
+  }
+  const patches = ({ method, path, body }: Write, word: string): boolean =>
+    method === "PATCH" && path === one() && body.includes(word);
+  const creates = ({ method, path }: Write): boolean => method === "POST" && path === collection();
+  const binds = ({ path }: Write): boolean => path === `${one()}/binding`;
+  const points: readonly Point[] = [
+    { write: "the trial in the member", when: "after", where: "member", matches: creates },
+    { write: "the Binding", when: "before", where: "host", matches: binds },
+    { write: "the Binding", when: "after", where: "host", matches: binds },
+    { write: "the finalizer", when: "after", where: "host", matches: (write) => patches(write, "finalizers") },
+    { write: "the delegate", when: "after", where: "member", matches: creates, nth: 2 },
+    { write: "the record", when: "before", where: "host", matches: (write) => patches(write, "delegate-uid") },
+  ];
+
+  test.each(points)(
+    "($when $write) is followed by one that ends the same",
+    async ({ when, where, matches, nth = 1 }) => {
+      const { host, west } = clients();
+      const { legation, trap } = gated();
+      await offerNode(west);
+      let seen = 0;
+      let killed = false;
+      trap(where, {
+        when,
+        catches: (write) => {
+          if (matches(write)) seen += 1;
+          return matches(write) && seen === nth;
+        },
+        onCaught: async () => {
+          await legation.controller.stop("SIGKILL");
+          killed = true;
+        },
+      });
+      await host.create(pods, overflowPod());
+      await eventually(() => killed, { ...patient, what: "the write" });
+      await legation.controller.start();
+      const pod = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+      expect(pod.spec?.nodeName).toBe(WEST);
+      await host.delete(pods, { namespace, name: NAME });
+      await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
+      expect(await delegates()).toEqual(["west"]);
+    },
+  );
+});
+
+describe("the mark of overflow mode", () => {
+  test("cannot be forged, taken away or changed, and a namespace's label gives it to all its pods", async () => {
+    const { host } = clients();
+    const plain = (labels: Record<string, string>): Pod => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { namespace, name: "forged", labels },
+      spec: { containers: [{ name: "main", image: "work:1" }] },
+    });
+    await expect(host.create(pods, plain({ [PROXY_LABEL]: "overflow" }))).rejects.toThrow("written by Legation");
+    await expect(host.create(pods, overflowPod({ labels: { [PROXY_LABEL]: "true" } }))).resolves.toMatchObject({
+      metadata: { labels: { [PROXY_LABEL]: "overflow" } },
+    });
+    for (const value of ["true", null]) {
+      const body = { metadata: { labels: { [PROXY_LABEL]: value } } };
+      await expect(host.patch(pods, { namespace, name: NAME }, { type: "merge", body })).rejects.toThrow("Legation");
+    }
+    const all = await freshNamespace(hostCluster(), { labels: { "legation.dev/delegation": "overflow" } });
+    const made = await host.create(pods, { ...plain({}), metadata: { namespace: all, name: "any" } });
+    expect(made.metadata.labels?.[PROXY_LABEL]).toBe("overflow");
+    const toleration = { ...plain({}), metadata: { namespace: all, name: "all-taints" } };
+    const spec = { containers: [{ name: "main", image: "work:1" }], tolerations: [{ operator: "Exists" }] };
+    await expect(host.create(pods, { ...toleration, spec })).rejects.toThrow("would choose a virtual node");
+  });
+});
