@@ -1,0 +1,308 @@
+import { CLUSTER_ANNOTATION, PLACED_CONDITION, virtualNodeName } from "../../../src/api/keys.ts";
+import {
+  type KubeObject,
+  type Namespace,
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type Pod,
+  type Stored,
+} from "../../../src/api/kubernetes.ts";
+import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
+import { Groups } from "../../../src/controllers/delegation/groups.ts";
+import { Memories } from "../../../src/controllers/delegation/memory.ts";
+import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
+import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "../../../src/controllers/delegation/placement-rules.ts";
+import { PlacementView } from "../../../src/controllers/delegation/placement-view.ts";
+import { Shapes, shapeOf } from "../../../src/controllers/delegation/shapes.ts";
+import { Divisions } from "../../../src/controllers/preferences/divisions.ts";
+import type { Refusal } from "../../../src/placement/candidate.ts";
+import { podRequests } from "../../../src/placement/requests.ts";
+import { boundTo } from "../../../src/pods/bound.ts";
+import { isBound, isDeleting } from "../../../src/pods/phase.ts";
+import { isProxy } from "../../../src/pods/proxy.ts";
+import { Store } from "../../../src/runtime/store.ts";
+import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
+import { mutatePod } from "../../../webhook/mutate-pod.ts";
+import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import type { Verdict } from "../../../webhook/responses.ts";
+import { apply, request } from "../../unit/webhook/reviews.ts";
+import { MEMBER_NAMES, TROUBLE } from "./members.ts";
+import { isWorkload, type Workload } from "./objects.ts";
+import { SimulatedMember } from "./simulated-member.ts";
+
+const HOST = { id: "host-id", name: "host" };
+const UNREACHABLE = "node.kubernetes.io/unreachable";
+// No scenario needs as many decisions; one that never comes to rest would need them all.
+const DECISIONS = 5000;
+// After this long, nobody waits for a member's scheduler any more.
+const HORIZON_MS = 20_000;
+
+/** A workload, and how many pods it has made so far. */
+interface Template {
+  readonly object: Workload;
+  readonly namespace: string;
+  made: number;
+}
+
+/**
+ * Legation without clusters: what admission, placement and delegation decide, carried out on members that are simulated.
+ * Everything that decides is Legation's own.
+ */
+export class Simulation {
+  #now = Date.UTC(2026, 0, 1);
+  readonly #namespaces = new Store<Namespace>();
+  readonly #defaults = new Store<PlacementDefaults>();
+  readonly #proxies = new Store<Pod>({
+    [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
+    [UID_INDEX]: ({ metadata }) => [metadata.uid],
+  });
+  readonly #members = MEMBER_NAMES.map((name) => new SimulatedMember(name, () => this.#now));
+  readonly #divisions = new Divisions();
+  readonly #groups = new Groups(() => {});
+  readonly #memories = new Memories((uid, member) => {
+    this.#divisions.proxies.place(uid, member);
+    this.#groups.place(uid, member);
+  });
+  readonly #shapes = new Shapes();
+  readonly #templates: Template[] = [];
+  readonly #view: PlacementView;
+  readonly #rules: PlacementRules;
+
+  constructor() {
+    for (const store of [this.#namespaces, this.#defaults, this.#proxies]) store.synced = true;
+    const registry = {
+      members: () => this.#members,
+      member: (name: string) => this.#members.find((member) => member.name === name),
+    };
+    this.#rules = new PlacementRules({
+      registry,
+      namespaces: () => this.#namespaces,
+      defaults: () => this.#defaults,
+      proxies: () => this.#proxies,
+      owned: this.#divisions.proxies,
+      memories: this.#memories,
+      groups: this.#groups,
+    });
+    this.#view = new PlacementView({
+      registry,
+      rules: this.#rules,
+      divisions: this.#divisions,
+      groups: this.#groups,
+      shapes: this.#shapes,
+      homeApi: () => ({ state: "unknown", message: "nobody has said" }),
+      clock: { now: () => this.#now },
+    });
+  }
+
+  /** Makes a namespace of the host. */
+  namespace(
+    name: string,
+    labels: Readonly<Record<string, string>>,
+    annotations: Readonly<Record<string, string>>,
+  ): void {
+    this.#namespaces.set({ metadata: { name, uid: name, resourceVersion: "1", labels, annotations } });
+  }
+
+  /** Why the object is refused; undefined when it and its pods are made. */
+  make(object: Pod | Workload, namespace: string): string | undefined {
+    if (!isWorkload(object)) return this.#makePod(object, namespace, object.metadata?.name ?? "");
+    const admitted = admit({ ...object, metadata: { ...object.metadata, namespace } }, mutateWorkload);
+    if (typeof admitted === "string") return admitted;
+    const entry = { object: admitted, namespace, made: 0 };
+    this.#templates.push(entry);
+    this.#replicate(entry);
+    return undefined;
+  }
+
+  /** Decides for every pod until nothing changes, and no member's scheduler is waited for. */
+  settle(): void {
+    const until = this.#now + HORIZON_MS;
+    for (let left = DECISIONS; left > 0; ) {
+      let acted = false;
+      let next = Number.POSITIVE_INFINITY;
+      for (const proxy of this.#proxies.list()) {
+        if (isBound(proxy) || isDeleting(proxy)) continue;
+        left -= 1;
+        const { actions, requeueAt } = decide(this.#observe(proxy), this.#now);
+        if (requeueAt !== undefined) next = Math.min(next, requeueAt);
+        for (const action of actions) {
+          this.#execute(action, objectKey(proxy.metadata));
+          acted = true;
+        }
+      }
+      if (acted) continue;
+      if (next > until) return;
+      this.#now = Math.max(next, this.#now + 1);
+    }
+    throw new Error(`no rest after ${DECISIONS} decisions`);
+  }
+
+  /** One member is lost, one is cordoned, and there are PlacementDefaults. What is evicted is replaced. */
+  trouble(): void {
+    const { defaults } = TROUBLE;
+    this.#defaults.set({
+      ...defaults,
+      metadata: { ...defaults.metadata, name: "default", uid: "default", resourceVersion: "1" },
+    });
+    for (const member of this.#members) {
+      if (member.name === TROUBLE.lost) member.lose();
+      if (member.name === TROUBLE.cordoned) member.cordon();
+    }
+    for (const proxy of this.#proxies.list()) {
+      const stays = proxy.spec?.tolerations?.some(
+        ({ key, tolerationSeconds }) => key === UNREACHABLE && tolerationSeconds === undefined,
+      );
+      const controlled = proxy.metadata.ownerReferences !== undefined;
+      if (boundTo(proxy) !== TROUBLE.lost || stays === true || !controlled) continue;
+      this.#update({ ...proxy, metadata: { ...proxy.metadata, deletionTimestamp: new Date(this.#now).toISOString() } });
+    }
+    for (const entry of this.#templates) this.#replicate(entry);
+  }
+
+  /** The namespace's live pods. */
+  pods(namespace: string): Stored<Pod>[] {
+    return this.#proxies.byIndex(NAMESPACE_INDEX, namespace).filter((pod) => !isDeleting(pod));
+  }
+
+  /** Has as many pods as the workload wants. */
+  #replicate(entry: Template): void {
+    const { object, namespace } = entry;
+    const { name = "" } = object.metadata ?? {};
+    const wanted = object.spec.replicas ?? object.spec.parallelism ?? 1;
+    const kind = object.kind === "Deployment" ? "ReplicaSet" : (object.kind ?? "");
+    const uid = `${namespace}/${name}`;
+    const controller = { apiVersion: object.apiVersion ?? "", kind, name, uid, controller: true };
+    const has = this.pods(namespace).filter(({ metadata }) => metadata.ownerReferences?.[0]?.uid === uid).length;
+    for (let missing = wanted - has; missing > 0; missing--) {
+      const { metadata, spec } = object.spec.template;
+      const owned = { metadata: { ...metadata, ownerReferences: [controller] }, spec };
+      const problem = this.#makePod({ apiVersion: "v1", kind: "Pod", ...owned }, namespace, `${name}-${entry.made++}`);
+      if (problem !== undefined) throw new Error(`${name}: its pods are refused: ${problem}`);
+    }
+  }
+
+  #makePod(pod: Pod, namespace: string, name: string): string | undefined {
+    const mode = this.#namespaces.get(objectKey({ name: namespace }))?.metadata.labels?.["legation.dev/delegation"];
+    const uid = `${namespace}/${name}`;
+    const creationTimestamp = new Date(this.#now).toISOString();
+    const metadata = { ...pod.metadata, namespace, name, uid, creationTimestamp, resourceVersion: "1" };
+    const admitted = admit({ ...pod, metadata }, (request) => mutatePod(request, mode === "all" ? "all" : "annotated"));
+    if (typeof admitted === "string") return admitted;
+    const proxy: Stored<Pod> = {
+      status: { phase: "Pending" },
+      ...admitted,
+      metadata: { ...metadata, ...admitted.metadata },
+    };
+    if (!isProxy(proxy)) throw new Error(`${name}: nothing asks for its delegation`);
+    this.#update(proxy);
+    return undefined;
+  }
+
+  #update(proxy: Stored<Pod>): void {
+    this.#proxies.set(proxy);
+    this.#divisions.update(proxy);
+    this.#rules.update(proxy);
+  }
+
+  #observe(proxy: Stored<Pod>): Observed {
+    const key = objectKey(proxy.metadata);
+    const members = this.#members.map((member) => member.view(key));
+    return {
+      ref: objectRef(key),
+      host: HOST,
+      proxy,
+      members,
+      memory: this.#memories.of(proxy.metadata.uid),
+      ...this.#view.of(proxy),
+      apiAccess: () => ({ mode: "none" }),
+      specIn: (candidate) => this.#view.specIn(proxy, candidate),
+      outOfService: () => false,
+    };
+  }
+
+  /** As the controller's executor does, without a network in between. */
+  #execute(action: Action, key: ObjectKey): void {
+    const proxy = this.#proxies.get(key);
+    if (proxy === undefined) return;
+    const { uid } = proxy.metadata;
+    switch (action.type) {
+      case "create": {
+        const member = this.#member(action.member);
+        if (!this.#groups.mayEnter(uid, member.name)) return;
+        this.#release(uid);
+        this.#memories.attempt(uid, member.name, this.#now, action.parked);
+        this.#shapes.attempt(member.name, shapeOf(proxy), uid, this.#now);
+        member.load.reserve(uid, podRequests(action.delegate), proxy.metadata.namespace);
+        const refused = member.create(action.delegate);
+        if (refused === undefined) {
+          this.#memories.found(uid, member.name, this.#now);
+          return;
+        }
+        member.load.release(uid);
+        this.#memories.certain(uid);
+        const message = `its API server refused the pod: ${refused}`;
+        this.#refuse(proxy, { cluster: member.name, reason: "RefusedByMember", message });
+        return;
+      }
+      case "bind": {
+        const annotations = {
+          ...proxy.metadata.annotations,
+          [CLUSTER_ANNOTATION]: action.member,
+          ...this.#divisions.costAnnotations(uid),
+        };
+        const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(action.member) };
+        this.#memories.forget(uid);
+        this.#shapes.accept(action.member, shapeOf(proxy));
+        this.#update({ ...proxy, metadata: { ...proxy.metadata, annotations }, spec });
+        return;
+      }
+      case "promise":
+        this.#release(uid);
+        this.#memories.promised(uid, action.member);
+        this.#member(action.member).load.reserve(uid, action.requests, proxy.metadata.namespace);
+        return;
+      case "delete":
+        this.#member(action.member).delete(key);
+        return;
+      case "refuse":
+        this.#refuse(proxy, action.refusal);
+        return;
+      case "report": {
+        this.#memories.reported(uid, action.message);
+        const { reason, message } = action;
+        const condition = { type: PLACED_CONDITION, status: "False", reason, message };
+        this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });
+        return;
+      }
+      case "announce":
+        return;
+      default:
+        throw new Error(`a scenario does not come to ${action.type}`);
+    }
+  }
+
+  #refuse(proxy: Stored<Pod>, refusal: Refusal): void {
+    this.#memories.refuse(proxy.metadata.uid, refusal, 0, this.#now);
+    const { roomVersion } = this.#member(refusal.cluster);
+    this.#shapes.refuse(refusal.cluster, shapeOf(proxy), refusal, roomVersion, this.#now);
+  }
+
+  #release(uid: string): void {
+    const { room } = this.#memories.of(uid);
+    if (room !== undefined) this.#member(room).load.release(uid);
+  }
+
+  #member(name: string): SimulatedMember {
+    const found = this.#members.find((member) => member.name === name);
+    if (found === undefined) throw new Error(`there is no member ${name}`);
+    return found;
+  }
+}
+
+/** The object as admission makes it, or why it is refused. */
+function admit<T extends KubeObject>(object: T, mutate: (request: AdmissionRequest) => Verdict): T | string {
+  const verdict = mutate(request({ kind: object.kind ?? "", object }));
+  return verdict.kind === "denied" ? verdict.message : apply(object, verdict);
+}
