@@ -5,6 +5,7 @@ import { installCommand } from "./commands/install.ts";
 import { joinCommand } from "./commands/join.ts";
 import { planCommand } from "./commands/plan.ts";
 import { statusCommand, statusPodCommand } from "./commands/status.ts";
+import { statusWorkloadCommands } from "./commands/status-workload.ts";
 import { uninstallCommand } from "./commands/uninstall.ts";
 import { unjoinCommand } from "./commands/unjoin.ts";
 import { webhookCommand } from "./commands/webhook.ts";
@@ -47,6 +48,7 @@ export function createProgram(session: Session, version: string): Command {
   addSubcommand(program, planCommand, session);
   const status = addSubcommand(program, statusCommand, session);
   addSubcommand(status, statusPodCommand, session);
+  for (const command of statusWorkloadCommands) addSubcommand(status, command, session);
   return program;
 }
 

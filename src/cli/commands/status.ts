@@ -20,7 +20,7 @@ interface StatusInput extends GlobalInput {
 /** `legation status` */
 export const statusCommand: Subcommand<StatusInput> = {
   name: "status",
-  summary: "show the member clusters, or one pod's way",
+  summary: "show the member clusters, one pod's way, or a workload's division",
   description:
     "Shows each member: whether it is ready and why not, its version and nodes, what its nodes offer and what this " +
     "host's pods leave of it, and how many of them run there.",
@@ -30,6 +30,7 @@ export const statusCommand: Subcommand<StatusInput> = {
     ["status -w", "follow them"],
     ["status -o json | jq '.clusters[] | select(.ready != \"True\")'", "those in trouble, for a script"],
     ["status pod web-0 -n shop", "where one pod is, and why"],
+    ["status deployment web -n shop", "how a workload is divided, and why pods of it wait"],
   ],
   input: withGlobals({ watch: toggle }),
   run: async (options, session) => {

@@ -94,8 +94,13 @@ function objectsOf(value: unknown, where: string): WrittenObject[] {
   if (value === null || value === undefined) return [];
   const list = listSchema.safeParse(value);
   if (list.success) return list.data.items.flatMap((item, index) => objectsOf(item, `${where}: items[${index}]`));
+  return [objectOf(value, where)];
+}
+
+/** A value as an object of Kubernetes; `where` is for the error. */
+export function objectOf(value: unknown, where: string): WrittenObject {
   const parsed = documentSchema.safeParse(value);
-  if (parsed.success) return [parsed.data];
+  if (parsed.success) return parsed.data;
   throw new Failure("failure", { object: where, problem: problemsOf(parsed.error) });
 }
 

@@ -68,7 +68,7 @@ const jobSpec = z.looseObject({
   completionMode: z.string().nullish(),
   template,
 });
-const jobFields = z.looseObject({ spec: jobSpec });
+const jobFields = z.looseObject({ spec: jobSpec, status: z.looseObject({ succeeded: count.nullish() }).nullish() });
 const cronJobFields = z.looseObject({
   spec: z.looseObject({ suspend: z.boolean().nullish(), jobTemplate: z.looseObject({ spec: jobSpec }) }),
 });
@@ -99,8 +99,10 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
       const { labels, annotations } = object.metadata;
       return { replicas: 1, metadata: present(labels, annotations), spec, notes: [] };
     }
-    case "Job":
-      return jobPods(read(jobFields, object).spec);
+    case "Job": {
+      const { spec, status } = read(jobFields, object);
+      return jobPods(spec, status?.succeeded ?? 0);
+    }
     case "CronJob": {
       const { suspend, jobTemplate } = read(cronJobFields, object).spec;
       const pods = jobPods(jobTemplate.spec);
@@ -120,16 +122,14 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
   }
 }
 
-function jobPods({
-  parallelism,
-  completions,
-  suspend,
-  completionMode,
-  template: own,
-}: z.infer<typeof jobSpec>): WorkloadPods {
+function jobPods(
+  { parallelism, completions, suspend, completionMode, template: own }: z.infer<typeof jobSpec>,
+  succeeded = 0,
+): WorkloadPods {
   const atOnce = parallelism ?? 1;
-  const replicas = Math.min(atOnce, completions ?? atOnce);
-  const rest = (completions ?? replicas) - replicas;
+  const left = Math.max(0, (completions ?? atOnce) - succeeded);
+  const replicas = Math.min(atOnce, left);
+  const rest = left - replicas;
   return {
     replicas,
     ...templateOf(own),

@@ -1,0 +1,93 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { pods as podResource } from "../../kube/resources.ts";
+import { controllerOf, isDeleting } from "../../pods/phase.ts";
+import { Failure } from "../failure.ts";
+import { flag } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { printOutcome } from "../output.ts";
+import { admitPod, delegationMode } from "../plan/admission.ts";
+import { objectOf } from "../plan/documents.ts";
+import { isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
+import { readHost } from "../plan/read-host.ts";
+import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
+import type { HostState } from "../plan/simulation.ts";
+import { podOf, podsOf, type WorkloadPods } from "../plan/workloads.ts";
+import { workloadStatus } from "../status/workload.ts";
+import { workloadText } from "../status/workload-text.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+interface StatusWorkloadInput extends GlobalInput {
+  readonly name: string;
+  readonly namespace?: string | undefined;
+}
+
+const KINDS = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"] as const;
+
+/** `legation status deployment`, and one for each other kind of workload. */
+export const statusWorkloadCommands: readonly Subcommand<StatusWorkloadInput>[] = KINDS.map((kind) => {
+  const name = kind.toLowerCase();
+  const { plural } = WORKLOAD_RESOURCES[kind];
+  return {
+    name,
+    summary: `show how one ${kind} is divided over members, and why pods of it wait`,
+    description:
+      `Shows for one ${kind} how many pods its scheduling preferences give to each member and how many that has, their ` +
+      "phases, why one more would not go there, and what pods without a member wait for, member by member. All of it is " +
+      "read from the host.",
+    arguments: [new Argument("<name>", `name of one of the host's ${plural}`)],
+    flags: [flag("-n, --namespace <name>", "its namespace (default: the context's)")],
+    examples: [
+      [`status ${name} web -n shop`, "its division and its pods"],
+      [`status ${name} web -n shop -o json | jq .pending`, "what waits, for a script"],
+    ],
+    input: withGlobals({ name: z.string(), namespace: z.string().optional() }),
+    run: async (options, session) => {
+      const { terminal, signal } = session;
+      const { client, namespace: current } = await session.connect(options, "host");
+      const workload: NamedWorkload = { kind, namespace: options.namespace ?? current, name: options.name };
+      const { namespace } = workload;
+      const [stored, all, host] = await Promise.all([
+        client.find(WORKLOAD_RESOURCES[kind], { namespace, name: workload.name }, { signal }),
+        client.list(podResource, { namespace, signal }),
+        readHost(client, signal),
+      ]);
+      if (stored === undefined) {
+        throw new Failure("failure", {
+          object: `${kind} ${namespace}/${workload.name}`,
+          problem: "is not on the host",
+          remedy: "check its name and namespace (-n)",
+        });
+      }
+      const spec = podsOf(objectOf(stored, `${kind} ${namespace}/${workload.name}`), kind);
+      const pods = all.items.filter((pod) => isPodOf(workload, pod));
+      const next = nextPod(workload, spec, pods, host);
+      const facts = { ...workload, replicas: spec.replicas, pods, ...(next === undefined ? {} : { next }) };
+      const status = workloadStatus(facts, host, Date.now());
+      printOutcome(terminal, options.output, { document: status, text: workloadText(status, terminal) });
+    },
+  };
+});
+
+/** One more pod of the workload as admission would leave it; undefined when it would not be delegated. */
+function nextPod(
+  workload: NamedWorkload,
+  spec: WorkloadPods,
+  pods: readonly Stored<Pod>[],
+  { namespaces }: HostState,
+): Stored<Pod> | undefined {
+  const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
+  const mode = namespace === undefined ? undefined : delegationMode(namespace);
+  if (mode === undefined) return undefined;
+  // What makes new pods is what has made the newest: of a Deployment, the ReplicaSet of its template.
+  const [newest] = pods.filter((pod) => !isDeleting(pod)).sort(byYouth);
+  const { kind, name, uid } = (newest === undefined ? undefined : controllerOf(newest)) ?? {};
+  const owner = kind === undefined || name === undefined || uid === undefined ? undefined : { kind, name, uid };
+  const admitted = admitPod(podOf(workload, spec, pods.length, owner), mode);
+  return admitted.denied === undefined && admitted.delegated === true ? admitted.object : undefined;
+}
+
+function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
+  return (a.metadata.creationTimestamp ?? "") < (b.metadata.creationTimestamp ?? "") ? 1 : -1;
+}

@@ -1,0 +1,39 @@
+import { table } from "../table.ts";
+import type { Terminal } from "../terminal.ts";
+import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts";
+
+/** A workload's status as people read it. */
+export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
+  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, pending, next } = status;
+  const divided = rebalance !== undefined;
+  const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
+  const rows = clusters.map((member) => memberRow(member, divided, terminal));
+  const lines = [`${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there`, table(header, rows)];
+  if (rebalance === false)
+    lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
+  if (onHost > 0) lines.push(`${onHost} of its pods are not delegated`);
+  if (next !== undefined) lines.push(`one more pod would go to ${next}`);
+  return [...lines, ...pending.map((those) => pendingText(those, terminal))].join("\n");
+}
+
+function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
+  const { cluster, wanted = 0, overflow, has, ready, phases, whyNot = "" } = member;
+  const part = overflow === undefined ? String(wanted) : `${wanted} (+${overflow} without room)`;
+  const colour = wanted === has ? "green" : "yellow";
+  return [
+    cluster,
+    ...(divided ? [terminal.paint(colour, part)] : []),
+    String(has),
+    String(ready),
+    Object.entries(phases)
+      .map(([phase, count]) => `${count} ${phase}`)
+      .join(", ") || "-",
+    whyNot,
+  ];
+}
+
+function pendingText({ pods, reason, message, clusters }: PendingPods, terminal: Terminal): string {
+  const who = pods.length === 1 ? `${pods[0]} waits` : `${pods.length} pods wait (${pods[0]}, …)`;
+  const why = clusters.length === 0 ? [message] : clusters.map((one) => `${one.cluster}: ${one.message}`);
+  return [`${terminal.paint("red", who)}: ${reason}`, ...why.map((line) => `  ${line}`)].join("\n");
+}

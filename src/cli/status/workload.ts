@@ -1,0 +1,188 @@
+import { PLACED_CONDITION } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { workloadOf } from "../../controllers/preferences/divisions.ts";
+import { divide, type Replicas } from "../../placement/division.ts";
+import { podRequests } from "../../placement/requests.ts";
+import { roomFor } from "../../placement/room.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { conditionOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
+import { isProxy } from "../../pods/proxy.ts";
+import { type HostState, Simulation } from "../plan/simulation.ts";
+
+/** What is known of one workload. */
+export interface WorkloadFacts {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** How many pods it is to have now. */
+  readonly replicas: number;
+  readonly pods: readonly Stored<Pod>[];
+  /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
+  readonly next?: Stored<Pod>;
+}
+
+/** One member's part of a workload. */
+export interface WorkloadMember {
+  readonly cluster: string;
+  /** How many the scheduling preferences give it now; absent: they say nothing, or are not written. */
+  readonly wanted?: number;
+  /** How many more they would give it, had it room. */
+  readonly overflow?: number;
+  /** Pods there that have neither ended nor are being deleted. */
+  readonly has: number;
+  readonly ready: number;
+  /** All pods there by phase; those that are being deleted as Terminating. */
+  readonly phases: Replicas;
+  /** Why one more pod would not go there; absent: it would. */
+  readonly whyNot?: string;
+}
+
+/** Pods without a member, for one reason. */
+export interface PendingPods {
+  readonly pods: readonly string[];
+  readonly reason: string;
+  /** The condition's words. */
+  readonly message: string;
+  /** The same by member. */
+  readonly clusters: readonly { readonly cluster: string; readonly message: string }[];
+}
+
+/** A workload, as `legation status` shows it. */
+export interface WorkloadStatus {
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  readonly replicas: number;
+  readonly pods: number;
+  /** Whether running replicas are moved to keep the division; absent: it has none. */
+  readonly rebalance?: boolean;
+  readonly clusters: readonly WorkloadMember[];
+  /** Pods that are the host's own. */
+  readonly onHost: number;
+  readonly pending: readonly PendingPods[];
+  /** Where one more pod would go; absent: it would wait, or is not delegated. */
+  readonly next?: string;
+}
+
+/** Reckons the division of one workload, by the controller's own rules, from what the host shows. */
+export function workloadStatus(facts: WorkloadFacts, host: HostState, now: number): WorkloadStatus {
+  const { kind, namespace, name, replicas, pods, next } = facts;
+  const placed = pods.flatMap((pod) => {
+    const cluster = boundTo(pod);
+    return cluster === undefined ? [] : [{ cluster, pod }];
+  });
+  const live = placed.filter(({ pod }) => !isTerminal(pod) && !isDeleting(pod));
+  const has: Record<string, number> = {};
+  for (const { cluster } of live) has[cluster] = (has[cluster] ?? 0) + 1;
+  const division = next === undefined ? undefined : divisionOf(next, replicas, has, host, now);
+  const place = next === undefined ? undefined : new Simulation(host, now).place(next);
+  const names = new Set([
+    ...host.clusters.map(({ metadata }) => metadata.name),
+    ...placed.map(({ cluster }) => cluster),
+  ]);
+  const clusters = [...names].sort().map((cluster) => {
+    const there = placed.filter((one) => one.cluster === cluster).map(({ pod }) => pod);
+    const wanted = division?.replicas[cluster];
+    const overflow = division?.overflow[cluster];
+    const whyNot = place?.others.find((other) => other.cluster === cluster)?.message;
+    return {
+      cluster,
+      ...(division === undefined ? {} : { wanted: wanted ?? 0 }),
+      ...(overflow === undefined ? {} : { overflow }),
+      has: has[cluster] ?? 0,
+      ready: there.filter((pod) => conditionOf(pod, "Ready")?.status === "True").length,
+      phases: phasesOf(there),
+      ...(whyNot === undefined ? {} : { whyNot }),
+    };
+  });
+  return {
+    kind,
+    namespace,
+    name,
+    replicas,
+    pods: pods.length,
+    ...(division === undefined ? {} : { rebalance: division.rebalance }),
+    clusters,
+    onHost: pods.filter((pod) => !isProxy(pod)).length,
+    pending: pendingOf(pods, [...names]),
+    ...(place?.cluster === undefined ? {} : { next: place.cluster }),
+  };
+}
+
+/** As the controller reckons it when it moves replicas: over members that are open, each up to its room. */
+function divisionOf(
+  pod: Stored<Pod>,
+  total: number,
+  has: Replicas,
+  host: HostState,
+  now: number,
+): { readonly replicas: Replicas; readonly overflow: Replicas; readonly rebalance: boolean } | undefined {
+  // What waits takes no room yet.
+  const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
+  const sharing = simulation.sharing(pod);
+  if (sharing === undefined) return undefined;
+  const { preferences, candidates } = sharing;
+  const requests = podRequests(pod);
+  const capacities = Object.fromEntries(
+    candidates.map((candidate) => [candidate.name, (has[candidate.name] ?? 0) + roomFor(requests, candidate)]),
+  );
+  const clusters = candidates.map((candidate) => candidate.name);
+  const divided = divide({
+    total,
+    preferences: { ...preferences, rebalance: true },
+    clusters,
+    capacities,
+    key: workloadOf(pod),
+  });
+  return { ...divided, rebalance: preferences.rebalance };
+}
+
+function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
+  const phases: Record<string, number> = {};
+  for (const pod of pods) {
+    const phase = isDeleting(pod) ? "Terminating" : (pod.status?.phase ?? "Unknown");
+    phases[phase] = (phases[phase] ?? 0) + 1;
+  }
+  return phases;
+}
+
+function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): PendingPods[] {
+  const waiting = pods.filter((pod) => isProxy(pod) && !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
+  const reasons = Map.groupBy(waiting, (pod) => JSON.stringify(reasonOf(pod)));
+  return [...reasons.values()].flatMap((those) => {
+    const [first] = those;
+    if (first === undefined) return [];
+    const { reason, message } = reasonOf(first);
+    return [
+      {
+        pods: those.map(({ metadata }) => metadata.name).sort(),
+        reason,
+        message,
+        clusters: byCluster(message, clusters),
+      },
+    ];
+  });
+}
+
+function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
+  if (isGated(pod)) {
+    const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
+    return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gates}` };
+  }
+  const { reason = "NotPlaced", message = "" } = conditionOf(pod, PLACED_CONDITION) ?? {
+    message: "nobody has reported on it yet: it is being placed, or `legation controller` does not run",
+  };
+  return { reason, message };
+}
+
+/** The condition's text, member by member: what follows a `; ` is of the next one only where that one's name is. */
+function byCluster(message: string, clusters: readonly string[]): { cluster: string; message: string }[] {
+  const parts: { cluster: string; message: string }[] = [];
+  for (const part of message.split("; ")) {
+    const cluster = clusters.find((name) => part.startsWith(`${name}: `));
+    const last = parts.at(-1);
+    if (cluster !== undefined) parts.push({ cluster, message: part.slice(cluster.length + 2) });
+    else if (last !== undefined) last.message += `; ${part}`;
+  }
+  return parts;
+}

@@ -1,0 +1,255 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { z } from "zod";
+import { clusters } from "../../src/kube/resources.ts";
+import { boundTo } from "../../src/pods/bound.ts";
+import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
+import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { podsOf } from "../support/harness/pods-of.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+import { type CliResult, runCli } from "../support/legation/cli.ts";
+
+useLegation();
+const clients = useClients();
+const patient = { timeoutMs: 60_000, intervalMs: 300 };
+let namespace: string;
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "annotated" };
+  const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  namespace = await freshNamespace(all, { prefix: "plan", labels });
+  // What a plan goes by comes with the members' first report.
+  await eventuallyPasses(async () => {
+    const { items } = await clients().host.list(clusters);
+    for (const { status } of items) expect(status?.nodeKinds?.length).toBeGreaterThan(0);
+  }, patient);
+});
+
+const statusSchema = z.object({
+  replicas: z.number(),
+  clusters: z.array(
+    z.object({ cluster: z.string(), wanted: z.number(), has: z.number(), phases: z.record(z.string(), z.number()) }),
+  ),
+  pending: z.array(z.object({ pods: z.array(z.string()), reason: z.string(), clusters: z.array(z.unknown()) })),
+});
+
+const planSchema = z.object({
+  fits: z.boolean(),
+  guesses: z.array(z.unknown()),
+  workloads: z.array(
+    z.object({
+      kind: z.string(),
+      name: z.string(),
+      outcome: z.string(),
+      message: z.string().optional(),
+      pods: z.array(
+        z.object({
+          cluster: z.string().optional(),
+          waitsIn: z.string().optional(),
+          message: z.string().optional(),
+        }),
+      ),
+      clusters: z.array(z.object({ cluster: z.string(), pods: z.number() })),
+    }),
+  ),
+});
+
+function plan(manifest: string, ...flags: string[]): Promise<CliResult> {
+  const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`, ...flags];
+  return runCli(args, { input: manifest });
+}
+
+interface Parts {
+  readonly apiVersion?: string;
+  readonly annotations?: Readonly<Record<string, string>>;
+  readonly spec?: object;
+  readonly podSpec?: object;
+  readonly cpu?: string;
+}
+
+function workload(kind: string, name: string, parts: Parts): object {
+  const { apiVersion = "apps/v1", annotations = {}, spec, podSpec, cpu = "100m" } = parts;
+  const containers = [{ name: "main", image: "main:1", resources: { requests: { cpu } } }];
+  const replicated = apiVersion === "apps/v1" ? { selector: { matchLabels: { app: name } } } : {};
+  return {
+    apiVersion,
+    kind,
+    metadata: { name, annotations: { "legation.dev/delegate": "true", ...annotations } },
+    spec:
+      kind === "Pod"
+        ? { containers, ...podSpec }
+        : {
+            ...replicated,
+            ...spec,
+            template: { metadata: { labels: { app: name } }, spec: { containers, ...podSpec } },
+          },
+  };
+}
+
+const dividing = (division: object): Record<string, string> => ({
+  "legation.dev/scheduling-preferences": JSON.stringify({ clusters: division }),
+});
+
+/** How many pods of each workload each member has. */
+async function placed(): Promise<Record<string, Record<string, number>>> {
+  const counts: Record<string, Record<string, number>> = {};
+  for (const pod of await podsOf(clients().host, namespace)) {
+    const owner = controllerOf(pod)?.name.replace(/-[0-9a-z]{8,10}$/, "") ?? pod.metadata.name;
+    const member = boundTo(pod) ?? "none";
+    const own = counts[owner] ?? {};
+    own[member] = (own[member] ?? 0) + 1;
+    counts[owner] = own;
+  }
+  return counts;
+}
+
+describe("a plan", () => {
+  test("is what then happens, and writes nothing", async () => {
+    const spread = JSON.stringify([{ topologyKey: "region" }]);
+    const override = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
+    const manifest = [
+      workload("Deployment", "weighed", {
+        annotations: dividing({ west: { weight: 2 }, "*": { weight: 1 } }),
+        spec: { replicas: 6 },
+      }),
+      workload("Deployment", "bounded", {
+        annotations: dividing({ west: { maxReplicas: 1, weight: 5 }, east: { weight: 1 } }),
+        spec: { replicas: 3 },
+      }),
+      workload("ReplicaSet", "spread", {
+        annotations: { "legation.dev/cluster-spread": spread },
+        spec: { replicas: 4 },
+      }),
+      workload("StatefulSet", "named", {
+        annotations: { "legation.dev/clusters": "east" },
+        spec: { replicas: 2, serviceName: "named" },
+      }),
+      workload("Job", "together", {
+        apiVersion: "batch/v1",
+        annotations: { "legation.dev/group": "flow" },
+        spec: { parallelism: 3, completions: 3 },
+        podSpec: { restartPolicy: "Never" },
+      }),
+      workload("Pod", "selected", { apiVersion: "v1", annotations: { "legation.dev/cluster-selector": "region=eu" } }),
+      workload("Pod", "overridden", {
+        apiVersion: "v1",
+        annotations: { "legation.dev/overrides": JSON.stringify(override) },
+      }),
+    ]
+      .map((object) => JSON.stringify(object))
+      .join("\n---\n");
+
+    const before = new Date().toISOString();
+    const { code, stdout, stderr } = await plan(manifest, "-o", "json");
+    expect(stderr).toBe("");
+    expect(code).toBe(0);
+    const written = await auditEvents(hostCluster(), (event) => {
+      if (event.requestReceivedTimestamp < before || event.userAgent?.startsWith("legation/") !== true) return false;
+      return isWrite(event) && !event.user.username.startsWith("system:serviceaccount:");
+    });
+    expect(written.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([]);
+
+    const planned = planSchema.parse(JSON.parse(stdout));
+    expect(planned).toMatchObject({ fits: true, guesses: [] });
+    const expected = planned.workloads.map(({ name, clusters: members }) => [
+      name,
+      Object.fromEntries(members.flatMap(({ cluster, pods }) => (pods === 0 ? [] : [[cluster, pods]]))),
+    ]);
+    expect(Object.fromEntries(expected)).toMatchObject({
+      weighed: { west: 4, east: 2 },
+      bounded: { west: 1, east: 2 },
+      spread: { west: 2, east: 2 },
+      named: { east: 2 },
+      selected: { west: 1 },
+      overridden: { east: 1 },
+    });
+    await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+    await eventuallyPasses(async () => expect(await placed()).toEqual(Object.fromEntries(expected)), patient);
+  });
+
+  test("that does not fit says so with the words of the condition, and by its exit code", async () => {
+    const manifest = [
+      workload("Pod", "unlabelled", { apiVersion: "v1", podSpec: { nodeSelector: { disk: "none" } } }),
+      workload("Pod", "huge", { apiVersion: "v1", cpu: "4k" }),
+      workload("Pod", "elsewhere", { apiVersion: "v1", annotations: { "legation.dev/clusters": "north" } }),
+    ]
+      .map((object) => JSON.stringify(object))
+      .join("\n---\n");
+    const { code, stdout, stderr } = await plan(manifest, "-o", "json");
+    expect(code).toBe(5);
+    expect(stderr).toContain("3 pods would wait");
+    const planned = planSchema.parse(JSON.parse(stdout));
+    await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+    const foreseen = Object.fromEntries(planned.workloads.map(({ name, pods: [first] }) => [name, first]));
+    // It waits in one member, whose scheduler says why with more words.
+    expect(foreseen.huge?.waitsIn).toMatch(/^(west|east)$/);
+    const other = foreseen.huge?.waitsIn === "west" ? "east" : "west";
+    const tooLarge = `${other}: cpu: 4000 requested, the largest node has 64`;
+    expect(foreseen.huge?.message).toContain(tooLarge);
+    await eventuallyPasses(async () => {
+      const pods = await podsOf(clients().host, namespace);
+      const said = pods.map((pod) => [pod.metadata.name, conditionOf(pod, "legation.dev/Placed")?.message]);
+      expect(Object.fromEntries(said)).toEqual({
+        unlabelled: foreseen.unlabelled?.message,
+        elsewhere: foreseen.elsewhere?.message,
+        huge: expect.stringContaining(tooLarge),
+      });
+    }, patient);
+  });
+
+  test("of what would not be let in has the webhook's words, as text too", async () => {
+    const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/cluster": "west" } }));
+    const [planned, applied] = await Promise.all([
+      plan(wrong),
+      kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: wrong }).catch(
+        (error: Error) => error.message,
+      ),
+    ]);
+    expect(planned.code).toBe(5);
+    const [, words = ""] = /would be refused: (.*)/.exec(planned.stdout) ?? [];
+    expect(words).toContain("legation.dev/cluster");
+    expect(applied).toContain(words);
+  });
+});
+
+test("the status of a workload has its division, its pods by member, and why some wait", async () => {
+  const annotations = dividing({ west: { weight: 1, maxReplicas: 2 }, east: { weight: 1, maxReplicas: 1 } });
+  const manifest = JSON.stringify(workload("Deployment", "web", { annotations, spec: { replicas: 4 } }));
+  await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest });
+  const args = ["status", "deployment", "web", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`];
+  await eventuallyPasses(
+    async () => {
+      const { code, stdout, stderr } = await runCli([...args, "-o", "json"]);
+      expect(stderr).toBe("");
+      expect(code).toBe(0);
+      const status = statusSchema.parse(JSON.parse(stdout));
+      expect(status).toEqual({
+        replicas: 4,
+        clusters: [
+          { cluster: "east", wanted: 1, has: 1, phases: { Running: 1 } },
+          { cluster: "west", wanted: 2, has: 2, phases: { Running: 2 } },
+        ],
+        pending: [
+          {
+            pods: [expect.stringMatching(/^web-/)],
+            reason: "NotPlaced",
+            clusters: [
+              { cluster: "east", message: "has 1 of them, its maxReplicas" },
+              { cluster: "west", message: "has 2 of them, its maxReplicas" },
+            ],
+          },
+        ],
+      });
+    },
+    { ...patient, intervalMs: 1000 },
+  );
+  const missing = await runCli(["status", "job", "web", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`]);
+  expect(missing).toMatchObject({
+    code: 1,
+    stderr: expect.stringContaining(`Job ${namespace}/web: is not on the host`),
+  });
+});

@@ -1,0 +1,135 @@
+import { expect, test } from "vitest";
+import type { ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { isPodOf } from "../../../../src/cli/plan/owned-pods.ts";
+import { type WorkloadStatus, workloadStatus } from "../../../../src/cli/status/workload.ts";
+import { workloadText } from "../../../../src/cli/status/workload-text.ts";
+import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { host, type MemberParts } from "../plan/host.ts";
+import { recordedSession } from "../session.ts";
+
+const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "rs", controller: true };
+
+function replica(
+  name: string,
+  node: string | undefined,
+  annotations: Record<string, string>,
+  extra: object = {},
+): Stored<Pod> {
+  const metadata: Partial<ObjectMeta> = {
+    annotations,
+    ownerReferences: [owner],
+    labels: { "pod-template-hash": "abc" },
+    ...extra,
+  };
+  return proxyPod({
+    name,
+    uid: name,
+    metadata,
+    spec: node === undefined ? {} : { nodeName: node },
+    status: node === undefined ? { phase: "Pending" } : runningStatus(),
+  });
+}
+
+function status(
+  members: Record<string, MemberParts>,
+  preferences: object,
+  places: (string | undefined)[],
+  replicas: number,
+): WorkloadStatus {
+  const annotations = { "legation.dev/scheduling-preferences": JSON.stringify(preferences) };
+  const pods = places.map((place, index) => {
+    const proxy = replica(`web-abc-${index}`, place === undefined ? undefined : `legation-${place}`, annotations);
+    if (place !== undefined) return proxy;
+    const message = "east: has 1 of them, its maxReplicas; west: cpu: 8 requested; write less, 4 left";
+    const condition = { type: "legation.dev/Placed", status: "False", reason: "NotPlaced", message };
+    return { ...proxy, status: { phase: "Pending", conditions: [condition] } };
+  });
+  const next = replica("web-abc-next", undefined, annotations);
+  const facts = { kind: "Deployment", namespace: "team", name: "web", replicas, pods, next };
+  return workloadStatus(facts, host(members, { proxies: pods }), Date.parse("2026-01-01T00:00:00Z"));
+}
+
+test("shows the division that is wanted and the one that there is, phases, and why not the next", () => {
+  const shown = status(
+    { east: {}, west: {} },
+    { clusters: { west: { weight: 2 }, east: { weight: 1 } } },
+    ["west", "east", "east"],
+    3,
+  );
+  expect(shown).toMatchObject({
+    replicas: 3,
+    pods: 3,
+    rebalance: false,
+    onHost: 0,
+    pending: [],
+    next: "west",
+    clusters: [
+      {
+        cluster: "east",
+        wanted: 1,
+        has: 2,
+        ready: 2,
+        phases: { Running: 2 },
+        whyNot: "west is better by legation.dev/scheduling-preferences",
+      },
+      { cluster: "west", wanted: 2, has: 1, ready: 1, phases: { Running: 1 } },
+    ],
+  });
+  expect(workloadText(shown, recordedSession().terminal).split("\n")).toEqual([
+    "Deployment team/web: 3 wanted, 3 there",
+    "CLUSTER  WANTED  HAS  READY  PODS       WHY NOT THE NEXT",
+    "east     1       2    2      2 Running  west is better by legation.dev/scheduling-preferences",
+    "west     2       1    1      1 Running",
+    "rebalance is off: pods that run stay where they are; new ones keep the division",
+    "one more pod would go to west",
+  ]);
+});
+
+test("counts what a member has no room for, and what goes elsewhere instead", () => {
+  const small = { status: { allocatable: { cpu: "16", memory: "64Gi", pods: "1" } } };
+  const { clusters } = status({ east: {}, west: small }, { clusters: {} }, ["west", "east", "east"], 4);
+  expect(clusters).toMatchObject([
+    { cluster: "east", wanted: 3, has: 2 },
+    { cluster: "west", wanted: 1, overflow: 1, has: 1, whyNot: "pods: 1 requested, 0 left" },
+  ]);
+});
+
+test("tells of pods without a member by reason, member by member", () => {
+  const shown = status({ east: {}, west: {} }, { clusters: {} }, [undefined, "west", undefined], 3);
+  expect(shown.pending).toMatchObject([
+    {
+      pods: ["web-abc-0", "web-abc-2"],
+      reason: "NotPlaced",
+      clusters: [
+        { cluster: "east", message: "has 1 of them, its maxReplicas" },
+        { cluster: "west", message: "cpu: 8 requested; write less, 4 left" },
+      ],
+    },
+  ]);
+  expect(workloadText(shown, recordedSession().terminal)).toContain(
+    "2 pods wait (web-abc-0, …): NotPlaced\n  east: has 1 of them, its maxReplicas\n  west: cpu: 8 requested; write less, 4 left",
+  );
+});
+
+test("a workload that asks for no division has none, and pods of the host are counted", () => {
+  const pods = [pod({ metadata: { ownerReferences: [owner] } }), replica("gated", undefined, {}, {})];
+  const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 2, pods };
+  const shown = workloadStatus(facts, host({ west: {} }), 0);
+  expect(shown).not.toHaveProperty("rebalance");
+  expect(shown).toMatchObject({ onHost: 1, pending: [{ pods: ["gated"], reason: "NotPlaced" }] });
+  expect(shown.clusters).toEqual([{ cluster: "west", has: 0, ready: 0, phases: {} }]);
+});
+
+test.each([
+  ["Deployment", "web", owner, { "pod-template-hash": "abc" }, true],
+  ["Deployment", "web", { ...owner, name: "web-x-abc" }, { "pod-template-hash": "abc" }, false],
+  ["ReplicaSet", "web-abc", owner, {}, true],
+  ["ReplicaSet", "web", owner, {}, false],
+  ["Job", "once", { ...owner, kind: "Job", name: "once" }, {}, true],
+  ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-29000001" }, {}, true],
+  ["CronJob", "daily", { ...owner, kind: "Job", name: "daily-x-29000001" }, {}, false],
+] as const)("a pod of %s %s is told by its owner (%#)", (kind, name, reference, labels, expected) => {
+  const found = pod({ metadata: { ownerReferences: [{ ...reference }], labels } });
+  expect(isPodOf({ kind, namespace: "team", name }, found)).toBe(expected);
+  expect(isPodOf({ kind, namespace: "other", name }, found)).toBe(false);
+});
