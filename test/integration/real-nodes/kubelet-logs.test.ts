@@ -89,17 +89,6 @@ onRealNodes((realNodes) => {
     expect(told).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z line 0\n/);
   });
 
-  test("the previous run's log is another one than this run's", async () => {
-    const told = (more: readonly string[]): Promise<string> =>
-      kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
-    await eventuallyPasses(async () => {
-      const [now, before] = [await told([]), await told(["--previous"])];
-      expect(before).toMatch(/^run at [\d.]+ /);
-      expect(now).toMatch(/^run at [\d.]+ /);
-      expect(now).not.toBe(before);
-    });
-  });
-
   /** A pod of the host's, running. */
   async function running(name: string, script: string): Promise<void> {
     const { cluster, namespace } = here;
@@ -109,14 +98,14 @@ onRealNodes((realNodes) => {
     await kubectl(cluster, wait, { timeoutMs: 110_000 });
   }
 
-  function follow(name: string, ...more: readonly string[]): StreamingKubectl {
+  function follow(name: string, more: readonly string[] = [], onFinished = onTestFinished): StreamingKubectl {
     const { cluster, namespace } = here;
     const following = new StreamingKubectl(["-n", namespace, "logs", "-f", name, ...more], {
       kubeconfig: cluster.kubeconfig,
       transport: "SPDY",
       timeoutMs: 120_000,
     });
-    onTestFinished(() => following[Symbol.dispose]());
+    onFinished(() => following[Symbol.dispose]());
     return following;
   }
 
@@ -142,14 +131,6 @@ onRealNodes((realNodes) => {
     expect({ code, stdout: stdout.toString(), stderr }).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
   });
 
-  test("a silent log is followed for as long as its reader likes", async () => {
-    const following = follow("web", "-c", "quiet");
-    // Longer than any answer that is not a log may take.
-    await new Promise((resolve) => setTimeout(resolve, 40_000));
-    expect(following.child.exitCode).toBeNull();
-    expect(following.said).toBe("");
-  }, 60_000);
-
   test("a debug container's log is read as any other's", async () => {
     const { cluster, namespace } = here;
     const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "--", "echo", "found it"];
@@ -170,12 +151,35 @@ onRealNodes((realNodes) => {
     }
   });
 
-  test("a slow reader costs the controller no memory", async () => {
+  // These three mostly wait.
+  test.concurrent("the previous run's log is another one than this run's", async ({ expect }) => {
+    const told = (more: readonly string[]): Promise<string> =>
+      kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
+    await eventuallyPasses(async () => {
+      const [now, before] = [await told([]), await told(["--previous"])];
+      expect(before).toMatch(/^run at [\d.]+ /);
+      expect(now).toMatch(/^run at [\d.]+ /);
+      expect(now).not.toBe(before);
+    });
+  });
+
+  test.concurrent("a silent log is followed for as long as its reader likes", async ({
+    expect,
+    onTestFinished: onFinished,
+  }) => {
+    const following = follow("web", ["-c", "quiet"], onFinished);
+    // Longer than any answer that is not a log may take.
+    await new Promise((resolve) => setTimeout(resolve, 40_000));
+    expect(following.child.exitCode).toBeNull();
+    expect(following.said).toBe("");
+  }, 60_000);
+
+  test.concurrent("a slow reader costs the controller no memory", async ({ expect, onTestFinished: onFinished }) => {
     const { cluster, namespace } = here;
     // 20 MB a second, as long as it runs, in lines that are long enough to fill all buffers on the way soon.
     const line = "$(head -c 4000 /dev/zero | tr '\\0' x)";
     await running("flood", `while true; do yes ${line} | head -c 10000000; sleep 0.5; done`);
-    const following = follow("flood");
+    const following = follow("flood", [], onFinished);
     await eventually(() => following.received > 2 ** 20);
     following.child.stdout?.pause();
     const wait = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
