@@ -6,7 +6,7 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
 import { type Plan, planOf } from "../plan/plan.ts";
-import { readHost } from "../plan/read-host.ts";
+import { readExisting, readHost } from "../plan/read-host.ts";
 import { planText } from "../plan/text.ts";
 import { workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -47,9 +47,13 @@ export const planCommand: Subcommand<PlanInput> = {
         problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
       });
     }
-    const connection = await session.connect(options, "host");
-    const host = await readHost(connection.client, signal);
-    const plan = planOf(objects, host, { namespace: namespace ?? connection.namespace, now: Date.now() });
+    const { client, namespace: current } = await session.connect(options, "host");
+    const where = namespace ?? current;
+    const [host, existing] = await Promise.all([
+      readHost(client, signal),
+      readExisting(client, objects, where, signal),
+    ]);
+    const plan = planOf(objects, host, { namespace: where, now: Date.now(), existing });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     if (!plan.fits) throw unfit(plan, filename);
   },

@@ -2,13 +2,14 @@ import { Argument } from "commander";
 import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { pods as podResource } from "../../kube/resources.ts";
-import { controllerOf, isDeleting } from "../../pods/phase.ts";
+import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
 import { objectOf } from "../plan/documents.ts";
+import { makerOf } from "../plan/existing.ts";
 import { isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
 import { readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
@@ -80,14 +81,8 @@ function nextPod(
   const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
   const mode = namespace === undefined ? undefined : delegationMode(namespace);
   if (mode === undefined) return undefined;
-  // What makes new pods is what has made the newest: of a Deployment, the ReplicaSet of its template.
-  const [newest] = pods.filter((pod) => !isDeleting(pod)).sort(byYouth);
-  const { kind, name, uid } = (newest === undefined ? undefined : controllerOf(newest)) ?? {};
-  const owner = kind === undefined || name === undefined || uid === undefined ? undefined : { kind, name, uid };
-  const admitted = admitPod(podOf(workload, spec, pods.length, owner), mode);
+  // Of a Deployment, the ReplicaSet of its present template.
+  const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
+  const admitted = admitPod(podOf(workload, spec, pods.length, maker), mode);
   return admitted.denied === undefined && admitted.delegated === true ? admitted.object : undefined;
-}
-
-function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
-  return (a.metadata.creationTimestamp ?? "") < (b.metadata.creationTimestamp ?? "") ? 1 : -1;
 }

@@ -5,6 +5,7 @@ import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { isProxy } from "../../pods/proxy.ts";
 import type { WrittenObject } from "./documents.ts";
 
@@ -13,7 +14,7 @@ export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string };
 
-const MODES: readonly DelegationMode[] = ["annotated", "all"];
+const MODES: readonly DelegationMode[] = ["annotated", "all", "overflow"];
 
 /** Which of the namespace's pods are delegated; undefined: none. */
 export function delegationMode({ metadata }: Namespace): DelegationMode | undefined {
@@ -26,7 +27,7 @@ export function admitWorkload(object: WrittenObject): Admitted<WrittenObject> {
   return admitted(object, mutateWorkload({ ...request(group, object.kind), object }));
 }
 
-/** The pod as the webhook lets it in, a proxy where it is to be delegated. */
+/** The pod as the webhook lets it in: a proxy where it is to be delegated, marked where the host is asked first. */
 export function admitPod(
   pod: Stored<Pod>,
   mode: DelegationMode,
@@ -34,7 +35,9 @@ export function admitPod(
   const { ownerReferences, finalizers, ...metadata } = pod.metadata;
   const object = { ...pod, metadata: { ...metadata, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
   const result = admitted(pod, mutatePod({ ...request("", "Pod"), object }, mode));
-  return result.denied === undefined ? { ...result, delegated: isProxy(result.object) } : result;
+  return result.denied === undefined
+    ? { ...result, delegated: isProxy(result.object) || isOverflow(result.object) }
+    : result;
 }
 
 function request(group: string, kind: string): Omit<AdmissionRequest, "object"> {

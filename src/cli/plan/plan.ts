@@ -1,12 +1,20 @@
 import { DELEGATION_LABEL } from "../../api/keys.ts";
-import type { Namespace, Stored } from "../../api/kubernetes.ts";
+import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { admitPod, admitWorkload, delegationMode } from "./admission.ts";
 import type { WrittenObject } from "./documents.ts";
+import { makerOf, standingOf } from "./existing.ts";
+import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
-import { podOf, podsOf, type WorkloadKind, workloadKind } from "./workloads.ts";
+import { podOf, podsOf, workloadKind } from "./workloads.ts";
 
 /** One pod of a workload, and where it goes. */
-export type PlannedPod = { readonly name: string } & Omit<Place, "others">;
+export type PlannedPod = {
+  readonly name: string;
+  /** It is there already. */
+  readonly kept?: true;
+} & Omit<Place, "others">;
 
 /** One member, as far as one workload is concerned. */
 export interface PlannedMember {
@@ -54,7 +62,12 @@ export interface Plan {
 export function planOf(
   objects: readonly WrittenObject[],
   host: HostState,
-  options: { readonly namespace: string; readonly now: number },
+  options: {
+    readonly namespace: string;
+    readonly now: number;
+    /** What the host has already of the manifest's workloads. */
+    readonly existing?: readonly WrittenObject[];
+  },
 ): Plan {
   const namespaces = withWritten(host.namespaces, objects);
   const simulation = new Simulation({ ...host, namespaces }, options.now);
@@ -63,7 +76,14 @@ export function planOf(
     if (kind === undefined) return [];
     const namespace = object.metadata.namespace ?? options.namespace;
     const found = namespaces.find(({ metadata }) => metadata.name === namespace);
-    return [planWorkload(object, kind, namespace, found, simulation)];
+    const workload = { kind, namespace, name: object.metadata.name ?? `${object.metadata.generateName}*` };
+    const stored = options.existing?.find(
+      (one) =>
+        workloadKind(one) === kind &&
+        one.metadata.name === object.metadata.name &&
+        one.metadata.namespace === namespace,
+    );
+    return [planWorkload(object, { workload, stored, namespace: found, host }, simulation)];
   });
   return {
     fits: workloads.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
@@ -76,46 +96,56 @@ export function planOf(
 
 function planWorkload(
   written: WrittenObject,
-  kind: WorkloadKind,
-  namespace: string,
-  found: Stored<Namespace> | undefined,
+  at: {
+    readonly workload: NamedWorkload;
+    readonly stored: WrittenObject | undefined;
+    readonly namespace: Stored<Namespace> | undefined;
+    readonly host: HostState;
+  },
   simulation: Simulation,
 ): WorkloadPlan {
-  const { name = `${written.metadata.generateName}*` } = written.metadata;
-  const plan = { kind, namespace, name, warnings: [], notes: [], pods: [], clusters: [] };
-  if (found === undefined) {
-    const message = `namespace ${namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
+  const { workload, stored, namespace, host } = at;
+  const { kind } = workload;
+  const plan = { ...workload, warnings: [], notes: [], pods: [], clusters: [] };
+  if (namespace === undefined) {
+    const message = `namespace ${workload.namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
     return { ...plan, outcome: "refused", message };
   }
-  const mode = delegationMode(found);
+  const mode = delegationMode(namespace);
   if (mode === undefined) {
-    const message = `namespace ${namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`;
+    const message = `namespace ${workload.namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`;
     return { ...plan, outcome: "notDelegated", message };
   }
-  const workload = kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(written);
-  if (workload.denied !== undefined) return { ...plan, outcome: "refused", message: workload.denied };
-  const warnings = new Set(workload.warnings);
+  const admitted = kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(written);
+  if (admitted.denied !== undefined) return { ...plan, outcome: "refused", message: admitted.denied };
+  const warnings = new Set(admitted.warnings);
   if (kind === "DaemonSet") {
     return { ...plan, outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself" };
   }
-  const pods = podsOf(workload.object, kind);
-  const { notes } = pods;
-  const tally = new Tally(simulation.members.map((member) => member.name));
-  for (let index = 0; index < pods.replicas; index++) {
-    const pod = admitPod(podOf({ kind, namespace, name }, pods, index), mode);
+  const pods = podsOf(admitted.object, kind);
+  const standing = standingOf(workload, admitted.object, stored, pods.replicas, host.proxies);
+  const notes = new Set([...pods.notes, ...standing.notes]);
+  for (const proxy of standing.leaving) simulation.remove(proxy);
+  const tally = new Tally(simulation.members.map(({ name }) => name));
+  for (const proxy of standing.kept) tally.keep(proxy, simulation.placeOfWaiting(proxy.metadata.uid));
+  const maker = makerOf(standing.kept);
+  for (let index = standing.kept.length; index < pods.replicas; index++) {
+    const pod = admitPod(podOf(workload, pods, index, maker), mode);
     if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
     for (const warning of pod.warnings) warnings.add(warning);
     if (pod.delegated !== true) {
       const message = "its pods do not ask for delegation: they run on the host";
       return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
     }
+    if (isOverflow(pod.object))
+      notes.add("the host's own scheduler is asked first: this is for pods that it has no room for");
     tally.add(pod.object.metadata.name, simulation.place(pod.object));
   }
   return {
     ...plan,
     outcome: tally.pods.every(({ cluster }) => cluster !== undefined) ? "fits" : "waits",
     warnings: [...warnings],
-    notes,
+    notes: [...notes],
     pods: tally.pods,
     clusters: tally.members(),
   };
@@ -133,12 +163,24 @@ class Tally {
 
   add(name: string, { others, ...place }: Place): void {
     this.pods.push({ name, ...place });
+    this.#note(others);
+  }
+
+  #note(others: Place["others"]): void {
     for (const { cluster, reason, message } of others) {
       const reasons = this.#whyNot.get(cluster) ?? new Map<string, { message: string; pods: number }>();
       // What is left of a member changes with each pod: the last word is the one that stands.
       reasons.set(reason, { message, pods: (reasons.get(reason)?.pods ?? 0) + 1 });
       this.#whyNot.set(cluster, reasons);
     }
+  }
+
+  /** A pod that stays; `place` is where it goes when it has no node yet. */
+  keep(proxy: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
+    const cluster = boundTo(proxy);
+    const at = cluster === undefined ? place : { cluster };
+    this.pods.push({ name: proxy.metadata.name, kept: true, ...at });
+    this.#note(others);
   }
 
   /** Members in order, and names that are none. */

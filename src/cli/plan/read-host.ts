@@ -5,7 +5,10 @@ import { isKubeError } from "../../kube/errors.ts";
 import { namespaces, nodes, placementDefaults, type Resource } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { listProxies } from "../proxies/list.ts";
+import { objectOf, type WrittenObject } from "./documents.ts";
+import { WORKLOAD_RESOURCES } from "./resources.ts";
 import type { HostState } from "./simulation.ts";
+import { workloadKind } from "./workloads.ts";
 
 /** Reads everything of the host that placement depends on; nothing is written, not even as a trial. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
@@ -17,6 +20,23 @@ export async function readHost(host: ClusterClient, signal: AbortSignal): Promis
     listIfServed(host, placementDefaults, signal),
   ]);
   return { clusters, nodes: virtualNodes.items, proxies, namespaces: known.items, defaults };
+}
+
+/** What the host has already of a manifest's workloads. */
+export async function readExisting(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  current: string,
+  signal: AbortSignal,
+): Promise<WrittenObject[]> {
+  const found = objects.map(async (object) => {
+    const kind = workloadKind(object);
+    const { name, namespace = current } = object.metadata;
+    if (kind === undefined || name === undefined) return [];
+    const stored = await host.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+    return stored === undefined ? [] : [objectOf(stored, `${kind} ${namespace}/${name}`)];
+  });
+  return (await Promise.all(found)).flat();
 }
 
 /** An installation of an earlier version has no such resource. */

@@ -64,6 +64,7 @@ export class Simulation {
   readonly #rules: PlacementRules;
   readonly #view: PlacementView;
   readonly #now: number;
+  readonly #waiting = new Map<string, Place>();
 
   constructor(state: HostState, now: number) {
     this.#now = now;
@@ -107,7 +108,12 @@ export class Simulation {
     const waiting = state.proxies.filter(
       (pod) => !isBound(pod) && !isTerminal(pod) && !isDeleting(pod) && !isGated(pod),
     );
-    for (const proxy of waiting.sort(byAge)) this.place(proxy);
+    for (const proxy of waiting.sort(byAge)) this.#waiting.set(proxy.metadata.uid, this.place(proxy));
+  }
+
+  /** Where a pod goes that is on the host and waits; undefined when it does not. */
+  placeOfWaiting(uid: string): Place | undefined {
+    return this.#waiting.get(uid);
   }
 
   get members(): readonly HostedMember[] {

@@ -1,12 +1,12 @@
-import { PLACED_CONDITION } from "../../api/keys.ts";
+import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/divisions.ts";
 import { divide, type Replicas } from "../../placement/division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { roomFor } from "../../placement/room.ts";
 import { boundTo } from "../../pods/bound.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
-import { isProxy } from "../../pods/proxy.ts";
 import { type HostState, Simulation } from "../plan/simulation.ts";
 
 /** What is known of one workload. */
@@ -103,7 +103,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     pods: pods.length,
     ...(division === undefined ? {} : { rebalance: division.rebalance }),
     clusters,
-    onHost: pods.filter((pod) => !isProxy(pod)).length,
+    onHost: pods.filter((pod) => !isMarked(pod)).length,
     pending: pendingOf(pods, [...names]),
     ...(place?.cluster === undefined ? {} : { next: place.cluster }),
   };
@@ -147,7 +147,7 @@ function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
 }
 
 function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): PendingPods[] {
-  const waiting = pods.filter((pod) => isProxy(pod) && !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
+  const waiting = pods.filter((pod) => waits(pod) && !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
   const reasons = Map.groupBy(waiting, (pod) => JSON.stringify(reasonOf(pod)));
   return [...reasons.values()].flatMap((those) => {
     const [first] = those;
@@ -162,6 +162,16 @@ function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): P
       },
     ];
   });
+}
+
+/** A proxy, one that has overflowed included. */
+function isMarked({ metadata }: Stored<Pod>): boolean {
+  return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
+}
+
+/** In overflow mode a pod waits for a member only once the host has no place for it, and then says so. */
+function waits(pod: Stored<Pod>): boolean {
+  return isMarked(pod) || (isOverflow(pod) && conditionOf(pod, PLACED_CONDITION) !== undefined);
 }
 
 function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {

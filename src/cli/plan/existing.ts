@@ -1,0 +1,119 @@
+import { authorAnnotations } from "../../api/annotations.ts";
+import { DELETION_COST_ANNOTATION } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import type { WrittenObject } from "./documents.ts";
+import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
+
+/** What applying a manifest does to the pods that its workload has. */
+export interface Standing {
+  /** They stay as they are. */
+  readonly kept: readonly Stored<Pod>[];
+  /** They go: replaced by others, or too many. */
+  readonly leaving: readonly Stored<Pod>[];
+  readonly notes: readonly string[];
+}
+
+/** Compares a workload with what the host has of it; `stored` is that as it is, absent: it is not there. */
+export function standingOf(
+  workload: NamedWorkload,
+  written: WrittenObject,
+  stored: WrittenObject | undefined,
+  replicas: number,
+  proxies: readonly Stored<Pod>[],
+): Standing {
+  // Each run of a CronJob has pods of its own.
+  if (stored === undefined || workload.kind === "CronJob") return { kept: [], leaving: [], notes: [] };
+  const own = proxies.filter((pod) => isPodOf(workload, pod) && !isTerminal(pod) && !isDeleting(pod));
+  if (workload.kind === "Pod") {
+    return { kept: own, leaving: [], notes: own.length === 0 ? [] : ["is there already: a pod keeps its place"] };
+  }
+  // A Job's template never changes.
+  if (workload.kind !== "Job" && !isSameTemplate(templateOf(stored), templateOf(written))) {
+    const notes = own.length === 0 ? [] : [`its ${own.length} pods are replaced: their room is counted as free`];
+    return { kept: [], leaving: own, notes };
+  }
+  const surplus = Math.max(0, own.length - replicas);
+  const leaving = [...own].sort(workload.kind === "StatefulSet" ? lastFirst : cheapestFirst).slice(0, surplus);
+  const kept = own.filter((pod) => !leaving.includes(pod));
+  return {
+    kept,
+    leaving,
+    notes: [
+      ...(kept.length === 0 ? [] : [`${kept.length} of its pods are there already, and stay`]),
+      ...(surplus === 0 ? [] : [`${surplus} pods go, probably ${namesOf(leaving)}`]),
+    ],
+  };
+}
+
+/** Who makes the workload's next pod, as its present ones say; undefined when there are none to say it. */
+export function makerOf(pods: readonly Stored<Pod>[]): { kind: string; name: string; uid: string } | undefined {
+  const newest = [...pods].sort(byYouth)[0];
+  const owner = newest === undefined ? undefined : controllerOf(newest);
+  return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
+}
+
+function templateOf({ spec }: WrittenObject): unknown {
+  return isMap(spec) ? spec.template : undefined;
+}
+
+// Of more than these nobody reads the names.
+const MOST_NAMES = 5;
+
+function namesOf(pods: readonly Stored<Pod>[]): string {
+  const names = pods.slice(0, MOST_NAMES).map(({ metadata }) => metadata.name);
+  return [...names, ...(pods.length > MOST_NAMES ? ["…"] : [])].join(", ");
+}
+
+/** What is taken out of a template is seen of Legation's annotations alone: of the rest it may be a default. */
+function isSameTemplate(stored: unknown, written: unknown): boolean {
+  return covers(stored, written) && covers(ownAnnotations(written), ownAnnotations(stored));
+}
+
+function ownAnnotations(template: unknown): Record<string, string> {
+  const metadata = isMap(template) ? template.metadata : undefined;
+  const annotations = isMap(metadata) && isMap(metadata.annotations) ? metadata.annotations : {};
+  return authorAnnotations(Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, String(value)])));
+}
+
+/** Whether all that is written stands in the stored value: the API server adds defaults, and leaves the rest as it is. */
+function covers(stored: unknown, written: unknown): boolean {
+  if (Array.isArray(written)) {
+    return (
+      Array.isArray(stored) && stored.length === written.length && written.every((item, i) => covers(stored[i], item))
+    );
+  }
+  if (isMap(written)) {
+    // An empty map or null is what the API server leaves out.
+    const isNothing = (value: unknown): boolean => value === null || (isMap(value) && Object.keys(value).length === 0);
+    const own = isMap(stored) ? stored : {};
+    return Object.entries(written).every(
+      ([key, value]) => (isNothing(value) && own[key] === undefined) || covers(own[key], value),
+    );
+  }
+  return String(stored) === String(written);
+}
+
+function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+/** As a ReplicaSet chooses, as far as the host's pods tell: without a node first, then by deletion cost, then the youngest. */
+function cheapestFirst(a: Stored<Pod>, b: Stored<Pod>): number {
+  if (isBound(a) !== isBound(b)) return isBound(a) ? 1 : -1;
+  return costOf(a) - costOf(b) || byYouth(a, b);
+}
+
+function costOf({ metadata }: Stored<Pod>): number {
+  return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0) || 0;
+}
+
+function lastFirst(a: Stored<Pod>, b: Stored<Pod>): number {
+  const ordinal = ({ metadata: { name } }: Stored<Pod>): number => Number(name.slice(name.lastIndexOf("-") + 1));
+  return ordinal(b) - ordinal(a);
+}
+
+function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {
+  const [first = "", second = ""] = [a.metadata.creationTimestamp, b.metadata.creationTimestamp];
+  return first === second ? 0 : first < second ? 1 : -1;
+}

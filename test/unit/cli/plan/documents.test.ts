@@ -1,0 +1,62 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Readable } from "node:stream";
+import { describe, expect, onTestFinished, test } from "vitest";
+import { parseDocuments, readDocuments } from "../../../../src/cli/plan/documents.ts";
+import { podsOf, workloadKind } from "../../../../src/cli/plan/workloads.ts";
+
+const pod = (name: string): string => `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\n`;
+
+function folder(files: Readonly<Record<string, string>>): string {
+  const path = mkdtempSync(join(tmpdir(), "legation-plan-"));
+  onTestFinished(() => rmSync(path, { recursive: true }));
+  for (const [name, text] of Object.entries(files)) writeFileSync(join(path, name), text);
+  return path;
+}
+
+describe("manifests are read", () => {
+  test("from files, folders and standard input, documents and lists in their order", async () => {
+    const list = JSON.stringify({
+      apiVersion: "v1",
+      kind: "List",
+      items: [JSON.parse('{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"d-"}}')],
+    });
+    const path = folder({ "b.json": list, "a.yaml": `${pod("a")}---\n---\n${pod("b")}`, "notes.txt": "none" });
+    const documents = await readDocuments([path, "-"], Readable.from([pod("e")]));
+    expect(documents.map(({ metadata }) => metadata.name ?? metadata.generateName)).toEqual(["a", "b", "d-", "e"]);
+  });
+
+  test.each([
+    ["a: [", /m: document 1: /],
+    ["kind: Pod", /m: document 1: apiVersion: /],
+    [`${pod("a")}---\napiVersion: v1\nkind: Pod\nmetadata: {}\n`, /m: document 2: metadata\.name: is missing/],
+    [`${pod("a")}---\n- 1`, /m: document 2/],
+    ["kind: PodList\nitems: [{kind: Pod}]", /m: document 1: items\[0\]: apiVersion: /],
+  ])("and what is wrong in %j is named with its place", (text, problem) => {
+    expect(() => parseDocuments(text, "m")).toThrow(problem);
+  });
+
+  test("a folder without manifests and a file that is not there are told", async () => {
+    const path = folder({ "notes.txt": "" });
+    await expect(readDocuments([path], Readable.from([]))).rejects.toThrow("the folder has no *.yaml, *.yml or *.json");
+    await expect(readDocuments([join(path, "a.yaml")], Readable.from([]))).rejects.toThrow("ENOENT");
+  });
+});
+
+test.each([
+  ["spec: {}", /Pod p: spec\.spec|Pod p: spec\.containers/],
+  ["spec: {containers: []}", /spec\.containers/],
+  ["spec: {containers: [{name: a, resources: 3}]}", /spec\.containers\.0\.resources/],
+  ["spec: {containers: [{name: a}], tolerations: x}", /spec\.tolerations/],
+])("a pod whose %s has no sense is refused with the field", (spec, problem) => {
+  const [object] = parseDocuments(`${pod("p")}${spec}`, "m");
+  expect(object).toBeDefined();
+  expect(() => (object === undefined ? undefined : podsOf(object, "Pod"))).toThrow(problem);
+});
+
+test("another API's Deployment is no workload that is known", () => {
+  expect(workloadKind({ apiVersion: "apps/v1", kind: "Deployment" })).toBe("Deployment");
+  expect(workloadKind({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
+  expect(workloadKind({ apiVersion: "v1", kind: "toString" })).toBeUndefined();
+});

@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import { type Plan, planOf } from "../../../../src/cli/plan/plan.ts";
+import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { deployment, division, host, type MemberParts } from "./host.ts";
+
+const annotations = { "legation.dev/delegate": "true", "legation.dev/group": "flow" };
+
+const mainContainer = (image = "web:1"): object => ({ name: "main", image, resources: { requests: { cpu: "7" } } });
+
+/** As the API server holds it: with defaults, and what the webhook copied into the template. */
+function stored(replicas: number, own: Record<string, string>): WrittenObject {
+  const metadata = { labels: { app: "web" }, creationTimestamp: null, annotations: own };
+  const template = { metadata, spec: { containers: [mainContainer()], dnsPolicy: "ClusterFirst" } };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", namespace: "team", annotations: own },
+    spec: { replicas, selector: { matchLabels: { app: "web" } }, template },
+  };
+}
+
+function replica(name: string, cluster: string | undefined, cost = 0): Stored<Pod> {
+  return proxyPod({
+    name,
+    uid: name,
+    metadata: {
+      ownerReferences: [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "rs", controller: true }],
+      labels: { "pod-template-hash": "abc" },
+      annotations: { ...annotations, "controller.kubernetes.io/pod-deletion-cost": String(-cost) },
+    },
+    spec: {
+      containers: [{ name: "main", resources: { requests: { cpu: "7" } } }],
+      ...(cluster === undefined ? {} : { nodeName: `legation-${cluster}` }),
+    },
+    status: cluster === undefined ? { phase: "Pending" } : runningStatus(),
+  });
+}
+
+const members: Record<string, MemberParts> = { east: {}, west: {} };
+const written = (replicas: number, image = "web:1"): WrittenObject =>
+  deployment(replicas, { "legation.dev/group": "flow" }, { containers: [mainContainer(image)] });
+
+function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly Stored<Pod>[]): Plan {
+  const options = { namespace: "team", now: Date.parse("2026-01-02T00:00:00Z"), existing: [existing] };
+  return planOf([object], host(members, { proxies }), options);
+}
+
+describe("a workload that is on the host already", () => {
+  test("keeps its pods where they are when it grows, and new ones count them", () => {
+    const planned = plan(written(3), stored(1, annotations), [replica("web-abc-1", "west")]);
+    expect(planned.workloads[0]?.notes).toEqual(["1 of its pods are there already, and stay"]);
+    expect(planned.workloads[0]?.pods).toMatchObject([
+      { name: "web-abc-1", kept: true, cluster: "west" },
+      { name: "web-abc-*1", cluster: "west" },
+      { name: "web-abc-*2", waitsIn: "west", message: "east: group flow runs in west; west: cpu: 7 requested, 2 left" },
+    ]);
+  });
+
+  test("loses those that cost least when it shrinks", () => {
+    const proxies = [replica("web-abc-1", "west", 1), replica("web-abc-2", "west", 2), replica("web-abc-3", undefined)];
+    const planned = plan(written(1), stored(3, annotations), proxies);
+    expect(planned.workloads[0]).toMatchObject({
+      outcome: "fits",
+      notes: ["1 of its pods are there already, and stay", "2 pods go, probably web-abc-3, web-abc-2"],
+      pods: [{ name: "web-abc-1" }],
+    });
+  });
+
+  test.each([
+    ["another image", written(2, "web:2"), annotations],
+    ["an annotation that is taken away", written(2), { ...annotations, "legation.dev/clusters": "west" }],
+  ])("has all of its pods replaced by %s, in the room that they leave", (_, object, before) => {
+    const proxies = [replica("web-abc-1", "west"), replica("web-abc-2", "west")];
+    const planned = plan(object, stored(2, before), proxies);
+    expect(planned.workloads[0]?.notes).toEqual(["its 2 pods are replaced: their room is counted as free"]);
+    expect(planned.fits).toBe(true);
+    // Nothing holds the group where it was.
+    expect(division(planned)).toEqual({ east: 2, west: 0 });
+  });
+
+  test("that is a pod keeps its place", () => {
+    const pod = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "one", annotations },
+      spec: { containers: [{ name: "main" }] },
+    };
+    const proxies = [proxyPod({ name: "one", spec: { nodeName: "legation-east" }, status: runningStatus() })];
+    const planned = plan(pod, { ...pod, metadata: { ...pod.metadata, namespace: "team" } }, proxies);
+    expect(planned.workloads[0]).toMatchObject({
+      outcome: "fits",
+      notes: ["is there already: a pod keeps its place"],
+      pods: [{ name: "one", kept: true, cluster: "east" }],
+    });
+  });
+});
+
+test("in overflow mode it is said that the host is asked first", () => {
+  const planned = planOf([deployment(1, { "legation.dev/mode": "overflow" })], host(members), {
+    namespace: "team",
+    now: 0,
+  });
+  expect(planned.workloads[0]).toMatchObject({
+    outcome: "fits",
+    notes: ["the host's own scheduler is asked first: this is for pods that it has no room for"],
+  });
+});

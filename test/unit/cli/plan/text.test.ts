@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { planText } from "../../../../src/cli/plan/text.ts";
+import { recordedSession } from "../session.ts";
+import { deployment, host, plan } from "./host.ts";
+
+const { terminal } = recordedSession();
+
+test("a plan as people read it: a table of members, who waits and why, and what is a guess", () => {
+  const members = {
+    east: { spec: { taints: [{ key: "spot", effect: "NoSchedule" as const }] } },
+    west: { status: { allocatable: { cpu: "2", memory: "64Gi", pods: "220" }, nodeKinds: [] } },
+  };
+  const silent = { ...deployment(1), metadata: { name: "silent" } };
+  const wrong = deployment(1, { "legation.dev/clusters": "" });
+  expect(planText(plan(host(members), deployment(4), silent, wrong), terminal).split("\n")).toEqual([
+    "Deployment team/web: 2 of 4 pods would wait",
+    "  CLUSTER  PODS            WHY NOT MORE",
+    "  east     0               the pod does not tolerate its taint spot:NoSchedule",
+    "  west     2 (+2 waiting)",
+    "  2 pods wait (web-planned-*2, …): Unschedulable: east: the pod does not tolerate its taint spot:NoSchedule; west: cpu: 1 requested, 0 left",
+    "",
+    "Deployment team/silent: not delegated: its pods do not ask for delegation: they run on the host",
+    "",
+    expect.stringMatching(
+      /^Deployment team\/web: would be refused: metadata: annotation legation\.dev\/clusters: names no cluster/,
+    ),
+    "",
+    "guesses, since the host cannot tell:",
+    "  west: what its nodes are like, the host is not told: that one of them takes the pod is taken for granted",
+  ]);
+});
+
+test("one pod is told in one line", () => {
+  const text = planText(plan(host({ west: {} }), deployment(1)), terminal);
+  expect(text.split("\n")[0]).toBe("Deployment team/web: fits, in west");
+});
