@@ -8,6 +8,7 @@ import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
 import type { ReadStore } from "../runtime/store.ts";
+import type { Interval } from "../runtime/unled.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { DelegationController } from "./delegation/controller.ts";
@@ -40,6 +41,8 @@ export interface ControllersOptions extends ControllerOptions {
   };
   /** Makes the kubelet API of the virtual nodes; without it they have none. */
   readonly kubelets?: (context: KubeletContext) => Kubelets;
+  /** Times in which nobody led: a delegate from then is one of a state that the host was set back from. */
+  readonly unled?: readonly Interval[];
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
 }
@@ -173,6 +176,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
+    unled: options.unled ?? [],
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),
     onDefaults: () => {

@@ -5,6 +5,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { leases } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
+import { type Interval, noteUnled, UNLED_ANNOTATION, unledIn } from "./unled.ts";
 
 /** Which Lease, under which name, and what to do on winning or losing it. */
 export interface LeaderElectorOptions {
@@ -72,6 +73,11 @@ export class LeaderElector {
     if (this.#retryMs >= this.#renewDeadlineMs || this.#renewDeadlineMs >= this.#durationMs - SAFETY_MARGIN_MS) {
       throw new RangeError("retryPeriodMs must be less than renewDeadlineMs, and that less than leaseDurationMs - 1 s");
     }
+  }
+
+  /** The times in which, by what the Lease tells, nobody led. */
+  get unled(): readonly Interval[] {
+    return unledIn(this.#lease?.metadata.annotations?.[UNLED_ANNOTATION]);
   }
 
   get isLeader(): boolean {
@@ -194,7 +200,7 @@ export class LeaderElector {
       ...previous,
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: previous?.metadata ?? { namespace, name },
+      metadata: previous === undefined ? { namespace, name } : this.#metadata(previous),
       spec: {
         ...previous?.spec,
         holderIdentity: this.identity,
@@ -204,6 +210,14 @@ export class LeaderElector {
         leaseTransitions: previous === undefined || ours ? transitions : transitions + 1,
       },
     };
+  }
+
+  /** In the write that takes the lease over, so that no crash comes in between. */
+  #metadata(previous: Stored<Lease>): Stored<Lease>["metadata"] {
+    const unled = this.#phase === "following" ? noteUnled(previous, this.#options.clock.now()) : undefined;
+    const { metadata } = previous;
+    if (unled === undefined) return metadata;
+    return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
   }
 
   async #release(): Promise<void> {

@@ -31,6 +31,7 @@ const STAGE_BUCKETS = [0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60,
 export class MemberMetrics {
   readonly #stages: Histogram<"stage" | "cluster">;
   readonly #orphans: Counter<"cluster">;
+  readonly #held: Counter<"cluster">;
   readonly #streams: Gauge<"cluster">;
   readonly #credentials: Gauge<"cluster">;
   #source: StateSource | undefined;
@@ -48,6 +49,12 @@ export class MemberMetrics {
     this.#orphans = new Counter({
       name: "legation_orphans_total",
       help: "Delegates that were found without their proxy, and deleted",
+      labelNames,
+      registers,
+    });
+    this.#held = new Counter({
+      name: "legation_delegates_held_total",
+      help: "Delegates that are kept though their proxies are gone, since the host was restored from a backup",
       labelNames,
       registers,
     });
@@ -111,6 +118,10 @@ export class MemberMetrics {
 
   countOrphan(cluster: string): void {
     this.#orphans.inc({ cluster });
+  }
+
+  countHeld(cluster: string): void {
+    this.#held.inc({ cluster });
   }
 
   /** A stream was opened (1) or has ended (-1). */

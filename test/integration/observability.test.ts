@@ -1,13 +1,14 @@
 import { expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
-import { namespaces, pods } from "../../src/kube/resources.ts";
+import { leases, namespaces, pods } from "../../src/kube/resources.ts";
+import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const port = await freePort();
@@ -74,16 +75,46 @@ test("one pod's way is in the metrics of each stage, and every line about it nam
   for (const line of about) expect(line).toMatchObject({ proxy: metadata.uid });
 });
 
-test("a delegate without a proxy is counted as an orphan, and deleted", async () => {
+/** A pod in west that claims to be the delegate of a proxy which the host has never had. */
+async function leaveDelegate(prefix: string): Promise<string> {
   const { host, west } = clients();
-  const orphans = 'legation_orphans_total{cluster="west"}';
-  const before = (await scrape())(orphans) ?? 0;
-  const namespace = await freshNamespace(memberCluster("west"), { prefix: "orphaned" });
+  const namespace = await freshNamespace(memberCluster("west"), { prefix });
   const { uid: hostId } = (await host.get(namespaces, { name: "kube-system" })).metadata;
   const owner = { cluster: "host", namespace, name: "left", uid: "3f0c8a94-0000-4000-8000-000000000000" };
   const metadata = { labels: { [HOST_LABEL]: hostId }, annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) } };
   const left = delegatedPod(namespace, "left");
   await west.create(pods, { ...left, metadata: { ...left.metadata, ...metadata } });
-  await podGone(west, namespace, "left");
+  return namespace;
+}
+
+test("a delegate without a proxy is counted as an orphan, and deleted", async () => {
+  const orphans = 'legation_orphans_total{cluster="west"}';
+  const before = (await scrape())(orphans) ?? 0;
+  const namespace = await leaveDelegate("orphaned");
+  await podGone(clients().west, namespace, "left");
   await eventuallyPasses(async () => expect((await scrape())(orphans)).toBe(before + 1));
+});
+
+test("a delegate of a state that the host was set back from is shown, and kept until somebody says otherwise", async () => {
+  const { host, west } = clients();
+  const { controller } = legation();
+  const ref = { namespace: "legation-system", name: "legation-controller" };
+  await controller.stop();
+  // What a backup that is an hour old has.
+  const renewTime = new Date(Date.now() - 3_600_000).toISOString().replace("Z", "000Z");
+  await host.patch(leases, ref, { type: "merge", body: { spec: { renewTime } } });
+  const namespace = await leaveDelegate("restored");
+  await controller.start();
+  await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));
+  expect(controller.log()).toContain("kept a delegate without a proxy");
+  // The next leader has not forgotten.
+  await controller.stop();
+  await controller.start();
+  await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));
+  expect((await podOf(west, namespace, "left"))?.metadata.deletionTimestamp).toBeUndefined();
+
+  await controller.stop();
+  await host.patch(leases, ref, { type: "merge", body: { metadata: { annotations: { [UNLED_ANNOTATION]: null } } } });
+  await controller.start();
+  await podGone(west, namespace, "left");
 });

@@ -7,6 +7,7 @@ import type { HomeApi } from "../../pods/home-api.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import type { Interval } from "../../runtime/unled.ts";
 import type { Needs } from "./model.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
@@ -30,6 +31,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
+  /** Times in which nobody led. */
+  readonly unled: readonly Interval[];
   /** How pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
   /** The number of proxies bound to this Cluster's virtual node has changed. */

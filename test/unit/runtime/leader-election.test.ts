@@ -3,6 +3,7 @@ import type { Lease } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { leases } from "../../../src/kube/resources.ts";
 import { LeaderElector, type LeaderElectorOptions } from "../../../src/runtime/leader-election.ts";
+import { UNLED_ANNOTATION } from "../../../src/runtime/unled.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { connect } from "../../support/fault-server/connect.ts";
@@ -224,4 +225,24 @@ describe("a clean stop", () => {
 test("periods that cannot work are refused", () => {
   expect(() => elector("a", { renewDeadlineMs: 14_000 })).toThrow(RangeError);
   expect(() => elector("a", { retryPeriodMs: 10_000 })).toThrow(RangeError);
+});
+
+test("who takes over after a time without a leader notes it in the same write, and knows it from then on", async () => {
+  const first = elector("a");
+  await pass(500);
+  await first.stop();
+  const released = await lease();
+  const renewTime = new Date(clock.now() - 3_600_000).toISOString().replace("Z", "000Z");
+  const restored: Lease = { ...released, spec: { ...released?.spec, renewTime } };
+  server.world.put(restored);
+  const second = elector("b");
+  await pass(500);
+  expect(log.at(-1)).toBe("b started");
+  expect(second.unled).toHaveLength(1);
+  const [[from, to] = [0, 0]] = second.unled;
+  expect(to - from).toBeGreaterThan(3_500_000);
+  const writes = server.requests.filter(({ method }) => method === "PUT");
+  expect(writes.at(-1)?.body).toContain(UNLED_ANNOTATION);
+  await pass(4_000);
+  expect(second.unled).toHaveLength(1);
 });
