@@ -1,9 +1,11 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { nodes, pods } from "../../src/kube/resources.ts";
+import { namespaces, nodes, pods } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
-import type { Legation } from "../support/legation/start.ts";
+import { legation as legationCommand } from "../support/legation/cli.ts";
+import type { Legation, LegationProcess } from "../support/legation/start.ts";
+import type { Trap, WriteGate } from "../support/write-gate/write-gate.ts";
 import { type Happening, pick } from "./plan.ts";
 
 /** Where everything happens. */
@@ -13,7 +15,14 @@ export interface Scene {
   readonly clients: { readonly host: ClusterClient; readonly west: ClusterClient; readonly east: ClusterClient };
   readonly legation: Legation;
   readonly namespace: string;
+  /** Another controller, which leads when the first does not. */
+  readonly second?: LegationProcess;
+  /** Between the controllers and the host. */
+  readonly gate?: WriteGate;
 }
+
+// Shorter than a fault may last, and long enough for a machine that has much to do.
+export const LEASE_SECONDS = 8;
 
 /** Breaks something and mends it when its time has come. */
 export async function inject(scene: Scene, happening: Extract<Happening, { readonly type: "fault" }>): Promise<void> {
@@ -87,8 +96,96 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       if (found.length === 0) return;
       const { metadata } = pick(found, dice);
       await scene.clients[name].delete(pods, { namespace: scene.namespace, name: metadata.name });
+      return;
+    }
+    case "leader ends":
+      return during(
+        () => leader(scene).stop("SIGTERM"),
+        () => startBoth(scene),
+      );
+    case "leader killed for good":
+      await leader(scene).stop("SIGKILL");
+      await sleep(1.5 * LEASE_SECONDS * 1000);
+      return startBoth(scene);
+    case "controller paused beyond its lease": {
+      const paused = leader(scene);
+      paused.freeze();
+      await sleep(1.5 * LEASE_SECONDS * 1000);
+      paused.thaw();
+      // It ends by itself, since another leads by now.
+      await sleep(1_000);
+      return startBoth(scene);
+    }
+    case "namespace deleted in its member":
+      return scene.clients[name].delete(namespaces, { name: scene.namespace });
+    case "member's watches expired":
+      // Its next watch cache begins when it is back: whoever comes with an older version is told to list again.
+      return during(
+        () => member.proxy.cut(),
+        async () => {
+          await member.apiServer.restart();
+          await member.proxy.heal();
+        },
+      );
+    case "host refuses a write: 409":
+      return gated(scene, { when: "refused", status: 409 }, lastsMs);
+    case "host refuses a write: 429":
+      return gated(scene, { when: "refused", status: 429 }, lastsMs);
+    case "host refuses a write: 500":
+      return gated(scene, { when: "refused", status: 500 }, lastsMs);
+    case "host's answer to a write lost":
+      return gated(scene, { when: "after" }, lastsMs);
+    case "host's answer to a write lost, and unseen":
+      return gated(scene, { when: "lost" }, lastsMs);
+    case "member leaves and joins again": {
+      const kubeconfig = `--kubeconfig=${scene.host.kubeconfig}`;
+      await legationCommand(["unjoin", name, kubeconfig, "--force"]);
+      await scene.legation.join(name, member);
     }
   }
+}
+
+/** The process that has last begun to lead. */
+function leader({ legation: { controller }, second }: Scene): LegationProcess {
+  if (second === undefined) throw new Error("there is one controller alone");
+  const ledAt = ({ log }: LegationProcess): string =>
+    /"time":"([^"]+)"/.exec(
+      log()
+        .split("\n")
+        .findLast((line) => line.includes('"msg":"leading"')) ?? "",
+    )?.[1] ?? "";
+  return ledAt(second) > ledAt(controller) ? second : controller;
+}
+
+/** Starts what does not run. */
+async function startBoth({ legation: { controller }, second }: Scene): Promise<void> {
+  await Promise.all([controller.start(), second?.start()]);
+}
+
+// Of the writes that a gate lets through, this many come before one that it does not.
+const ONE_IN = 5;
+
+/** Catches one write in a few, for a while. */
+async function gated({ gate, namespace }: Scene, how: Pick<Trap, "when" | "status">, lastsMs: number): Promise<void> {
+  if (gate === undefined) throw new Error("there is no gate");
+  const until = performance.now() + lastsMs;
+  const set = (): void => {
+    let seen = 0;
+    gate.set({
+      ...how,
+      catches: ({ path }) => {
+        if (!path.includes(`/namespaces/${namespace}/`)) return false;
+        seen += 1;
+        return seen === ONE_IN;
+      },
+      onCaught: async () => {
+        if (performance.now() < until) set();
+      },
+    });
+  };
+  set();
+  await sleep(lastsMs);
+  gate.set(undefined);
 }
 
 /** Opens the member's virtual node for new pods, or closes it. */

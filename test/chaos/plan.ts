@@ -16,7 +16,25 @@ export const FAULTS = [
   "delegate deleted in its member",
 ] as const;
 
-export type Fault = (typeof FAULTS)[number];
+/** What takes longer than a test may, or needs what only a run of its own has: two controllers, and a gate before the host. */
+const OTHER_FAULTS = [
+  "leader ends",
+  "leader killed for good",
+  "controller paused beyond its lease",
+  "namespace deleted in its member",
+  "member's watches expired",
+  "host refuses a write: 409",
+  "host refuses a write: 429",
+  "host refuses a write: 500",
+  "host's answer to a write lost",
+  "host's answer to a write lost, and unseen",
+  "member leaves and joins again",
+] as const;
+
+export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number];
+
+/** All that a run of its own has. */
+export const LONG_FAULTS: readonly Fault[] = [...FAULTS, ...OTHER_FAULTS];
 
 /** What authors do. */
 export const DEEDS = [
@@ -48,8 +66,8 @@ const DEED_EVERY_MS = 600;
 const SHORTEST_MS = 500;
 const LONGEST_MS = 6_000;
 
-/** Everything that will happen, in order; the same for the same seed and length. */
-export function planOf(seed: number, lengthMs: number): Happening[] {
+/** Everything that will happen, in order; the same for the same seed, length and faults. */
+export function planOf(seed: number, lengthMs: number, among: readonly Fault[] = FAULTS): Happening[] {
   const random = generator(seed);
   const happenings: Happening[] = [];
   for (let at = 0; at < lengthMs; at += 2 * DEED_EVERY_MS * random()) {
@@ -58,7 +76,7 @@ export function planOf(seed: number, lengthMs: number): Happening[] {
   for (let at = FAULT_EVERY_MS * random(); at < lengthMs; at += 2 * FAULT_EVERY_MS * random()) {
     const member = random() < 0.5 ? "west" : "east";
     const lastsMs = SHORTEST_MS + (LONGEST_MS - SHORTEST_MS) * random();
-    happenings.push({ at, type: "fault", fault: pick(FAULTS, random()), member, lastsMs, dice: random() });
+    happenings.push({ at, type: "fault", fault: pick(among, random()), member, lastsMs, dice: random() });
   }
   return happenings.sort((a, b) => a.at - b.at);
 }

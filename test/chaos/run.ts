@@ -8,7 +8,7 @@ import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { act, REUSED_NAME } from "./deeds.ts";
 import { cordon, inject, type Scene } from "./faults.ts";
-import { planOf } from "./plan.ts";
+import { type Fault, planOf } from "./plan.ts";
 
 /** What a run did, and what went wrong. */
 export interface ChaosReport {
@@ -32,7 +32,7 @@ const ORDER = ["None", "Pending", "Running", "Succeeded", "Failed"];
 /** Lets everything of a seed's plan happen, mends what is broken, waits for rest, and checks the rules. */
 export async function runChaos(
   scene: Scene,
-  options: { readonly seed: number; readonly lengthMs: number },
+  options: { readonly seed: number; readonly lengthMs: number; readonly faults?: readonly Fault[] },
 ): Promise<ChaosReport> {
   const { seed, lengthMs } = options;
   const { histories, stop } = await watchPods(scene.clients.host, scene.namespace);
@@ -42,7 +42,7 @@ export async function runChaos(
   // Faults of one process follow each other; what cannot be done while something else is broken is left out.
   let breaking: Promise<void> = Promise.resolve();
   const acting: Promise<void>[] = [];
-  for (const happening of planOf(seed, lengthMs)) {
+  for (const happening of planOf(seed, lengthMs, options.faults)) {
     await sleep(Math.max(0, begun + happening.at - performance.now()));
     if (happening.type === "deed") {
       const count = (): void => {
@@ -96,8 +96,11 @@ export async function runChaos(
 }
 
 async function mendAll(scene: Scene): Promise<void> {
-  const { host, members, legation } = scene;
+  const { host, members, legation, second, gate } = scene;
   await Promise.all([host, members.west, members.east].map((cluster) => cluster.mend()));
+  gate?.set(undefined);
+  // Only one of them leads; the first says so when it does.
+  await second?.stop();
   legation.controller.thaw();
   await legation.controller.start();
   await Promise.all(Object.keys(members).map((member) => cordon(scene, member, false)));

@@ -17,6 +17,8 @@ export interface AuditEvent {
     readonly apiGroup?: string;
   };
   readonly responseStatus?: { readonly code?: number };
+  /** The API server's own, e.g. `authorization.k8s.io/decision`. */
+  readonly annotations?: Readonly<Record<string, string>>;
   /** RFC 3339 with microseconds. */
   readonly requestReceivedTimestamp: string;
   readonly stageTimestamp: string;
@@ -38,6 +40,7 @@ const auditEvent: z.ZodType<AuditEvent> = z.object({
     })
     .exactOptional(),
   responseStatus: z.object({ code: z.number().exactOptional() }).exactOptional(),
+  annotations: z.record(z.string(), z.string()).exactOptional(),
   requestReceivedTimestamp: z.string(),
   stageTimestamp: z.string(),
 });

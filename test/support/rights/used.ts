@@ -15,7 +15,8 @@ export interface Noted {
 }
 
 const PREFIX = "system:serviceaccount:legation-system:legation-";
-const FORBIDDEN = 403;
+// Admission forbids, too: only this says what the rights were.
+const DECISION = "authorization.k8s.io/decision";
 
 /** Notes what Legation's accounts did in clusters that are about to go. */
 export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void> {
@@ -29,7 +30,7 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX));
     for (const event of events) {
       const right = rightOf(event);
-      if (right !== undefined) (event.responseStatus?.code === FORBIDDEN ? forbidden : used).add(right);
+      if (right !== undefined) (event.annotations?.[DECISION] === "forbid" ? forbidden : used).add(right);
     }
     const noted: Noted = { used: [...used], forbidden: [...forbidden] };
     writeFileSync(join(folder, `${name}-${crypto.randomUUID()}.json`), JSON.stringify(noted));

@@ -18,10 +18,13 @@ export interface Trap {
   readonly catches: (write: Write) => boolean;
   /**
    * `before`: the API server never sees it; `after`: it does it, and its answer is never delivered; `unseen`: its answer
-   * is delivered, and no watch tells of it or of anything later until the trap is taken away; `late`: it is forwarded once
-   * `onCaught` has resolved, and answered.
+   * is delivered, and no watch tells of it or of anything later until the trap is taken away; `lost`: the same, and its
+   * answer is never delivered; `late`: it is forwarded once `onCaught` has resolved, and answered; `refused`: the API server
+   * never sees it, and it is answered with `status`.
    */
-  readonly when: "before" | "after" | "unseen" | "late";
+  readonly when: "before" | "after" | "unseen" | "lost" | "late" | "refused";
+  /** Of a refusal; default 500. */
+  readonly status?: number;
   /** Breaks something; the write's connection is held until this resolves. */
   readonly onCaught: () => Promise<void>;
 }
@@ -70,17 +73,29 @@ export async function startWriteGate(target: { readonly server: string; readonly
     const body = await buffer(incoming);
     const write = { method, path: url.split("?", 1)[0] ?? url, body: body.toString("utf8") };
     if (trap?.catches(write) !== true) return deliver(await forward(incoming, answer, body), answer);
-    const { when, onCaught } = trap;
+    const { when, status = 500, onCaught } = trap;
     trap = undefined;
     if (when === "late") {
       await onCaught();
       return deliver(await forward(incoming, answer, body), answer);
     }
-    if (when === "unseen") {
+    if (when === "refused") {
+      await onCaught();
+      answer.writeHead(status, { "content-type": "application/json" });
+      answer.end(
+        JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", message: "refused", code: status }),
+      );
+      return;
+    }
+    if (when === "unseen" || when === "lost") {
       watches.close();
       const upstream = await forward(incoming, answer, body);
       const text = await buffer(upstream);
       await onCaught();
+      if (when === "lost") {
+        answer.destroy();
+        return;
+      }
       answer.writeHead(upstream.statusCode ?? 502, endToEnd(upstream.headers)).end(text);
       return;
     }
