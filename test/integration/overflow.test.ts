@@ -8,6 +8,7 @@ import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { hostNodeWrites } from "../support/harness/host-nodes.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
@@ -64,7 +65,12 @@ async function delegates(): Promise<string[]> {
   return lives.flat().map(({ cluster }) => cluster);
 }
 
-/** Who has bound the pod, from the field managers of what the API server keeps. */
+/** What the audit log tells of pods that the host was about to run, beside its scheduler's word that it has no node. */
+async function runOnHost(): Promise<string[]> {
+  const signs = await hostNodeWrites(hostCluster(), new Set([namespace]));
+  return signs.filter((sign) => !/^system:kube-scheduler: patch .*\/status/.test(sign));
+}
+
 function bound(holds: (node: string) => boolean): (pod: Stored<Pod>) => boolean {
   return ({ spec }) => holds(spec?.nodeName ?? "");
 }
@@ -105,6 +111,7 @@ describe("a pod in overflow mode", () => {
     await host.delete(pods, { namespace, name: NAME });
     await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
     expect(await delegates()).toEqual(["west"]);
+    expect(await runOnHost()).toEqual([]);
     expect(await said("Overflowed")).toEqual([
       "this cluster has found no node for the pod, so it is delegated to west",
     ]);
@@ -250,6 +257,7 @@ describe("a controller that is killed at a write of a pod that overflows", () =>
       await host.delete(pods, { namespace, name: NAME });
       await Promise.all([host, west].map((client) => podGone(client, namespace, NAME, undefined, patient)));
       expect(await delegates()).toEqual(["west"]);
+      expect(await runOnHost()).toEqual([]);
     },
   );
 });

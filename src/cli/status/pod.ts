@@ -2,12 +2,15 @@ import {
   CLUSTER_ANNOTATION,
   DELEGATE_UID_ANNOTATION,
   MEMBER_NODE_ANNOTATION,
+  OVERFLOW_AFTER_ANNOTATION,
   PLACED_CONDITION,
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
-import { conditionOf, isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
+import { isOverflow } from "../../pods/overflow.ts";
+import { conditionOf, isBound, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -39,7 +42,7 @@ export interface Journey {
 /** Reads a pod's way from the host's objects alone. */
 export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
-  const delegated = labels[PROXY_LABEL] !== undefined;
+  const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
   const cluster = annotations[CLUSTER_ANNOTATION];
   const delegateUid = annotations[DELEGATE_UID_ANNOTATION];
   const memberNode = annotations[MEMBER_NODE_ANNOTATION];
@@ -72,10 +75,12 @@ function created(pod: Stored<Pod>, delegated: boolean): Station {
   const { creationTimestamp, annotations = {}, ownerReferences = [] } = pod.metadata;
   const owner = ownerReferences.find(({ controller }) => controller === true);
   const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
-  return station(creationTimestamp, delegated ? "created, and admitted as a proxy" : "created; it is not delegated", [
+  const overflows = isOverflow(pod);
+  const as = delegated ? "and admitted as a proxy" : "and admitted in overflow mode";
+  return station(creationTimestamp, delegated || overflows ? `created, ${as}` : "created; it is not delegated", [
     ...(owner === undefined ? [] : [`by ${owner.kind} ${owner.name}`]),
     ...(scheduler === undefined ? [] : [`its own scheduler there is ${scheduler}`]),
-    ...(delegated
+    ...(delegated || overflows
       ? []
       : [`it lacks the label ${PROXY_LABEL}: its namespace, workload or itself did not ask for delegation`]),
   ]);
@@ -88,7 +93,13 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
     const cluster = annotations[CLUSTER_ANNOTATION];
     const at = scheduled?.lastTransitionTime;
     const bound = `bound to node ${pod.spec?.nodeName}`;
-    if (cluster === undefined) return [station(at, bound, [])];
+    if (cluster === undefined)
+      return [station(at, bound, isOverflow(pod) ? ["this cluster's scheduler was asked first"] : [])];
+    if (annotations[DELEGATE_UID_ANNOTATION] === undefined) {
+      const waits = conditionOf(pod, PLACED_CONDITION);
+      const why = waits?.status === "False" ? (waits.message ?? "") : "its delegate has not been scheduled there yet";
+      return [station(at, `overflowed to ${cluster}; ${bound}`, [why])];
+    }
     const memberNode = annotations[MEMBER_NODE_ANNOTATION];
     const delegate = [
       `uid ${annotations[DELEGATE_UID_ANNOTATION] ?? "unknown"}`,
@@ -101,6 +112,7 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
     const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
     return [station(undefined, "waits for its scheduling gates", [`gates: ${gates}`])];
   }
+  if (isOverflow(pod)) return [overflowing(pod)];
   if (!delegated) return [station(undefined, "waits for a scheduler", scheduled?.message ? [scheduled.message] : [])];
   const placed = conditionOf(pod, PLACED_CONDITION);
   if (placed === undefined)
@@ -112,6 +124,23 @@ function placing(pod: Stored<Pod>, delegated: boolean): Station[] {
       (placed.message ?? "").split("; ").filter((line) => line !== ""),
     ),
   ];
+}
+
+/** A pod in overflow mode that has no node: what the host's scheduler says, and what that means. */
+function overflowing(pod: Stored<Pod>): Station {
+  const message = unschedulableMessage(pod);
+  if (message === undefined) return station(undefined, "waits for this cluster's scheduler, which is asked first", []);
+  const { nominatedNodeName = "" } = pod.status ?? {};
+  const at = conditionOf(pod, "PodScheduled")?.lastTransitionTime;
+  if (nominatedNodeName !== "") {
+    return station(at, `waits until this cluster's scheduler has made room on ${nominatedNodeName}`, [message]);
+  }
+  const written = pod.metadata.annotations?.[OVERFLOW_AFTER_ANNOTATION];
+  const after = written ?? `its namespace's ${OVERFLOW_AFTER_ANNOTATION}, or ${DEFAULT_OVERFLOW_AFTER_SECONDS}s`;
+  return station(at, "this cluster's scheduler has no node for it", [
+    message,
+    `delegated when that has lasted for ${after} and a member cluster has room; an event NotOverflowed says why not`,
+  ]);
 }
 
 function running(pod: Stored<Pod>): Station[] {

@@ -1,0 +1,142 @@
+import { describe, expect, test } from "vitest";
+import type { PodCondition, PodStatus } from "../../../../src/api/kubernetes.ts";
+import { decide, unschedulableSince } from "../../../../src/controllers/overflow/decide.ts";
+import type { Observed } from "../../../../src/controllers/overflow/model.ts";
+import { Sightings } from "../../../../src/controllers/overflow/seen.ts";
+import { toOverflow } from "../../../../src/pods/overflow.ts";
+import { type PodParts, pod } from "../../../support/builders/pod.ts";
+import { delegateOf, member, world } from "../delegation/world.ts";
+
+const since = "2026-01-01T00:00:00Z";
+const start = Date.parse(since);
+const due = start + 30_000;
+
+function unschedulable(parts: Partial<PodCondition> = {}): PodStatus {
+  const message = "0/2 nodes are available";
+  const condition = {
+    type: "PodScheduled",
+    status: "False",
+    reason: "Unschedulable",
+    message,
+    lastTransitionTime: since,
+  };
+  return { phase: "Pending", conditions: [{ ...condition, ...parts }] };
+}
+
+function observed(parts: PodParts = {}, others: Partial<Observed> = {}): Observed {
+  const built = pod({ status: unschedulable(), ...parts });
+  const marked = { ...built, metadata: { ...built.metadata, ...toOverflow(built).metadata } };
+  return {
+    pod: marked,
+    optedIn: true,
+    seen: { otherwiseAt: start - 1000, unplacedAt: start + 500 },
+    afterMs: 30_000,
+    told: false,
+    view: () => world(marked, [member("west"), member("east", { used: 5 })]),
+    ...others,
+  };
+}
+
+describe("a pod in overflow mode", () => {
+  test("is bound to the best member when the host has had no node for it for long enough", () => {
+    const { actions } = decide(observed(), due);
+    expect(actions).toMatchObject([{ type: "overflow", member: "west", uid: "uid-1", resourceVersion: "1" }]);
+  });
+
+  test("is looked at again when it is due", () => {
+    expect(decide(observed(), due - 1)).toEqual({ actions: [], outcome: "Unschedulable", requeueAt: due });
+  });
+
+  test.each<[string, PodParts, Partial<Observed>?]>([
+    ["that no scheduler has looked at", { status: { phase: "Pending" } }],
+    ["whose scheduler has failed", { status: unschedulable({ reason: "SchedulerError" }) }],
+    ["that is gated", { spec: { schedulingGates: [{ name: "quota" }] } }],
+    ["that has a node of the host", { spec: { nodeName: "node-1" } }],
+    ["for which room is being made by preemption", { status: { ...unschedulable(), nominatedNodeName: "node-1" } }],
+    ["that is being deleted", { metadata: { deletionTimestamp: since } }],
+    ["that has failed", { status: { ...unschedulable(), phase: "Failed" } }],
+    ["of a namespace that is not opted in any more", {}, { optedIn: false }],
+  ])("%s is left alone", (_, parts, others) => {
+    expect(decide(observed(parts, others), due + 3_600_000).actions).toEqual([]);
+  });
+
+  test.each([
+    ["a claim", { persistentVolumeClaim: { claimName: "data" } }],
+    ["a claim of its own", { ephemeral: { volumeClaimTemplate: { spec: {} } } }],
+  ])("with %s stays, and its author hears so once", (_, source) => {
+    const spec = { volumes: [{ name: "data", ...source }] };
+    expect(decide(observed({ spec }), due).actions).toEqual([
+      { type: "tell", uid: "uid-1", message: "stays on this cluster: the claim of its volume data is this cluster's" },
+    ]);
+    expect(decide(observed({ spec }, { told: true }), due).actions).toEqual([]);
+  });
+});
+
+describe("a pod for which no member has room either", () => {
+  const full = { cpu: 1, pods: 0 };
+  const candidate = { name: "west", labels: {}, allocatable: full, largestNode: full, used: {} };
+
+  test("stays, and its author hears why, once", () => {
+    const view: Observed["view"] = () => world(observed().pod, [member("west", { candidate })]);
+    const [told] = decide(observed({}, { view }), due).actions;
+    expect(told).toMatchObject({ type: "tell" });
+    expect(JSON.stringify(told)).toContain("no member cluster has room either: west: ");
+    expect(decide(observed({}, { view, told: true }), due).actions).toEqual([]);
+  });
+
+  test("is tried again where one was refused for a while, and goes elsewhere meanwhile", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const refusedBefore = (name: string) => (name === "west" ? { refusal, until: due + 30_000 } : undefined);
+    const both: Observed["view"] = () => world(observed().pod, [member("west"), member("east")], { refusedBefore });
+    expect(decide(observed({}, { view: both }), due).actions).toMatchObject([{ type: "overflow", member: "east" }]);
+    const one: Observed["view"] = () => world(observed().pod, [member("west")], { refusedBefore });
+    expect(decide(observed({}, { view: one }), due)).toMatchObject({
+      actions: [{ type: "tell", message: "no member cluster has room either: west: exceeded quota" }],
+      requeueAt: due + 30_000,
+    });
+  });
+
+  test("waits quietly while an earlier pod's delegate is under its name", () => {
+    const held = member("west", { delegate: delegateOf(pod({ uid: "earlier" })) });
+    const view: Observed["view"] = () => world(observed().pod, [held]);
+    expect(decide(observed({}, { view }), due)).toEqual({ actions: [], outcome: "Waiting", requeueAt: due + 1000 });
+  });
+
+  test("follows the others of its group", () => {
+    const view: Observed["view"] = () => world(observed().pod, [member("west")], { follows: true });
+    expect(decide(observed({}, { view }), due)).toMatchObject({ actions: [], requeueAt: due + 1000 });
+  });
+});
+
+describe("the clock of a pod without a place", () => {
+  const waiting = pod({ status: unschedulable() });
+  test.each([
+    ["is its condition's, when nothing else was seen", { unplacedAt: start + 90_000 }, start],
+    [
+      "starts when a gate was lifted, which the condition does not tell",
+      { otherwiseAt: start + 60_000, unplacedAt: start + 61_000 },
+      start + 60_000,
+    ],
+    [
+      "is not behind by another machine's clock",
+      { otherwiseAt: start - 9_000, unplacedAt: start - 8_000 },
+      start - 8_000,
+    ],
+  ])("%s", (_, seen, expected) => {
+    expect(unschedulableSince(waiting, seen)).toBe(expected);
+  });
+
+  test("starts anew when the host may place it after all, and survives a clock that is set back", () => {
+    const sightings = new Sightings();
+    sightings.see(pod(), 1000);
+    sightings.see(waiting, 2000);
+    sightings.see(waiting, 3000);
+    expect(sightings.of("uid-1", 4000)).toEqual({ otherwiseAt: 1000, unplacedAt: 2000 });
+    expect(sightings.of("uid-1", 500)).toEqual({ otherwiseAt: 500, unplacedAt: 500 });
+    sightings.see(pod({ status: { ...unschedulable(), nominatedNodeName: "node-1" } }), 5000);
+    sightings.see(waiting, 6000);
+    expect(sightings.of("uid-1", 7000)).toEqual({ otherwiseAt: 5000, unplacedAt: 6000 });
+    sightings.forget("uid-1");
+    expect(sightings.of("uid-1", 8000)).toEqual({ unplacedAt: 8000 });
+  });
+});

@@ -1,0 +1,38 @@
+import { describe, expect, test } from "vitest";
+import { trialRefusal } from "../../../../src/controllers/overflow/trial-refusal.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+
+function failure(code: KubeErrorCode, detail: string): KubeError {
+  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods" });
+}
+
+describe("a member's answer to a trial", () => {
+  test.each<[string, KubeErrorCode, string, string]>([
+    ["a quota", "Forbidden", "exceeded quota: small", "its API server refused the pod: exceeded quota: small"],
+    ["an invalid pod", "Unprocessable", "spec: wrong", "its API server refused the pod: spec: wrong"],
+    ["a name that is taken", "AlreadyExists", "exists", "a pod of that name is there"],
+  ])("that tells of %s is a refusal", (_, code, detail, message) => {
+    expect(trialRefusal("west", failure(code, detail), true)).toMatchObject({ cluster: "west", message });
+  });
+
+  test.each<[string, KubeErrorCode, string]>([
+    ["a namespace that will be made", "NotFound", 'namespaces "team" not found'],
+    [
+      "an account that will be made",
+      "Forbidden",
+      'error looking up service account team/x: serviceaccount "x" not found',
+    ],
+    ["a webhook that cannot try", "BadRequest", "admission webhook w does not support dry run"],
+  ])("that tells of %s is none", (_, code, detail) => {
+    expect(trialRefusal("west", failure(code, detail), true)).toBeUndefined();
+  });
+
+  test("that tells of a namespace which nobody makes is a refusal", () => {
+    expect(trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false)).toBeDefined();
+  });
+
+  test("that says nothing of the pod is thrown again", () => {
+    const error = failure("ServerError", "etcd is away");
+    expect(() => trialRefusal("west", error, true)).toThrow(error);
+  });
+});

@@ -1,0 +1,103 @@
+import { describe, expect, test } from "vitest";
+import { mutatePod } from "../../../webhook/mutate-pod.ts";
+import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
+import { validateNamespace } from "../../../webhook/validate-namespace.ts";
+import { type PodParts, pod } from "../../support/builders/pod.ts";
+import { request } from "./reviews.ts";
+
+const MARK = [{ op: "add", path: "/metadata/labels/legation.dev~1proxy", value: "overflow" }];
+const labels = { app: "web" };
+const overflow = { "legation.dev/mode": "overflow" };
+
+function verdict(parts: PodParts, mode: "annotated" | "all" | "overflow" = "annotated") {
+  return mutatePod(request({ object: pod(parts) }), mode);
+}
+
+describe("a pod in overflow mode", () => {
+  test.each<[string, "annotated" | "all" | "overflow", PodParts]>([
+    ["that says so", "annotated", { metadata: { labels, annotations: overflow } }],
+    ["that says so where all are delegated", "all", { metadata: { labels, annotations: overflow } }],
+    ["of a namespace where all are", "overflow", { metadata: { labels }, spec: { schedulerName: "volcano" } }],
+  ])("%s gets the mark, and nothing else", (_, mode, parts) => {
+    expect(verdict(parts, mode)).toEqual({ kind: "patched", patch: MARK, warnings: [] });
+  });
+
+  test("that is asked for again comes out as it went in", () => {
+    const metadata = { labels: { "legation.dev/proxy": "overflow" }, annotations: overflow };
+    expect(verdict({ metadata })).toEqual({ kind: "allowed", warnings: [] });
+  });
+
+  test.each<[string, PodParts, string]>([
+    [
+      "that is to wait for its member",
+      { metadata: { annotations: { ...overflow, "legation.dev/failover": "never" } } },
+      "own nodes, too",
+    ],
+    [
+      "that tolerates everything",
+      { metadata: { annotations: overflow }, spec: { tolerations: [{ operator: "Exists" }] } },
+      "would choose a virtual node",
+    ],
+    [
+      "on a virtual node",
+      { metadata: { annotations: overflow }, spec: { nodeName: "legation-west" } },
+      "which only Legation assigns",
+    ],
+  ])("%s is refused", (_, parts, words) => {
+    expect(verdict(parts)).toMatchObject({ kind: "denied", message: expect.stringContaining(words) });
+  });
+
+  test.each<[string, PodParts, "overflow" | "annotated"]>([
+    ["that declines", { metadata: { annotations: { "legation.dev/delegate": "false" } } }, "overflow"],
+    [
+      "of a DaemonSet",
+      {
+        metadata: {
+          ownerReferences: [{ apiVersion: "apps/v1", kind: "DaemonSet", name: "d", uid: "u", controller: true }],
+        },
+      },
+      "overflow",
+    ],
+    ["of a kubelet", { metadata: { annotations: { "kubernetes.io/config.mirror": "x" } } }, "overflow"],
+    ["with a node", { spec: { nodeName: "node-1" } }, "overflow"],
+    ["that does not ask", {}, "annotated"],
+  ])("is not one %s", (_, parts, mode) => {
+    expect(verdict(parts, mode).kind).toBe("allowed");
+  });
+
+  test("whose volume has a claim is told that it stays; one that is always delegated, that it does not wait", () => {
+    const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+    const claims = verdict({ metadata: { labels, annotations: overflow }, spec: { volumes } });
+    expect(JSON.stringify(claims)).toContain("spec.volumes: data: its claim is this cluster's");
+    const annotations = { "legation.dev/mode": "always", "legation.dev/overflow-after": "5m" };
+    const always = verdict({ metadata: { annotations } }, "overflow");
+    expect(always.kind).toBe("patched");
+    expect(JSON.stringify(always)).toContain("has no effect without legation.dev/mode");
+  });
+});
+
+test("a workload's mode is copied to its template, and refused there as on a pod", () => {
+  const template = (spec: object) => ({ metadata: {}, spec: { containers: [], ...spec } });
+  const workload = (spec: object) =>
+    mutateWorkload(
+      request({
+        kind: "Deployment",
+        object: { metadata: { name: "web", annotations: overflow }, spec: { template: template(spec) } },
+      }),
+    );
+  expect(workload({})).toMatchObject({ kind: "patched" });
+  expect(workload({ tolerations: [{ operator: "Exists" }] })).toMatchObject({
+    kind: "denied",
+    message: expect.stringContaining("spec.template: spec.tolerations"),
+  });
+});
+
+test("a namespace says it by its label, and how long pods wait by its annotation", () => {
+  const namespace = (annotations: object) =>
+    validateNamespace(request({ kind: "Namespace", object: { metadata: { name: "team", annotations } } }));
+  expect(namespace({ "legation.dev/overflow-after": "5m" }).kind).toBe("allowed");
+  expect(namespace(overflow)).toMatchObject({
+    kind: "denied",
+    message: expect.stringContaining('the label legation.dev/delegation: "overflow"'),
+  });
+});
