@@ -205,11 +205,32 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     kubelets === undefined
       ? undefined
       : new NodeServing({ kubelets, registry, nodes: () => virtualNodes.nodes, clock, log });
-  await registry.start(signal);
-  await virtualNodes.start(signal);
-  await homeApi.start(signal);
-  await delegation.start(signal);
-  await overflow.start(signal);
+  const stop = async (): Promise<void> => {
+    metrics?.members.follow(undefined);
+    await serving?.stop();
+    await events?.stop();
+    await preferences.stop();
+    await overflow.stop();
+    await delegation.stop();
+    await homeApi.stop();
+    await dependencies.stop();
+    await claims.stop();
+    await services.stop();
+    await virtualNodes.stop();
+    await tokens.stop();
+    await registry.stop();
+  };
+  try {
+    await registry.start(signal);
+    await virtualNodes.start(signal);
+    await homeApi.start(signal);
+    await delegation.start(signal);
+    await overflow.start(signal);
+  } catch (error) {
+    // What has begun would go on for ever, and a process that has lost its lease would not end.
+    await stop();
+    throw error;
+  }
   homeApi.onProxies();
   dependencies.onProxies();
   services.onProxies();
@@ -225,21 +246,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   log.info({ host: identity.name, clusters: registry.clusters().length }, "controllers started");
   return {
     registry,
-    stop: async () => {
-      metrics?.members.follow(undefined);
-      await serving?.stop();
-      await events?.stop();
-      await preferences.stop();
-      await overflow.stop();
-      await delegation.stop();
-      await homeApi.stop();
-      await dependencies.stop();
-      await claims.stop();
-      await services.stop();
-      await virtualNodes.stop();
-      await tokens.stop();
-      await registry.stop();
-    },
+    stop,
   };
 }
 
