@@ -1,10 +1,12 @@
 import { spawnSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchClient } from "../test/bench/client.bench.ts";
 import { benchDelegation } from "../test/bench/delegation.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
+import { plot, tableOf } from "../test/bench/scale/plot.ts";
+import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
@@ -14,6 +16,9 @@ const { values } = parseArgs({
   options: {
     pods: { type: "string", default: "1000,5000" },
     only: { type: "string", default: "client,webhook,delegation" },
+    // For `--only scale`: MEMBERSxPROXIES.
+    sizes: { type: "string", default: "1x1000,1x5000,10x1000,10x5000,10x20000,100x1000,100x5000,100x20000" },
+    plot: { type: "string" },
   },
 });
 // What is shipped: JavaScript, not the sources.
@@ -25,6 +30,18 @@ const progress = (line: string): void => console.error(`bench: ${line}`);
 progress("building");
 const built = spawnSync("npm", ["run", "--silent", "build"], { cwd: ROOT, stdio: "inherit" });
 if (built.status !== 0) process.exit(built.status ?? 1);
+
+if (parts.has("scale")) {
+  progress("the controller on clusters that are not there");
+  const sizes = values.sizes.split(",").map((size) => {
+    const [members = 1, proxies = 0] = size.split("x").map(Number);
+    return { members, proxies };
+  });
+  const results = await benchScale({ sizes, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
+  console.log(tableOf(results));
+  if (values.plot !== undefined) writeFileSync(values.plot, plot(results));
+  process.exit(0);
+}
 
 await using clusters = await startClusters({
   names: ["host", "west", "east"],
