@@ -1,13 +1,13 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
+import { clusters, namespaces, persistentVolumeClaims, pods, type Resource } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
@@ -40,6 +40,40 @@ const quotas: Resource<Quota> = {
   namespaced: true,
 };
 
+interface StatefulSet extends KubeObject {
+  spec?: object;
+}
+const statefulSets: Resource<StatefulSet> = {
+  group: "apps",
+  version: "v1",
+  plural: "statefulsets",
+  kind: "StatefulSet",
+  namespaced: true,
+};
+interface StorageClass extends KubeObject {
+  provisioner?: string;
+  allowVolumeExpansion?: boolean;
+}
+const storageClasses: Resource<StorageClass> = {
+  group: "storage.k8s.io",
+  version: "v1",
+  plural: "storageclasses",
+  kind: "StorageClass",
+  namespaced: false,
+};
+
+/** Lets claims of the class grow in a cluster. */
+async function allowGrowth(client: ClusterClient, finished: Finished): Promise<void> {
+  await client.create(storageClasses, {
+    apiVersion: "storage.k8s.io/v1",
+    kind: "StorageClass",
+    metadata: { name: CLASS },
+    provisioner: "example.com/none",
+    allowVolumeExpansion: true,
+  });
+  finished(() => client.delete(storageClasses, { name: CLASS }));
+}
+
 /** A namespace of a test's own in all clusters. */
 async function namespaceOf(onFinished: Finished = onTestFinished): Promise<string> {
   const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
@@ -48,8 +82,8 @@ async function namespaceOf(onFinished: Finished = onTestFinished): Promise<strin
 }
 
 /** A volume in a member that only claims of the namespace may have. */
-async function volumeIn(member: ClusterClient, namespace: string, finished: Finished): Promise<void> {
-  const name = `${namespace}-data`;
+async function volumeIn(member: ClusterClient, namespace: string, finished: Finished, ofClaim = "data"): Promise<void> {
+  const name = `${namespace}-${ofClaim}`;
   await member.create(volumes, {
     apiVersion: "v1",
     kind: "PersistentVolume",
@@ -60,7 +94,7 @@ async function volumeIn(member: ClusterClient, namespace: string, finished: Fini
       storageClassName: CLASS,
       persistentVolumeReclaimPolicy: "Retain",
       hostPath: { path: "/nowhere" },
-      claimRef: { namespace, name: "data" },
+      claimRef: { namespace, name: ofClaim },
     },
   });
   finished(() => member.delete(volumes, { name }));
@@ -202,6 +236,108 @@ describe.concurrent("a claim of the host", () => {
     expect(await dataIn(west, namespace)).toEqual(
       expect.objectContaining({ metadata: expect.objectContaining({ uid: foreign.metadata.uid }) }),
     );
+
+    // Another claim of that name has not been refused by anybody.
+    await Promise.all(
+      ["first", "second"].map((name) => host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 })),
+    );
+    await host.delete(persistentVolumeClaims, { namespace, name: "data" });
+    await west.delete(persistentVolumeClaims, { namespace, name: "data" });
+    await Promise.all([gone(host, namespace), gone(west, namespace)]);
+    const renewed = await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "third", "west"));
+    await eventually(
+      async () => {
+        const there = await dataIn(west, namespace);
+        return there !== undefined && ownerOf(there)?.uid === renewed.metadata.uid;
+      },
+      { timeoutMs: 25_000, what: "the new claim" },
+    );
+  });
+
+  test("of each replica of a StatefulSet is made where that goes, with the class that the member has in its place", async (context) => {
+    const { host, west, east } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    const classes = { spec: { storageClasses: { fast: CLASS } } };
+    await host.patch(clusters, { name: "west" }, { type: "merge", body: classes });
+    context.onTestFinished(async () => {
+      const body = { spec: { storageClasses: null } };
+      await host.patch(clusters, { name: "west" }, { type: "merge", body });
+    });
+    for (const number of [0, 1]) await volumeIn(west, namespace, context.onTestFinished, `data-db-${number}`);
+    const selector = { matchLabels: { app: "db" } };
+    const template = user(namespace, "db", "west");
+    const { metadata: _, ...ofTemplate } = claim(namespace, { storageClassName: "fast" });
+    await host.create(statefulSets, {
+      apiVersion: "apps/v1",
+      kind: "StatefulSet",
+      metadata: { namespace, name: "db" },
+      spec: {
+        replicas: 2,
+        serviceName: "db",
+        selector,
+        template: {
+          metadata: { labels: { app: "db" }, annotations: template.metadata?.annotations },
+          spec: { ...template.spec, volumes: [], restartPolicy: "Always" },
+        },
+        volumeClaimTemplates: [{ ...ofTemplate, metadata: { name: "data" } }],
+      },
+    });
+    for (const number of [0, 1]) {
+      await running(namespace, `db-${number}`);
+      const there = await west.get(persistentVolumeClaims, { namespace, name: `data-db-${number}` });
+      expect(there.spec).toMatchObject({ storageClassName: CLASS, volumeName: `${namespace}-data-db-${number}` });
+      expect(await east.find(persistentVolumeClaims, { namespace, name: `data-db-${number}` })).toBeUndefined();
+    }
+  });
+
+  test("that many pods name at once is made once, in one member, and all run there", async (context) => {
+    const { host, west, east } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    for (const member of [west, east]) await volumeIn(member, namespace, context.onTestFinished);
+    const names = Array.from({ length: 6 }, (_, index) => `at-once-${index}`);
+    await host.create(persistentVolumeClaims, claim(namespace));
+    await Promise.all(names.map((name) => host.create(pods, user(namespace, name))));
+    const all = await Promise.all(names.map((name) => running(namespace, name)));
+    expect(new Set(all.map(({ spec }) => spec?.nodeName)).size).toBe(1);
+    const made = await Promise.all([west, east].map((member) => dataIn(member, namespace)));
+    expect(made.filter((one) => one !== undefined)).toHaveLength(1);
+  });
+
+  test("grows in its member when it may on the host, and says so when the member forbids it", async (context) => {
+    const { host, west } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    await volumeIn(west, namespace, context.onTestFinished);
+    await host.create(persistentVolumeClaims, claim(namespace));
+    await host.create(pods, user(namespace, "first", "west"));
+    await running(namespace, "first");
+    const ref = { namespace, name: "data" };
+    const body = { spec: { resources: { requests: { storage: "2Gi" } } } };
+    const grow = (): Promise<object> => host.patch(persistentVolumeClaims, ref, { type: "merge", body });
+    await expect(grow()).rejects.toThrow(
+      /spec is immutable after creation except resources.requests .*for bound claims/,
+    );
+    const told = async (): Promise<unknown> => {
+      const { annotations = {} } = (await host.get(persistentVolumeClaims, ref)).metadata;
+      return JSON.parse(annotations["legation.dev/claim-status"] ?? "{}");
+    };
+    // What the host's own provisioner would do, which bound the claim only after it had a member.
+    await allowGrowth(host, context.onTestFinished);
+    await volumeIn(host, namespace, context.onTestFinished);
+    // Kubernetes looks at a claim when it changes, and every 15 s.
+    await host.patch(persistentVolumeClaims, ref, {
+      type: "merge",
+      body: { metadata: { annotations: { look: "again" } } },
+    });
+    await eventually(async () => (await dataIn(host, namespace))?.status?.phase === "Bound", PATIENT);
+    await grow();
+    await eventuallyPasses(async () => {
+      expect(await told()).toMatchObject({
+        phase: "Bound",
+        notGrown: expect.stringContaining("only dynamically provisioned pvc can be resized"),
+      });
+    }, PATIENT);
+    expect((await dataIn(west, namespace))?.spec?.resources?.requests).toEqual({ storage: "1Gi" });
   });
 
   test("goes to another member when a quota refuses it", async (context) => {
@@ -224,6 +360,27 @@ describe.concurrent("a claim of the host", () => {
     await host.create(pods, user(namespace, "second"));
     expect((await running(namespace, "second")).spec?.nodeName).toBe("legation-east");
   });
+});
+
+test("a claim goes with its namespace, also where its member hangs meanwhile", async () => {
+  const { host, east } = clients();
+  const namespace = await namespaceOf();
+  await volumeIn(east, namespace, onTestFinished);
+  await host.create(persistentVolumeClaims, claim(namespace));
+  await host.create(pods, user(namespace, "first", "east"));
+  await running(namespace, "first");
+  const member = memberCluster("east");
+  onTestFinished(() => member.mend());
+  await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
+  await podGone(host, namespace, "first");
+  await member.apiServer.freeze();
+  await host.delete(namespaces, { name: namespace });
+  await eventually(async () => (await host.find(namespaces, { name: namespace })) === undefined, {
+    ...PATIENT,
+    what: "the end of the namespace, which waits for no member",
+  });
+  await member.mend();
+  await gone(east, namespace);
 });
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {

@@ -1,6 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
-import { configMaps, pods, secrets } from "../../../src/kube/resources.ts";
+import { configMaps, persistentVolumeClaims, pods, secrets } from "../../../src/kube/resources.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podThat } from "../../support/harness/pods-of.ts";
@@ -111,5 +111,41 @@ onRealNodes((realNodes) => {
     await podThat(client, namespace, "waits", inPhase("Succeeded"), waiting);
     const there = realNodes().inMember(delegating);
     expect(await kubectl(there.cluster, ["logs", "-n", namespace, "waits"])).toBe("in time");
+  });
+
+  test("what one pod writes to a claim, the next reads, in the member that has it", async () => {
+    const { client, namespace } = delegating;
+    const there = realNodes().inMember(delegating);
+    const name = `${namespace}-disk`;
+    const storage = { storage: "1Mi" };
+    const ofClass = { accessModes: ["ReadWriteOnce"], storageClassName: "by-hand" };
+    // On the member's own disk, made there by hand.
+    const volume = {
+      ...ofClass,
+      capacity: storage,
+      hostPath: { path: `/tmp/${name}`, type: "DirectoryOrCreate" },
+      claimRef: { namespace, name: "disk" },
+    };
+    const manifest = { apiVersion: "v1", kind: "PersistentVolume", metadata: { name }, spec: volume };
+    await kubectl(there.cluster, ["create", "-f", "-"], { input: JSON.stringify(manifest) });
+    afterFile(async () => {
+      await kubectl(there.cluster, ["delete", "persistentvolume", name, "--wait=false"]);
+    });
+    const metadata = { namespace, name: "disk" };
+    await client.create(persistentVolumeClaims, { metadata, spec: { ...ofClass, resources: { requests: storage } } });
+    const run = async (pod: string, script: string): Promise<string> => {
+      const mounted = { volumeMounts: [{ name: "disk", mountPath: "/disk" }] };
+      const spec = {
+        restartPolicy: "Never",
+        volumes: [{ name: "disk", persistentVolumeClaim: { claimName: "disk" } }],
+        containers: [{ name: "main", image: "localhost/busybox:1", command: ["sh", "-c", script], ...mounted }],
+      };
+      await client.create(pods, { metadata: { name: pod, namespace }, spec });
+      await podThat(client, namespace, pod, inPhase("Succeeded"), waiting);
+      return await kubectl(there.cluster, ["logs", "-n", namespace, pod]);
+    };
+    await run("writes", "echo kept >/disk/file && sync");
+    await client.delete(pods, { namespace, name: "writes" });
+    expect(await run("reads", "cat /disk/file")).toBe("kept\n");
   });
 });

@@ -37,6 +37,11 @@ describe("what is foreign in a namespace that Legation made", () => {
       [],
     ],
     [
+      "claims of this host: they hold data",
+      [found("PersistentVolumeClaim", "data", { uid: "u", labels: { "legation.dev/host": HOST } })],
+      ["PersistentVolumeClaim data"],
+    ],
+    [
       "what belongs to somebody else's",
       [found("Pod", "b", { ownerReferences: [{ apiVersion: "v1", kind: "Job", name: "j", uid: "v" }] })],
       ["Pod b"],
