@@ -6,7 +6,7 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
 import { type Plan, planOf } from "../plan/plan.ts";
-import { readExisting, readHost } from "../plan/read-host.ts";
+import { readClaims, readExisting, readHost } from "../plan/read-host.ts";
 import { planText } from "../plan/text.ts";
 import { workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -49,11 +49,12 @@ export const planCommand: Subcommand<PlanInput> = {
     }
     const { client, namespace: current } = await session.connect(options, "host");
     const where = namespace ?? current;
-    const [host, existing] = await Promise.all([
+    const [host, claims, existing] = await Promise.all([
       readHost(client, signal),
+      readClaims(client, objects, where, signal),
       readExisting(client, objects, where, signal),
     ]);
-    const plan = planOf(objects, host, { namespace: where, now: Date.now(), existing });
+    const plan = planOf(objects, { ...host, claims }, { namespace: where, now: Date.now(), existing });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     if (!plan.fits) throw unfit(plan, filename);
   },

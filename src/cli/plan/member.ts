@@ -39,6 +39,14 @@ export class HostedMember implements PlacementMember {
     return [...this.#guesses];
   }
 
+  /** A pod goes there that must reach the host's API server. */
+  needsHomeApi(): void {
+    if (this.#cluster.spec.homeAPI !== undefined) return;
+    this.#guesses.add(
+      "whether its pods find the host's API server only the controller knows, since its Cluster has no spec.homeAPI: taken for granted",
+    );
+  }
+
   #makeCandidate(): Candidate {
     const { status = {} } = this.#cluster;
     const allocatable = parseAmounts(status.allocatable);

@@ -71,6 +71,12 @@ export function planOf(
 ): Plan {
   const namespaces = withWritten(host.namespaces, objects);
   const simulation = new Simulation({ ...host, namespaces }, options.now);
+  for (const { apiVersion, kind, metadata } of objects) {
+    const { name, namespace = options.namespace } = metadata;
+    if (apiVersion === "v1" && kind === "PersistentVolumeClaim" && name !== undefined) {
+      simulation.addClaim(namespace, name);
+    }
+  }
   const workloads = objects.flatMap((object) => {
     const kind = workloadKind(object);
     if (kind === undefined) return [];
@@ -130,6 +136,10 @@ function planWorkload(
   for (const proxy of standing.kept) tally.keep(proxy, simulation.placeOfWaiting(proxy.metadata.uid));
   const maker = makerOf(standing.kept);
   for (let index = standing.kept.length; index < pods.replicas; index++) {
+    // A StatefulSet's controller makes them before the pod.
+    for (const claim of pods.claims ?? []) {
+      simulation.addClaim(workload.namespace, `${claim}-${workload.name}-${index}`);
+    }
     const pod = admitPod(podOf(workload, pods, index, maker), mode);
     if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
     for (const warning of pod.warnings) warnings.add(warning);

@@ -1,14 +1,15 @@
 import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { namespaces, nodes, placementDefaults, type Resource } from "../../kube/resources.ts";
+import { namespaces, nodes, persistentVolumeClaims, placementDefaults, type Resource } from "../../kube/resources.ts";
+import { claimNames } from "../../pods/claims.ts";
 import { listClusters } from "../clusters.ts";
 import { listProxies } from "../proxies/list.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
 import { WORKLOAD_RESOURCES } from "./resources.ts";
 import type { HostState } from "./simulation.ts";
-import { workloadKind } from "./workloads.ts";
+import { podsOf, workloadKind } from "./workloads.ts";
 
 /** Reads everything of the host that placement depends on; nothing is written, not even as a trial. */
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
@@ -37,6 +38,27 @@ export async function readExisting(
     return stored === undefined ? [] : [objectOf(stored, `${kind} ${namespace}/${name}`)];
   });
   return (await Promise.all(found)).flat();
+}
+
+/** The claims of the namespaces where a manifest has pods with claims. */
+export async function readClaims(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  current: string,
+  signal: AbortSignal,
+): Promise<Map<string, readonly Stored<PersistentVolumeClaim>[]>> {
+  const wanted = new Set(
+    objects.flatMap((object) => {
+      const kind = workloadKind(object);
+      if (kind === undefined) return [];
+      const { claims = [], spec } = podsOf(object, kind);
+      return claims.length > 0 || claimNames({ spec }).length > 0 ? [object.metadata.namespace ?? current] : [];
+    }),
+  );
+  const read = [...wanted].map(
+    async (namespace) => [namespace, (await host.list(persistentVolumeClaims, { namespace, signal })).items] as const,
+  );
+  return new Map(await Promise.all(read));
 }
 
 /** An installation of an earlier version has no such resource. */

@@ -1,6 +1,13 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { CLUSTER_ANNOTATION, DELEGATION_LABEL, virtualNodeName } from "../../api/keys.ts";
-import { type KubeNode, type Namespace, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import {
+  type KubeNode,
+  type Namespace,
+  objectKey,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
 import { Groups } from "../../controllers/delegation/groups.ts";
@@ -17,6 +24,7 @@ import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
 import { Store } from "../../runtime/store.ts";
+import { SimulatedClaims } from "./claims.ts";
 import { HostedMember } from "./member.ts";
 
 /** What the host says of itself and its members. */
@@ -27,6 +35,8 @@ export interface HostState {
   readonly proxies: readonly Stored<Pod>[];
   readonly namespaces: readonly Stored<Namespace>[];
   readonly defaults: readonly Stored<PlacementDefaults>[];
+  /** Of the namespaces that were asked for; absent: what pods need of claims is not looked at. */
+  readonly claims?: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
 }
 
 /** Where one pod goes. */
@@ -65,9 +75,11 @@ export class Simulation {
   readonly #view: PlacementView;
   readonly #now: number;
   readonly #waiting = new Map<string, Place>();
+  readonly #claims: SimulatedClaims;
 
   constructor(state: HostState, now: number) {
     this.#now = now;
+    this.#claims = new SimulatedClaims(state.claims, (name) => this.#members.has(name));
     const nodes = new Map(state.nodes.map((node) => [node.metadata.name, node]));
     this.#members = new Map(
       state.clusters.map((cluster) => {
@@ -125,6 +137,11 @@ export class Simulation {
     return this.#view.sharing(proxy);
   }
 
+  /** A claim that will be made before the pods that name it. */
+  addClaim(namespace: string, name: string): void {
+    this.#claims.add(namespace, name);
+  }
+
   /** Forgets a pod: it is about to be replaced. */
   remove(proxy: Stored<Pod>): void {
     const { uid } = proxy.metadata;
@@ -155,6 +172,8 @@ export class Simulation {
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
         if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);
+        this.#claims.place(proxy, member);
+        if (this.#view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
         return { cluster: member, others: [...others, ...behind] };
       }
       if (action.type === "report") {
@@ -199,6 +218,7 @@ export class Simulation {
       members: this.members.map((member) => viewOf(member, this.#now)),
       memory: this.#memories.of(uid),
       ...this.#view.of(proxy),
+      needs: () => this.#claims.needs(proxy),
       apiAccess: () => ({ mode: "none" }),
       specIn: (candidate) => this.#view.specIn(proxy, candidate),
       outOfService: () => false,

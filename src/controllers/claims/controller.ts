@@ -8,7 +8,7 @@ import {
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { claimNames, claimProblem, clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
+import { clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -19,6 +19,7 @@ import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
+import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
 export interface ClaimOptions extends CopyingOptions {
@@ -153,24 +154,11 @@ export class ClaimController {
       const missing = { missing: { reason: "FailedMount", message: UNREADABLE } };
       return { read: false, in: () => "unprepared", ...(unreadable ? missing : {}) };
     }
-    const claims: Stored<PersistentVolumeClaim>[] = [];
-    for (const key of keys) {
-      const claim = this.#claims.store.get(key);
-      const message = whyNot(objectRef(key).name, claim);
-      if (message !== undefined || claim === undefined) {
-        // In the scheduler's words, which on a node's pod is the one to say so.
-        return { read: true, missing: { reason: "FailedScheduling", message: message ?? "" }, in: () => "unprepared" };
-      }
-      claims.push(claim);
-    }
-    return {
-      read: true,
-      in: (name) => {
-        const answers = claims.map((claim) => this.#readiness(name, claim));
-        const refused = answers.find((answer) => typeof answer === "object");
-        return refused ?? (answers.includes("unprepared") ? "unprepared" : "ready");
-      },
-    };
+    return claimNeeds(
+      keys,
+      (key) => this.#claims.store.get(key),
+      (name, claim) => this.#readiness(name, claim),
+    );
   }
 
   /** Has the proxy's claims made in the member, unless they are to be in another; true when all are there. */
@@ -195,11 +183,10 @@ export class ClaimController {
   #readiness(name: string, claim: Stored<PersistentVolumeClaim>): Readiness {
     const member = this.#options.registry.member(name);
     const key = objectKey(claim.metadata);
-    const what = `${KIND} ${claim.metadata.name}, which the pod needs,`;
+    const what = neededClaim(claim);
     const home = this.#homeOf(key, claim);
     if (home !== undefined && home !== name) {
-      const joined = this.#options.registry.member(home) !== undefined;
-      return { refused: `${what} is in ${home}${joined ? "" : ", which has not joined"}` };
+      return { refused: claimElsewhere(claim, home, this.#options.registry.member(home) !== undefined) };
     }
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) return { refused: UNREAD };
@@ -299,16 +286,4 @@ export class ClaimController {
       ...(refusedSize === undefined ? {} : { refusedSize }),
     };
   }
-}
-
-function claimKeys(proxy: Pod): ObjectKey[] {
-  const { namespace = "" } = proxy.metadata ?? {};
-  return claimNames(proxy).map((name) => objectKey({ namespace, name }));
-}
-
-/** What is wrong with a claim before any member is asked. */
-function whyNot(name: string, claim: Stored<PersistentVolumeClaim> | undefined): string | undefined {
-  if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
-  if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
-  return claimProblem(claim);
 }

@@ -107,6 +107,14 @@ describe("where the replicas of a Deployment would go", () => {
     expect(guesses).toEqual([{ cluster: "west", message: expect.stringContaining("what its nodes are like") }]);
   });
 
+  test("is a guess where a pod insists on the host's API server and no Cluster says how it is found", () => {
+    const insisting = deployment(1, { "legation.dev/api": "host" });
+    const { guesses } = plan(host({ west: {} }), insisting);
+    expect(guesses).toEqual([{ cluster: "west", message: expect.stringContaining("has no spec.homeAPI") }]);
+    const told = { west: { spec: { homeAPI: { server: "https://10.0.0.1:6443" } } } };
+    expect(plan(host(told), insisting).guesses).toEqual([]);
+  });
+
   test("says which override fails", () => {
     const overrides = [{ clusters: ["west"], patch: [{ op: "remove", path: "/spec/priorityClassName" }] }];
     const planned = plan(

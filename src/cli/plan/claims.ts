@@ -1,0 +1,55 @@
+import { type ObjectKey, objectKey, type PersistentVolumeClaim, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
+import type { Needs } from "../../controllers/delegation/model.ts";
+import { clusterOf } from "../../pods/claims.ts";
+
+/** Where claims are, and where the pods of a simulation take them. */
+export class SimulatedClaims {
+  readonly #namespaces: ReadonlySet<string>;
+  readonly #claims = new Map<ObjectKey, Stored<PersistentVolumeClaim>>();
+  readonly #homes = new Map<ObjectKey, string>();
+  readonly #joined: (cluster: string) => boolean;
+
+  constructor(
+    claims: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]> = new Map(),
+    joined: (cluster: string) => boolean,
+  ) {
+    this.#joined = joined;
+    this.#namespaces = new Set(claims.keys());
+    for (const claim of [...claims.values()].flat()) {
+      const key = objectKey(claim.metadata);
+      this.#claims.set(key, claim);
+      const home = clusterOf(claim);
+      if (home !== undefined) this.#homes.set(key, home);
+    }
+  }
+
+  /** A claim that will be made before the pods that name it; one that is there stays as it is. */
+  add(namespace: string, name: string): void {
+    const key = objectKey({ namespace, name });
+    if (this.#claims.has(key)) return;
+    this.#claims.set(key, { metadata: { namespace, name, uid: `planned/${key}`, resourceVersion: "0" } });
+  }
+
+  /** What the pod needs of its claims; undefined when it has none, or those of its namespace were not read. */
+  needs(proxy: Stored<Pod>): Needs | undefined {
+    const keys = claimKeys(proxy);
+    if (keys.length === 0 || !this.#namespaces.has(proxy.metadata.namespace ?? "")) return undefined;
+    return claimNeeds(
+      keys,
+      (key) => this.#claims.get(key),
+      (member, claim) => {
+        const home = this.#homes.get(objectKey(claim.metadata));
+        // What it lacks there is made when the pod comes.
+        return home === undefined || home === member
+          ? "ready"
+          : { refused: claimElsewhere(claim, home, this.#joined(home)) };
+      },
+    );
+  }
+
+  /** The pod takes its claims to the member. */
+  place(proxy: Stored<Pod>, member: string): void {
+    for (const key of claimKeys(proxy)) if (!this.#homes.has(key)) this.#homes.set(key, member);
+  }
+}

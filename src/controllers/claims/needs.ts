@@ -1,0 +1,59 @@
+import {
+  type ObjectKey,
+  objectKey,
+  objectRef,
+  type PersistentVolumeClaim,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
+import { claimNames, claimProblem } from "../../pods/claims.ts";
+import type { Needs, Readiness } from "../delegation/model.ts";
+
+/** The claims that a pod names. */
+export function claimKeys(proxy: Pod): ObjectKey[] {
+  const { namespace = "" } = proxy.metadata ?? {};
+  return claimNames(proxy).map((name) => objectKey({ namespace, name }));
+}
+
+/** What a pod needs of the claims that it names: the host's, and how members stand to each of them. */
+export function claimNeeds(
+  keys: readonly ObjectKey[],
+  find: (key: ObjectKey) => Stored<PersistentVolumeClaim> | undefined,
+  readiness: (member: string, claim: Stored<PersistentVolumeClaim>) => Readiness,
+): Needs {
+  const claims: Stored<PersistentVolumeClaim>[] = [];
+  for (const key of keys) {
+    const claim = find(key);
+    const message = whyNot(objectRef(key).name, claim);
+    if (message !== undefined || claim === undefined) {
+      // In the scheduler's words, which on a node's pod is the one to say so.
+      return { read: true, missing: { reason: "FailedScheduling", message: message ?? "" }, in: () => "unprepared" };
+    }
+    claims.push(claim);
+  }
+  return {
+    read: true,
+    in: (name) => {
+      const answers = claims.map((claim) => readiness(name, claim));
+      const refused = answers.find((answer) => typeof answer === "object");
+      return refused ?? (answers.includes("unprepared") ? "unprepared" : "ready");
+    },
+  };
+}
+
+/** The claim, as reasons begin. */
+export function neededClaim({ metadata }: Stored<PersistentVolumeClaim>): string {
+  return `PersistentVolumeClaim ${metadata.name}, which the pod needs,`;
+}
+
+/** Why the pod cannot go to another member than the one with its claim. */
+export function claimElsewhere(claim: Stored<PersistentVolumeClaim>, home: string, joined: boolean): string {
+  return `${neededClaim(claim)} is in ${home}${joined ? "" : ", which has not joined"}`;
+}
+
+/** What is wrong with a claim before any member is asked. */
+function whyNot(name: string, claim: Stored<PersistentVolumeClaim> | undefined): string | undefined {
+  if (claim === undefined) return `persistentvolumeclaim "${name}" not found`;
+  if (claim.metadata.deletionTimestamp !== undefined) return `persistentvolumeclaim "${name}" is being deleted`;
+  return claimProblem(claim);
+}
