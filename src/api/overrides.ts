@@ -98,8 +98,13 @@ export function overrideApplies(
   return selector === undefined || selectorMatches(selector, member.labels);
 }
 
+// What every object of JavaScript has: a path through it would leave the pod, for whatever else the process works on.
+const SHARED: ReadonlySet<string> = new Set(["__proto__", "constructor", "prototype"]);
+
 function readProblem(path: string): string | undefined {
-  const [root, top, field = ""] = path.split("/");
+  const [root, top, field = "", ...rest] = path.split("/");
+  const shared = [field, ...rest].find((segment) => SHARED.has(segment));
+  if (shared !== undefined) return `${JSON.stringify(path)}: ${shared} is no field of a pod`;
   if (root === "" && top === "spec" && field !== "") return undefined;
   return `${JSON.stringify(path)} is not inside /spec/: names, labels and owners of a delegate are Legation's`;
 }

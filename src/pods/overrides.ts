@@ -19,7 +19,8 @@ export function overrideSpec(
   for (const { override, index } of applying) {
     for (const [number, operation] of override.patch.entries()) {
       try {
-        document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, false).newDocument;
+        // The last: no operation may reach the prototypes that everything here shares, whoever let it through.
+        document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, true).newDocument;
       } catch (error) {
         const reason = error instanceof fastJsonPatch.JsonPatchError ? error.name : String(error);
         const from = "from" in operation ? ` from ${operation.from}` : "";

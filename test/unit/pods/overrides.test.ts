@@ -92,3 +92,24 @@ describe("overrides", () => {
     expect(problem).toContain("; write e.g. [");
   });
 });
+
+describe("overrides that would reach what all objects share", () => {
+  const paths = [
+    "/spec/__proto__/polluted",
+    "/spec/containers/0/__proto__/polluted",
+    "/spec/a/constructor/prototype/x",
+  ];
+
+  test.each(paths)("are refused: %s", (path) => {
+    expect(parseOverrides(JSON.stringify([{ patch: [{ op: "add", path, value: "yes" }] }]))).toHaveProperty("problem");
+    const move = { op: "copy", from: path, path: "/spec/hostname" };
+    expect(parseOverrides(JSON.stringify([{ patch: [move] }]))).toHaveProperty("problem");
+  });
+
+  test.each(paths)("change nothing, were they let through: %s", (path) => {
+    const made = overrideSpec(spec, [{ patch: [{ op: "add", path, value: "yes" }] }], west);
+    expect(made).toHaveProperty("problem");
+    expect(Object.keys(Object.prototype)).toEqual([]);
+    expect(Reflect.get({}, "polluted")).toBeUndefined();
+  });
+});
