@@ -31,7 +31,7 @@ export class FakeCluster {
   watchBytes = 0;
   requests = 0;
   /** Collections whose lists are never answered. */
-  readonly silent = new Set<string>();
+  readonly silent: Set<string> = new Set();
   /** Called with each write, after it was done. */
   onWrite: ((method: string, target: Target, object: Json | undefined) => void) | undefined;
   /** Called when a pod is created; its result is stored. */
