@@ -49,7 +49,7 @@ export function addAmounts(sum: Record<string, number>, amounts: Amounts, factor
 }
 
 /** A number of base units as a canonical quantity: cpu in milli when needed, memory in Ki when it divides. */
-export function formatQuantity(resource: string, value: number): string {
+function formatQuantity(resource: string, value: number): string {
   if (resource === "cpu") {
     const milli = Math.round(value * 1000);
     return milli % 1000 === 0 ? String(milli / 1000) : `${milli}m`;
