@@ -2,6 +2,7 @@ import { parse } from "yaml";
 import { z } from "zod";
 import { closestKey } from "./closest-key.ts";
 import { clusterNameProblem } from "./cluster.ts";
+import { lengthProblem } from "./structured-text.ts";
 
 /** What one cluster should get of a workload's replicas. */
 export interface ClusterPreferences {
@@ -69,6 +70,8 @@ export function preferencesFor({ clusters }: SchedulingPreferences, cluster: str
 }
 
 function read(text: string): Parsed {
+  const tooLong = lengthProblem(text);
+  if (tooLong !== undefined) return { problem: tooLong };
   let value: unknown;
   try {
     // JSON is YAML, too. Aliases have no use here, and a few of them could stand for megabytes.

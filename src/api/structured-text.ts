@@ -23,8 +23,18 @@ export function structuredTextReader<T>(schema: z.ZodType<T>): (text: string) =>
   };
 }
 
+// Whoever reads it reads others' reviews and pods, too, and YAML that is nested deeply takes a second for each 50,000.
+const LONGEST = 16_384;
+
+/** What is wrong with the length of a text that is to be read as JSON or YAML. */
+export function lengthProblem({ length }: string): string | undefined {
+  return length > LONGEST ? `has ${length} characters; write no more than ${LONGEST}` : undefined;
+}
+
 /** Reads an annotation's value that is JSON or YAML and must have a shape. Each problem starts with its field's path. */
 function parseStructuredText<T>(text: string, schema: z.ZodType<T>): ParsedText<T> {
+  const tooLong = lengthProblem(text);
+  if (tooLong !== undefined) return { ok: false, problems: [tooLong] };
   let written: unknown;
   try {
     // Aliases would let a short text stand for a huge one.

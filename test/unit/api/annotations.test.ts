@@ -228,3 +228,17 @@ describe("a member is left out with a reason", () => {
     expect(parsed.ok && placementExcludes(parsed.placement, member)).toBe(reason);
   });
 });
+
+test.each(["overrides", "scheduling-preferences", "cluster-affinity", "cluster-spread"])(
+  "%s that is too long to be read beside others' is refused before it is read",
+  (key) => {
+    const nested = "[".repeat(100_000) + "]".repeat(100_000);
+    const begun = performance.now();
+    const parsed = parsePlacement({ [`legation.dev/${key}`]: nested });
+    expect(performance.now() - begun).toBeLessThan(500);
+    expect(parsed).toMatchObject({
+      ok: false,
+      problems: [{ message: expect.stringContaining("has 200000 characters; write no more than 16384") }],
+    });
+  },
+);
