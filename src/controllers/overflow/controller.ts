@@ -12,6 +12,7 @@ import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import type { Action, Observed } from "./model.ts";
 import { Sightings } from "./seen.ts";
+import { bindsLabels } from "./support.ts";
 
 /** What the delegation controller knows of members and does with a pod from its Binding on. */
 export interface Delegation {
@@ -48,6 +49,7 @@ export class OverflowController {
   readonly #sightings = new Sightings();
   readonly #told = new Set<string>();
   #roomTimer: Timer | undefined;
+  #supported = false;
 
   constructor(options: OverflowOptions) {
     this.#options = options;
@@ -79,6 +81,7 @@ export class OverflowController {
 
   /** Reads the pods without a node; the delegation controller must have started. */
   async start(signal: AbortSignal): Promise<void> {
+    this.#supported = await bindsLabels(this.#options.host, signal);
     this.#pods.start();
     await this.#pods.whenSynced(signal);
   }
@@ -117,6 +120,7 @@ export class OverflowController {
     const { uid, namespace = "" } = pod.metadata;
     return {
       pod,
+      supported: this.#supported,
       optedIn: delegation.optedIn(namespace),
       seen: this.#sightings.of(uid, clock.now()),
       afterMs: delegation.overflowAfterSeconds(pod) * 1000,

@@ -19,6 +19,11 @@ export function decide(observed: Observed, now: number): OverflowDecision {
   if (!isUnplaced(pod)) return { actions: [], outcome: "Scheduling" };
   const due = unschedulableSince(pod, seen) + afterMs;
   if (now < due) return { actions: [], outcome: "Unschedulable", requeueAt: due };
+  if (!observed.supported) {
+    const message =
+      "stays on this cluster: to delegate pods later than at their creation, it must be Kubernetes 1.35 or newer";
+    return { actions: tell(observed, message), outcome: "Waiting" };
+  }
   const volume = claimedVolume(pod.spec ?? {});
   if (volume !== undefined) {
     const message = `stays on this cluster: the claim of its volume ${volume} is this cluster's`;

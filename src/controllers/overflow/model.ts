@@ -13,6 +13,8 @@ export interface Seen {
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly pod: Stored<Pod>;
+  /** The host's API server can make a pod a proxy in its Binding. */
+  readonly supported: boolean;
   /** The namespace still has a mode of delegation. */
   readonly optedIn: boolean;
   readonly seen: Seen;

@@ -28,6 +28,7 @@ function observed(parts: PodParts = {}, others: Partial<Observed> = {}): Observe
   const marked = { ...built, metadata: { ...built.metadata, ...toOverflow(built).metadata } };
   return {
     pod: marked,
+    supported: true,
     optedIn: true,
     seen: { otherwiseAt: start - 1000, unplacedAt: start + 500 },
     afterMs: 30_000,
@@ -58,6 +59,12 @@ describe("a pod in overflow mode", () => {
     ["of a namespace that is not opted in any more", {}, { optedIn: false }],
   ])("%s is left alone", (_, parts, others) => {
     expect(decide(observed(parts, others), due + 3_600_000).actions).toEqual([]);
+  });
+
+  test("stays where the host's API server cannot make it a proxy in its Binding", () => {
+    expect(JSON.stringify(decide(observed({}, { supported: false }), due).actions)).toContain(
+      "Kubernetes 1.35 or newer",
+    );
   });
 
   test.each([

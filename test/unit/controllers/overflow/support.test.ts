@@ -1,0 +1,13 @@
+import { expect, test } from "vitest";
+import { copiesLabels } from "../../../../src/controllers/overflow/support.ts";
+
+test.each([
+  [{ major: "1", minor: "36" }, true],
+  [{ major: "1", minor: "35+" }, true],
+  [{ major: "2", minor: "0" }, true],
+  [{ major: "1", minor: "34" }, false],
+  [{ major: "1", minor: "" }, false],
+  ["unexpected", false],
+])("an API server that answers %j copies a Binding's labels: %j", (answer, expected) => {
+  expect(copiesLabels(answer)).toBe(expected);
+});
