@@ -34,6 +34,28 @@ async function traces(cluster: Cluster): Promise<string[]> {
   return names.split("\n").filter((line) => line.includes("legation"));
 }
 
+/** A claim, and a pod that has it made in a member, where it waits for a volume. */
+function claimAndUser(member: string): object[] {
+  const resources = { requests: { storage: "1Gi" } };
+  return [
+    {
+      apiVersion: "v1",
+      kind: "PersistentVolumeClaim",
+      metadata: { name: "data" },
+      spec: { accessModes: ["ReadWriteOnce"], storageClassName: "by-hand", resources },
+    },
+    {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: "user", annotations: { "legation.dev/clusters": member } },
+      spec: {
+        containers: [{ name: "main", image: "busybox" }],
+        volumes: [{ name: "data", persistentVolumeClaim: { claimName: "data" } }],
+      },
+    },
+  ];
+}
+
 function join(member: Cluster, ...args: string[]): Promise<CliResult> {
   return legationOn(host, "join", member.name, "--member-kubeconfig", member.kubeconfig, ...args);
 }
@@ -234,23 +256,33 @@ describe("a member's life", () => {
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
-  test("unjoin --drain moves the pods, and leaves only the namespace that somebody else uses", async () => {
+  test("unjoin --drain moves the pods, and leaves only data, and the namespace that holds it or somebody else uses", async () => {
     const configMaps = ["-n", namespace, "get", "configmaps", "-o", "name"];
     const services = ["-n", namespace, "get", "services", "-o", "name"];
     await kubectl(host, ["-n", namespace, "expose", "deployment", "web", "--port=80"]);
     await eventuallyPasses(async () => expect(await kubectl(west, services)).toContain("service/web"));
     expect(await kubectl(west, configMaps)).toContain("configmap/settings");
     await kubectl(west, ["-n", namespace, "create", "configmap", "not-ours"]);
+    const claims = ["-n", namespace, "get", "persistentvolumeclaims", "-o", "name"];
+    for (const object of claimAndUser("west")) {
+      await kubectl(host, ["-n", namespace, "create", "-f", "-"], { input: JSON.stringify(object) });
+    }
+    await eventuallyPasses(async () => expect(await kubectl(west, claims)).toBe("persistentvolumeclaim/data\n"));
+    await kubectl(host, ["-n", namespace, "delete", "pod", "user", "--now"]);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
-    expect(run.stdout).toContain(`still in west: Namespace ${namespace}: it holds ConfigMap not-ours`);
+    expect(run.stdout).toMatch(new RegExp(`still in west: Namespace ${namespace}: it holds .*ConfigMap not-ours`));
+    expect(run.stdout).toContain(
+      `still in west: PersistentVolumeClaim ${namespace}/data: it holds data; when nobody needs it`,
+    );
+    expect(await kubectl(west, claims)).toBe("persistentvolumeclaim/data\n");
     expect(await kubectl(west, configMaps)).not.toContain("configmap/settings");
     expect(await kubectl(west, services)).toBe("");
     expect(await traces(west)).toEqual([]);
     expect((await traces(host)).filter((line) => line.includes("west"))).toEqual([]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
     expect(new Set((await pods()).split(" "))).toEqual(new Set(["legation-east"]));
-    await kubectl(west, ["-n", namespace, "delete", "configmap", "not-ours"]);
+    await kubectl(west, ["-n", namespace, "delete", "configmap/not-ours", "persistentvolumeclaim/data"]);
     const again = await legationOn(host, "unjoin", "west", "--member-kubeconfig", west.kubeconfig);
     expect(again).toMatchObject({ code: 0, stdout: expect.not.stringContaining("still in west") });
     expect(await kubectl(west, ["get", "namespaces"])).not.toContain(namespace);
