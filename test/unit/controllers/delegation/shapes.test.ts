@@ -63,4 +63,9 @@ describe("the shape of a pod", () => {
   ])("is another with another %s", (_, pod) => {
     expect(shapeOf(pod)).not.toBe(shapeOf(proxyPod()));
   });
+
+  test("is another with other overrides, which make another pod of it", () => {
+    const annotations = { "legation.dev/overrides": '[{"patch": [{"op": "remove", "path": "/spec/hostname"}]}]' };
+    expect(shapeOf(proxyPod({ metadata: { annotations } }))).not.toBe(shapeOf(proxyPod()));
+  });
 });
