@@ -3,6 +3,8 @@ import { CLUSTERS_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { events, pods } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
+import { apiRequest } from "../support/clusters/api-request.ts";
+import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
@@ -187,4 +189,46 @@ describe("a member that is soon missed", () => {
     const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
     expect(delegates.flat()).toHaveLength(1);
   });
+});
+
+test("a delegate whose creation was done but not answered, and that fills the quota for another try, is the only one", async () => {
+  const { trap, release, legation } = gated();
+  const { host } = clients();
+  const members = { west: memberCluster("west"), east: memberCluster("east") };
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace([hostCluster(), ...Object.values(members)], { prefix: "quota", labels });
+  const collection = `/api/v1/namespaces/${namespace}/resourcequotas`;
+  for (const member of Object.values(members)) {
+    const body = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "one" }, spec: { hard: { pods: "1" } } };
+    expect((await apiRequest(member, "POST", collection, { body })).status).toBe(201);
+    // Nothing is refused before it has been counted.
+    await eventually(async () => (await apiRequest(member, "GET", `${collection}/one`)).text.includes('"used":{'));
+  }
+  let holder: string | undefined;
+  trap("member", {
+    when: "lost",
+    catches: ({ method, path }) => method === "POST" && path === `/api/v1/namespaces/${namespace}/pods`,
+    onCaught: async (member) => {
+      holder = member;
+    },
+  });
+  onTestFinished(release);
+  const seen = legation.controller.log().length;
+  await host.create(pods, delegatedPod(namespace, NAME));
+  const refused = (): Promise<AuditEvent[]> =>
+    auditEvents(
+      members[holder === "east" ? "east" : "west"],
+      ({ verb, objectRef, responseStatus }) =>
+        verb === "create" &&
+        objectRef?.namespace === namespace &&
+        objectRef.resource === "pods" &&
+        responseStatus?.code === 403,
+    );
+  await eventually(async () => holder !== undefined && (await refused()).length > 0, patient);
+  expect(legation.controller.log().slice(seen)).toContain("AnswerLost");
+  release();
+  const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);
+  expect(spec?.nodeName).toBe(`legation-${holder}`);
+  const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
+  expect(delegates.flat()).toHaveLength(1);
 });
