@@ -19,8 +19,8 @@ export interface ProbeResult {
 
 // Requests that failed ask for an earlier probe, but not more often than this.
 const HURRIED_PERIOD_MS = 1_000;
-// It is written to the virtual node: what is longer is none.
-const LONGEST_VERSION = 64;
+// It is written to the virtual node and shown to people: what looks otherwise is none.
+const VERSION = /^[\w.+-]{1,64}$/;
 
 /**
  * Asks a member's `/readyz` at a steady pace. One success makes it reachable; `failureThreshold` failures in a row make
@@ -102,6 +102,6 @@ export class Probe {
   async #readVersion(timeoutMs: number): Promise<string | undefined> {
     const answer = await this.#client.raw({ method: "GET", path: "/version", timeoutMs, signal: this.#abort.signal });
     if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
-    return typeof answer.gitVersion === "string" ? answer.gitVersion.slice(0, LONGEST_VERSION) : undefined;
+    return typeof answer.gitVersion === "string" && VERSION.test(answer.gitVersion) ? answer.gitVersion : undefined;
   }
 }

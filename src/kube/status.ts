@@ -96,7 +96,7 @@ function readStatus(body: unknown): Status {
   return {
     ...(typeof code === "number" ? { code } : {}),
     ...(typeof reason === "string" && reason !== "" ? { reason } : {}),
-    ...(typeof message === "string" && message !== "" ? { message: message.slice(0, LONGEST_MESSAGE) } : {}),
+    ...(typeof message === "string" && message !== "" ? { message: readable(message).slice(0, LONGEST_MESSAGE) } : {}),
     ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
   };
 }
@@ -111,8 +111,13 @@ function retryAfterHeader(headers: IncomingHttpHeaders): number | undefined {
 }
 
 function plainText(status: number, text: string): string {
-  const words = text.trim().slice(0, 300);
+  const words = readable(text.slice(0, 300)).trim();
   return words === "" ? `HTTP ${status}` : `HTTP ${status}: ${words}`;
+}
+
+/** Without what would tell a person's terminal what to do: a message may come from a server in the wrong hands. */
+function readable(text: string): string {
+  return text.replace(/[^\P{Cc}\n\t]/gu, "");
 }
 
 /** True for JSON objects. */

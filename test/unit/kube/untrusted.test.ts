@@ -112,6 +112,14 @@ describe("a member that talks nonsense", () => {
     expect((await kubeErrorOf(client.list(pods))).retryAfterMs).toBe(60_000);
   });
 
+  test("cannot talk to anybody's terminal", async () => {
+    server.faults.push((_request, response) => {
+      answerStatus(response, 403, "Forbidden", "\u001b]0;owned\u0007no\u009b2J\nway");
+      return true;
+    });
+    expect((await kubeErrorOf(client.list(pods))).detail).toBe("]0;ownedno2J\nway");
+  });
+
   test("gets no more than a few lines into messages", async () => {
     server.faults.push((_request, response) => {
       answerStatus(response, 403, "Forbidden", "x".repeat(MEBIBYTE));
