@@ -92,8 +92,10 @@ export class VirtualNodeController {
     this.#loop.enqueue(name);
     const trouble = this.#ownTrouble();
     if (trouble === this.#trouble) return;
+    const isNew = this.#trouble === undefined;
     this.#trouble = trouble;
-    if (trouble !== undefined) this.#options.log.warn({ trouble }, "virtual nodes stay ready");
+    // The number changes with each member; the nodes tell it.
+    if (trouble !== undefined && isNew) this.#options.log.warn({ trouble }, "virtual nodes stay ready");
     for (const { metadata } of this.#options.registry.clusters()) this.#loop.enqueue(metadata.name);
   }
 
@@ -155,7 +157,8 @@ export class VirtualNodeController {
     member.cordoned = unschedulable === true;
     member.setNodeTaints(taints);
     const { nodes: count, readyNodes, capacity, allocatable, largestNode, features } = member.capacity;
-    const { nodeKinds, foreign } = member;
+    const { foreign } = member;
+    const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { message, version } = member.probed;
     const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
