@@ -225,6 +225,8 @@ export class DelegationController {
 
   /** The pod was not bound to the member. */
   giveUp(uid: string, name: string): void {
+    // It was, though nobody has answered: from then on it is a proxy like any other.
+    if (this.#proxies.store.countByIndex(UID_INDEX, uid) > 0) return;
     this.#options.registry.member(name)?.load.release(uid);
     this.#memories.certain(uid);
     this.#memories.forget(uid);
@@ -235,6 +237,15 @@ export class DelegationController {
     const member = this.#options.registry.member(refusal.cluster);
     if (member === undefined) return;
     this.#shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, this.#options.clock.now());
+  }
+
+  /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */
+  acceptedBy(pod: Stored<Pod>, name: string): boolean {
+    const member = this.#options.registry.member(name);
+    if (member === undefined || this.#shapes.empty) return false;
+    const shape = shapeOf(pod);
+    const known = this.#shapes.refusal(name, shape, "", member.roomVersion, this.#options.clock.now());
+    return known?.refusal.reason === "RefusedByMember" && this.#shapes.accept(name, shape);
   }
 
   /** A pod in overflow mode waits for no member any more. Its group forgets it, unless it is, or is to be, a proxy. */

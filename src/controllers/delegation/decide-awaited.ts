@@ -28,14 +28,12 @@ export function decideAwaited(
   now: number,
 ): DelegationDecision {
   const { uid: proxyUid } = proxy.metadata;
-  const { delegate, departed, name } = member;
+  const { delegate, departed } = member;
   if (!holdsFinalizer(proxy)) return { actions: [{ type: "hold", proxyUid }], outcome: "Binding" };
   if (isFor(delegate, proxy) && delegate !== undefined) {
     if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
     if (isBound(delegate) || isTerminal(delegate)) return { actions: [record(proxy, delegate)], outcome: "Binding" };
-    const message = unschedulableMessage(delegate);
-    const told = message === undefined ? [] : report(proxy, observed, "Unschedulable", `${name}: ${message}`);
-    return { actions: told, outcome: "Scheduling" };
+    return decideUnscheduled(proxy, member, delegate, observed, now);
   }
   // A delegate of an earlier proxy is still under that name: its end is an event of its own.
   if (delegate !== undefined) return { actions: [], outcome: "Withdrawing" };
@@ -44,6 +42,26 @@ export function decideAwaited(
     return { actions: [record(proxy, departed)], outcome: "Binding" };
   }
   return decideUnmade(proxy, member, observed, now);
+}
+
+/** It waits where it is bound. But others like it need not follow, once its member's scheduler has had its time. */
+function decideUnscheduled(
+  proxy: Stored<Pod>,
+  { name, reachableSince, scheduleTimeoutMs, nodesVersion }: MemberView,
+  delegate: Stored<Pod>,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
+  const message = unschedulableMessage(delegate);
+  if (message === undefined) return { actions: [], outcome: "Scheduling" };
+  const told = report(proxy, observed, "Unschedulable", `${name}: ${message}`);
+  const attempt = observed.memory.attempts.get(name);
+  if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
+  const deadline = Math.max(attempt.since, reachableSince) + scheduleTimeoutMs;
+  if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };
+  const { uid: proxyUid } = proxy.metadata;
+  const refusal = { cluster: name, reason: "Unschedulable", message } as const;
+  return { actions: [...told, { type: "refuse", proxyUid, refusal, nodesVersion }], outcome: "Scheduling" };
 }
 
 function decideUnmade(

@@ -80,7 +80,8 @@ export class Shapes {
 export function shapeOf({ metadata, spec }: Stored<Pod>): string {
   const overrides = metadata.annotations?.[OVERRIDES_ANNOTATION];
   return JSON.stringify([metadata.namespace, overrides, spec], (key, value: unknown) => {
-    if (key === "hostname") return undefined;
+    // A pod that has overflowed has its node before its member's scheduler is asked.
+    if (key === "hostname" || key === "nodeName") return undefined;
     return typeof value === "string" && value.startsWith(TOKEN_VOLUME) ? TOKEN_VOLUME : value;
   });
 }

@@ -25,6 +25,8 @@ export interface Delegation {
   giveUp(uid: string, member: string): void;
   /** The member would not take the pod, nor another of its shape. */
   refusedBy(pod: Stored<Pod>, refusal: Refusal): void;
+  /** The member would take the pod; true when it had refused others of its shape, which may be tried again. */
+  acceptedBy(pod: Stored<Pod>, member: string): boolean;
   /** The pod waits for no member any more: it is the host's, a proxy or gone. */
   leave(uid: string): void;
 }
@@ -67,6 +69,7 @@ export class OverflowController {
       ...options,
       podOf: (key) => this.#pods.store.get(key),
       onTold: (uid) => this.#told.add(uid),
+      onAccepted: () => this.onRoom(),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {

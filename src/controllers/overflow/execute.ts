@@ -17,6 +17,8 @@ interface ExecutorOptions extends OverflowOptions {
   /** The pod as the host last showed it. */
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly onTold: (uid: string) => void;
+  /** A member takes pods again of a shape that it had refused. */
+  readonly onAccepted: () => void;
 }
 
 /** Carries out the overflow controller's actions: its only I/O. */
@@ -45,9 +47,14 @@ export class Executor {
         delegation.refusedBy(pod, refusal);
         return () => true;
       }
+      if (delegation.acceptedBy(pod, name)) this.#options.onAccepted();
       bound = await this.#bind(action, context);
     } finally {
-      if (!bound) delegation.giveUp(uid, name);
+      if (!bound) {
+        delegation.giveUp(uid, name);
+        // Its end was seen while room was kept for it.
+        if (podOf(context.key)?.metadata.uid !== uid) delegation.leave(uid);
+      }
     }
     const left: Shown<Observed> = (shown) => shown.pod.metadata.uid !== uid;
     if (!bound) return (shown) => left(shown) || shown.pod.metadata.resourceVersion !== resourceVersion;

@@ -45,6 +45,17 @@ describe("a pod that has overflowed", () => {
     ]);
   });
 
+  test("keeps others like it away, once its member's scheduler has had its time", () => {
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });
+    const attempts = new Map([["west", { since: now, refusals: 0 }]]);
+    const at = (time: number) =>
+      decide(world(held, [west], { memory: memory({ attempts, reported: "west: too full" }) }), time);
+    expect(at(now)).toMatchObject({ actions: [], requeueAt: now + 30_000 });
+    const refusal = { cluster: "west", reason: "Unschedulable", message: "too full" };
+    expect(at(now + 30_000).actions).toMatchObject([{ type: "refuse", proxyUid: "uid-1", refusal }]);
+  });
+
   test("waits where its member refuses it after all, and tries again", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
     const attempts = new Map([["west", { since: now, refusals: 1, refusal, until: now + 1000 }]]);
