@@ -516,7 +516,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(4);
+    expect(trusted).toHaveLength(5);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
