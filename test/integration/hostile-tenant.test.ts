@@ -1,0 +1,274 @@
+import { readFileSync } from "node:fs";
+import { request } from "node:https";
+import { join } from "node:path";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import {
+  CLUSTER_ANNOTATION,
+  DELEGATE_FINALIZER,
+  DELEGATE_UID_ANNOTATION,
+  HOST_LABEL,
+  OWNER_ANNOTATION,
+  PROXY_LABEL,
+} from "../../src/api/keys.ts";
+import type { Pod } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { credentialsFromKubeconfigText } from "../../src/kube/kubeconfig.ts";
+import { namespaces, nodes, pods, secrets } from "../../src/kube/resources.ts";
+import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podThat } from "../support/harness/pods-of.ts";
+import { eventually } from "../support/harness/wait.ts";
+
+const clients = useClients();
+const legation = useLegation();
+
+let own: string;
+let others: string;
+/** An author who may do everything in `own`, as ClusterRole `admin` says, and nothing elsewhere. */
+let tenant: ClusterClient;
+
+beforeAll(async () => {
+  const host = hostCluster();
+  const all = [host, memberCluster("west"), memberCluster("east")];
+  const labels = { "legation.dev/delegation": "annotated" };
+  const make = (prefix: string): Promise<string> => freshNamespace(all, { prefix, labels, onFinished: afterFile });
+  [own, others] = await Promise.all([make("tenant"), make("victim")]);
+  await kubectl(host, ["-n", own, "create", "serviceaccount", "author"]);
+  const author = `--serviceaccount=${own}:author`;
+  await kubectl(host, ["-n", own, "create", "rolebinding", "author", "--clusterrole=admin", author]);
+  const token = (await kubectl(host, ["-n", own, "create", "token", "author"])).trim();
+  const text = kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "author", token });
+  tenant = createClusterClient({
+    cluster: "host",
+    credentials: credentialsFromKubeconfigText(text, { allowExec: false, source: "the tenant's" }),
+  });
+  afterFile(() => tenant.close());
+  await clients().host.create(secrets, { metadata: { namespace: others, name: "door" }, data: { key: "eA==" } });
+  for (const [client, namespace] of [
+    [tenant, own],
+    [clients().host, others],
+  ] as const) {
+    await client.create(pods, delegatedPod(namespace, "web", { annotations: { "legation.dev/clusters": "west" } }));
+    await podThat(clients().host, namespace, "web", inPhase("Running"));
+  }
+});
+
+const patched = (body: object, subresource?: string): Promise<unknown> =>
+  tenant.patch(
+    pods,
+    { namespace: own, name: "web" },
+    { type: "merge", body },
+    subresource === undefined ? {} : { subresource },
+  );
+const created = (parts: { readonly metadata?: object; readonly spec?: object }): Promise<unknown> => {
+  const pod = delegatedPod(own, "forged");
+  const made: Pod = {
+    ...pod,
+    metadata: { ...pod.metadata, ...parts.metadata },
+    spec: { containers: [], ...pod.spec, ...parts.spec },
+  };
+  return tenant.create(pods, made, { dryRun: true });
+};
+const annotated = (annotations: Readonly<Record<string, string>>): Promise<unknown> =>
+  created({ metadata: { annotations } });
+const asks = { "legation.dev/delegate": "true" };
+const binding = (target: string): object => ({
+  apiVersion: "v1",
+  kind: "Binding",
+  metadata: { namespace: own, name: "web" },
+  target: { kind: "Node", name: target },
+});
+
+describe("a tenant who may do everything in one namespace is refused", () => {
+  const uid = "22222222-2222-2222-2222-222222222222";
+  test.each<[string, () => Promise<unknown>, RegExp]>([
+    [
+      "another member for a pod that runs",
+      () => patched({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "east" } } }),
+      /changed by Legation's controller alone/,
+    ],
+    [
+      "another delegate for a pod that runs",
+      () => patched({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: uid } } }),
+      /changed by Legation's controller alone/,
+    ],
+    [
+      "the end of a proxy's mark",
+      () => patched({ metadata: { labels: { [PROXY_LABEL]: null } } }),
+      /changed by Legation's controller alone/,
+    ],
+    ["the end of a proxy's finalizer", () => patched({ metadata: { finalizers: null } }), /holds the pod until/],
+    [
+      "a pod that is a proxy already",
+      () => created({ metadata: { labels: { [PROXY_LABEL]: "true" }, annotations: {} } }),
+      /is written by Legation/,
+    ],
+    [
+      "a pod with the finalizer",
+      () => created({ metadata: { finalizers: [DELEGATE_FINALIZER], annotations: {} } }),
+      /is written by Legation/,
+    ],
+    [
+      "a pod that says where it was placed",
+      () => annotated({ ...asks, [CLUSTER_ANNOTATION]: "east" }),
+      /is written by Legation/,
+    ],
+    ["a pod on a node of the host", () => created({ spec: { nodeName: "host-node-0" } }), /nodeName/],
+    [
+      "a pod on a virtual node",
+      () => created({ metadata: { annotations: {} }, spec: { nodeName: "legation-west" } }),
+      /virtual node/,
+    ],
+    [
+      "a binding to a virtual node",
+      () => tenant.createSubresource(pods, { namespace: own, name: "web" }, "binding", binding("legation-east")),
+      /cannot create resource|virtual node/,
+    ],
+    [
+      "a status for a pod that runs",
+      () => patched({ status: { phase: "Failed" } }, "status"),
+      /cannot patch resource "pods\/status"/,
+    ],
+    [
+      "an override of where a delegate belongs",
+      () => annotated({ ...asks, "legation.dev/overrides": overriding("/metadata/namespace", "kube-system") }),
+      /is not inside \/spec\//,
+    ],
+    [
+      "an override of whose a delegate is",
+      () =>
+        annotated({ ...asks, "legation.dev/overrides": overriding("/metadata/annotations/legation.dev~1owner", "{}") }),
+      /is not inside \/spec\//,
+    ],
+    [
+      "an override of the delegate's node",
+      () => annotated({ ...asks, "legation.dev/overrides": overriding("/spec/nodeName", "n") }),
+      /is Legation's or the member's/,
+    ],
+    [
+      "an override of what all objects share",
+      () => annotated({ ...asks, "legation.dev/overrides": overriding("/spec/__proto__/x", "y") }),
+      /__proto__ is no field of a pod/,
+    ],
+    [
+      "another mode for the namespace",
+      () =>
+        tenant.patch(
+          namespaces,
+          { name: own },
+          { type: "merge", body: { metadata: { labels: { "legation.dev/delegation": "all" } } } },
+        ),
+      /cannot patch resource "namespaces"/,
+    ],
+    [
+      "the members' credentials",
+      () => tenant.list(secrets, { namespace: "legation-system" }),
+      /cannot list resource "secrets"/,
+    ],
+    [
+      "another namespace's pods",
+      () => tenant.get(pods, { namespace: others, name: "web" }),
+      /cannot get resource "pods"/,
+    ],
+    [
+      "a virtual node's kubelet API",
+      () => tenant.raw({ method: "GET", path: "/api/v1/nodes/legation-west/proxy/pods" }),
+      /cannot get resource "nodes\/proxy"/,
+    ],
+  ])("%s", async (_what, attempt, refusal) => {
+    await expect(attempt()).rejects.toThrow(refusal);
+  });
+});
+
+test("a pod with a delegate's marks is what anyone's is: nothing in a member becomes its own by them", async () => {
+  const { host, west } = clients();
+  const victim = await west.get(pods, { namespace: others, name: "web" });
+  const hostId = (await host.get(namespaces, { name: "kube-system" })).metadata.uid;
+  const owner = JSON.stringify({ cluster: "host", namespace: others, name: "web", uid: victim.metadata.uid });
+  const made = {
+    ...delegatedPod(own, "posing"),
+    metadata: {
+      namespace: own,
+      name: "posing",
+      labels: { [HOST_LABEL]: hostId },
+      annotations: { [OWNER_ANNOTATION]: owner },
+    },
+  };
+  onTestFinished(async () => {
+    await host.delete(pods, { namespace: own, name: "posing" }, { gracePeriodSeconds: 0 }).catch(() => undefined);
+  });
+  // Admission may refuse it, or take it for a pod that is nobody's business.
+  await tenant.create(pods, made).catch(() => undefined);
+  expect(await west.find(pods, { namespace: own, name: "posing" })).toBeUndefined();
+  const after = await west.get(pods, { namespace: others, name: "web" });
+  expect(after.metadata.uid).toBe(victim.metadata.uid);
+  expect(after.metadata.deletionTimestamp).toBeUndefined();
+});
+
+test("a pod gets no Secret of another namespace, whatever it calls it", async () => {
+  await expect(
+    tenant.create(
+      pods,
+      delegatedPod(own, "thief", {
+        spec: {
+          containers: [{ name: "main", image: "work:1" }],
+          volumes: [{ name: "a", secret: { secretName: `../${others}/door` } }],
+        },
+      }),
+    ),
+  ).resolves.toBeDefined();
+  const { host, west, east } = clients();
+  await podThat(
+    host,
+    own,
+    "thief",
+    ({ status }) => status?.conditions?.some(({ message }) => message?.includes("not found")) === true,
+  );
+  for (const member of [west, east])
+    expect((await member.list(secrets, { namespace: own, labelSelector: "legation.dev/copy" })).items).toEqual([]);
+});
+
+describe("names that are paths lead nowhere in a virtual node's kubelet API:", () => {
+  test.each([
+    "/containerLogs/OWN/..%2f..%2fOTHERS%2fpods%2fweb/main",
+    "/containerLogs/OWN/web%2f..%2f..%2f..%2fsecrets/main",
+    "/containerLogs/OWN%2f..%2fOTHERS/web/main",
+    "/exec/OWN/..%2fweb/main?command=id&output=1",
+    "/containerLogs/OWN/web/main%3ftailLines=1%26x/",
+    "/run/OWN/web/main",
+    "/../OWN",
+  ])("%s", async (path) => {
+    const port = await eventually(
+      async () =>
+        (await clients().host.find(nodes, { name: "legation-west" }))?.status?.daemonEndpoints?.kubeletEndpoint?.Port,
+    );
+    const status = await asApiServer(port, path.replaceAll("OWN", own).replaceAll("OTHERS", others));
+    expect([400, 404, 405]).toContain(status);
+    expect(legation().controller.pid).toBeDefined();
+  });
+});
+
+function overriding(path: string, value: unknown): string {
+  return JSON.stringify([{ patch: [{ op: "add", path, value }] }]);
+}
+
+/** Asks a virtual node with the API server's own certificate, which may ask for everything. */
+function asApiServer(port: number, path: string): Promise<number | undefined> {
+  const read = (file: string): string => readFileSync(join(hostCluster().directory, "pki", file), "utf8");
+  const identity = { cert: read("kubelet-client.crt"), key: read("kubelet-client.key"), rejectUnauthorized: false };
+  return new Promise((resolve, reject) => {
+    const asked = request({ host: "127.0.0.1", port, path, agent: false, ...identity }, (response) => {
+      response.resume();
+      resolve(response.statusCode);
+    });
+    asked.on("error", reject);
+    asked.end();
+  });
+}
