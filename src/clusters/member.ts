@@ -41,6 +41,8 @@ const SHARE_OF_HEAP = 0.5;
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = { pods: 10_000, bytes: 64 * 2 ** 20 };
 const USES_INDEX = "uses";
+// Thousands of nodes are a second's work, and some of them change all the time.
+const KINDS_EVERY_MS = 30_000;
 const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
 
 /**
@@ -66,7 +68,7 @@ export class Member {
   #departedBytes = 0;
   #probed: ProbeResult = NOT_PROBED;
   #capacity: Capacity | undefined;
-  #kinds: { readonly version: number; readonly value: NodeKinds | undefined } | undefined;
+  #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
   #nodesVersion = 0;
   #endedVersion = 0;
   #wasReachable = false;
@@ -225,12 +227,14 @@ export class Member {
     return this.#capacity;
   }
 
-  /** Its nodes in few words, for the host; undefined when there are too many kinds. */
+  /** Its nodes in few words, for the host, and not newer than people need it; undefined when there are too many kinds. */
   get nodeKinds(): NodeKinds | undefined {
-    if (this.#kinds?.version !== this.#nodesVersion) {
-      this.#kinds = { version: this.#nodesVersion, value: nodeKindsOf(this.#nodes.store.list()) };
+    const now = this.#clock.now();
+    const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
+    if (version !== this.#nodesVersion && now - at >= KINDS_EVERY_MS) {
+      this.#kinds = { version: this.#nodesVersion, at: now, value: nodeKindsOf(this.#nodes.store.list()) };
     }
-    return this.#kinds.value;
+    return this.#kinds?.value;
   }
 
   /** What pods that are not this host's request there, as last read. */

@@ -14,6 +14,8 @@ export interface NodeKinds {
 // They are written with every change of a Cluster's status, and kept in etcd.
 const MOST_KINDS = 16;
 const MOST_BYTES = 8192;
+// Nodes of clouds have some dozens. A member that sends thousands must cost its host nothing.
+const MOST_LABELS = 200;
 // Machines of one type differ by a few pages of memory.
 const SAME_SIZE = Math.log(1.05);
 
@@ -27,28 +29,41 @@ interface Group {
 
 /**
  * What a member's nodes that take pods are like, for the host: those alike in labels, taints and size together. Labels
- * with the most values are left out first; undefined when sizes and taints alone make too many kinds.
+ * with the most values are left out first; undefined when sizes and taints alone make too many kinds, or labels are so
+ * many that naming those would be too long.
  */
 export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
   const open = [...nodes].filter(takesNewPods);
   const values = valuesOf(open);
-  // A label with more values than there may be kinds is left out in any case, before work is done for it.
-  const unlisted = [...values].flatMap(([key, { size }]) => (size > MOST_KINDS ? [key] : []));
-  let groups = merged(open.map((node) => groupOf(node, new Set(unlisted))));
+  if (values.size > MOST_LABELS) return undefined;
   const keys = [...values]
-    .filter(([, { size }]) => size <= MOST_KINDS)
     .sort(([a, some], [b, more]) => more.size - some.size || (a < b ? -1 : 1))
     .map(([key]) => key);
-  for (;;) {
-    const kinds = groups.map(kindOf);
-    if (kinds.length <= MOST_KINDS && JSON.stringify(kinds).length <= MOST_BYTES) {
-      return { kinds: kinds.sort(byText), unlistedLabels: unlisted.sort() };
+  // A label with more values than there may be kinds is left out in any case, before work is done for it.
+  let fewest = keys.filter((key) => (values.get(key)?.size ?? 0) > MOST_KINDS).length;
+  const groups = merged(open.map((node) => groupOf(node, new Set(keys.slice(0, fewest)))));
+  const told = (leftOut: number): NodeKind[] | undefined => {
+    const unlisted = new Set(keys.slice(0, leftOut));
+    const fewer = merged(groups.map((group) => ({ ...group, labels: without(group.labels, unlisted) })));
+    if (fewer.length > MOST_KINDS) return undefined;
+    const kinds = fewer.map(kindOf).sort(byText);
+    return JSON.stringify(kinds).length <= MOST_BYTES ? kinds : undefined;
+  };
+  // The more are left out, the fewer kinds there are: the least that is enough is found by halving.
+  let kinds = told(fewest);
+  if (kinds !== undefined) return { kinds, unlistedLabels: keys.slice(0, fewest).sort() };
+  let most = keys.length;
+  kinds = told(most);
+  while (kinds !== undefined && most - fewest > 1) {
+    const half = Math.floor((fewest + most) / 2);
+    const better = told(half);
+    if (better === undefined) fewest = half;
+    else {
+      most = half;
+      kinds = better;
     }
-    const key = keys.shift();
-    if (key === undefined) return undefined;
-    unlisted.push(key);
-    groups = merged(groups.map((group) => ({ ...group, labels: without(group.labels, key) })));
   }
+  return kinds === undefined ? undefined : { kinds, unlistedLabels: keys.slice(0, most).sort() };
 }
 
 /** Nodes as they may be that have these kinds; `count` is how many there are, those that take no pods among them. */
@@ -83,7 +98,7 @@ function groupOf({ metadata, spec, status }: KubeNode, unlisted: ReadonlySet<str
   const allocatable = parseAmounts(status?.allocatable);
   return {
     count: 1,
-    labels: Object.fromEntries(Object.entries(metadata?.labels ?? {}).filter(([key]) => !unlisted.has(key))),
+    labels: without(metadata?.labels ?? {}, unlisted),
     taints: [...(spec?.taints ?? [])].sort((a, b) => (taintText(a) < taintText(b) ? -1 : 1)),
     sizes: sizesOf(allocatable),
     allocatable,
@@ -129,9 +144,8 @@ function valuesOf(nodes: readonly KubeNode[]): Map<string, Set<string>> {
   return values;
 }
 
-function without(labels: Readonly<Record<string, string>>, key: string): Record<string, string> {
-  const { [key]: _, ...rest } = labels;
-  return rest;
+function without(labels: Readonly<Record<string, string>>, keys: ReadonlySet<string>): Record<string, string> {
+  return Object.fromEntries(Object.entries(labels).filter(([key]) => !keys.has(key)));
 }
 
 function kindOf({ count, labels, taints, allocatable }: Group): NodeKind {

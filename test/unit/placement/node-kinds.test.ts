@@ -67,6 +67,19 @@ describe("kinds of nodes", () => {
   });
 });
 
+test("a member with labels without end, or made to be many kinds, costs little and tells nothing, or little", () => {
+  const startedAt = performance.now();
+  const endless = Object.fromEntries(Array.from({ length: 20_000 }, (_, index) => [`l${index}`, "x"]));
+  expect(nodeKindsOf([node(endless)])).toBeUndefined();
+  const hostile = many(2000, (index) =>
+    Object.fromEntries(Array.from({ length: 190 }, (_, key) => [`l${key}`, String((index * (key + 7)) % 16)])),
+  );
+  const told = nodeKindsOf(hostile);
+  expect(told?.kinds.length).toBeLessThanOrEqual(16);
+  expect(JSON.stringify(told).length).toBeLessThan(12_000);
+  expect(performance.now() - startedAt).toBeLessThan(10_000);
+});
+
 describe("what kinds tell of a pod's nodes", () => {
   const nodes = [node({ zone: "a", host: "1" }), node({ zone: "b" }, {}, "2"), node({ zone: "b" }, {}, "2", false)];
   const kinds = nodeKindsOf(nodes) ?? { kinds: [], unlistedLabels: [] };
