@@ -2,7 +2,9 @@ import { createHash, randomBytes } from "node:crypto";
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { freePort } from "../../support/clusters/ports.ts";
 import { startClusters } from "../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../support/clusters/types.ts";
@@ -10,13 +12,16 @@ import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { type Legation, startLegation } from "../../support/legation/start.ts";
+import { type Legation, type LegationProcess, startLegation } from "../../support/legation/start.ts";
 import { Channels } from "../../support/streams/channels.ts";
 import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../support/streams/kubectl.ts";
 import { podManifest, servingPod } from "../../support/streams/pods.ts";
 
 const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
 const LARGE = 20 * 2 ** 20;
+const EXEC = ["exec", "web", "-c", "main", "--", "true"];
+const APPROVAL = fileURLToPath(new URL("../../../examples/kubelet-certificate-approval.yaml", import.meta.url));
+const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
 
 function sha256(bytes: Buffer): string {
   return createHash("sha256").update(bytes).digest("hex");
@@ -30,18 +35,31 @@ function streams(): void {
   /** The same pod, delegated from the host and running in the member without Legation. */
   let delegated: string;
   let plain: string;
+  /** What the host says of the virtual node before the certificate of that is approved. */
+  let unapproved: string;
+  const folder = mkdtempSync(join(tmpdir(), "legation-signer-"));
 
   beforeAll(async () => {
+    // An API server that trusts no kubelet but those with a certificate of the cluster's signer.
+    const [cert, key] = [join(folder, "ca.crt"), join(folder, "ca.key")];
+    const authority = await issueAuthority("kubelet-serving", { now: Date.now(), lifetimeMs: 86_400_000 });
+    writeFileSync(cert, authority.cert);
+    writeFileSync(key, authority.key);
+    const signing = "--cluster-signing-kubelet-serving";
+    const signer = {
+      apiServerFlags: [`--kubelet-certificate-authority=${cert}`],
+      controllerManagerFlags: [`${signing}-cert-file=${cert}`, `${signing}-key-file=${key}`],
+    };
     clusters = await startClusters({
       names: ["home", "away"],
-      clusters: { home: { nodes: [] }, away: { realNode: true } },
+      clusters: { home: { nodes: [], ...signer }, away: { realNode: true } },
       onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
     });
     [home, away] = [clusters.get("home"), clusters.get("away")];
     legation = await startLegation({
       host: home,
       members: { away },
-      controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--node-address=127.0.0.1"],
+      controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, ...FLAGS],
     });
     const labels = { "legation.dev/delegation": "all" };
     delegated = await freshNamespace(home, { prefix: "delegated", labels, onFinished: () => {} });
@@ -49,10 +67,17 @@ function streams(): void {
     const reader = ["create", "rolebinding", "reader", "--clusterrole=view", `--serviceaccount=${delegated}:default`];
     await kubectl(home, ["-n", delegated, ...reader]);
     await apply(servingPod("web"));
+    unapproved = (await run("SPDY", EXEC)).stderr;
+    const asked = await kubectl(home, ["get", "csr", "-o", "name"]);
+    await kubectl(home, ["certificate", "approve", asked.trim()]);
+    await eventuallyPasses(async () => expect((await run("SPDY", EXEC)).code).toBe(0));
+    // From now on it approves its own.
+    await kubectl(home, ["apply", "-f", APPROVAL]);
   });
   afterAll(async () => {
     await legation?.stop();
     await clusters?.stop();
+    rmSync(folder, { recursive: true });
   });
 
   /** Makes a pod on both sides and waits until its first container runs. */
@@ -300,21 +325,76 @@ function streams(): void {
     expect((await running.ended).code).not.toBe(0);
   });
 
-  test("streams end when the controller stops, and can be opened again when it is back", async () => {
-    const running = TRANSPORTS.map((transport) =>
-      open(transport, "exec", "web", "-c", "main", "--", "sh", "-c", "echo begun; sleep 600"),
+  test("a host that verifies kubelets believes a virtual node when its certificate has been approved, and not before", async () => {
+    expect(unapproved).toMatch(/x509: certificate signed by unknown authority/);
+    const [csr] = JSON.parse(await kubectl(home, ["get", "csr", "-o", "json"])).items;
+    expect(csr.spec).toMatchObject({
+      signerName: "kubernetes.io/kubelet-serving",
+      username: "system:serviceaccount:legation-system:legation-controller",
+    });
+  });
+
+  /** A log that is followed, and a command by either protocol, all of them under way. */
+  async function opened(): Promise<StreamingKubectl[]> {
+    const beat = ["sh", "-c", "while true; do echo beat; sleep 0.5; done"];
+    const streams = [
+      open("SPDY", "logs", "-f", "talker"),
+      ...TRANSPORTS.map((transport) => open(transport, "exec", "web", "-c", "main", "--", ...beat)),
+    ];
+    for (const each of streams) await each.says(/beat/);
+    return streams;
+  }
+
+  /** All ends of streams: a client takes the end of a SPDY connection for the end of the command; WebSocket tells them apart. */
+  async function expectEnded(streams: readonly StreamingKubectl[]): Promise<void> {
+    const [, , byWebSocket] = await Promise.all(streams.map(({ ended }) => ended));
+    expect(byWebSocket?.code).not.toBe(0);
+  }
+
+  /** Streams can be opened again, by way of the process that leads now. */
+  async function expectServedBy(leader: LegationProcess): Promise<void> {
+    await eventuallyPasses(
+      async () => {
+        expect(leader.log()).toContain("kubelet API serves");
+        const { code, stdout } = await run("SPDY", ["exec", "web", "-c", "main", "--", "echo", "back"]);
+        expect([code, stdout.toString()]).toEqual([0, "back\n"]);
+      },
+      { timeoutMs: 60_000, intervalMs: 500 },
     );
-    for (const each of running) await each.says(/begun/);
+  }
+
+  test("streams end with the leader, told to stop or paused, and can be opened again by way of the next", async () => {
+    await apply(podManifest("talker", [{ name: "main", script: "while true; do echo beat; sleep 0.5; done" }]));
+    const flags = async (identity: string): Promise<string[]> => [
+      `--identity=${identity}`,
+      "--lease-duration=8s",
+      `--kubelet-listen=127.0.0.1:${await freePort()}`,
+      ...FLAGS,
+    ];
+    const [second, third] = [
+      await legation.another("controller", await flags("second")),
+      await legation.another("controller", await flags("third")),
+    ];
+    onTestFinished(async () => {
+      await Promise.all([second.stop("SIGKILL"), third.stop("SIGKILL")]);
+      await legation.controller.start();
+    });
+    await second.start();
+    const ofFirst = await opened();
     const startedAt = performance.now();
     await legation.controller.stop();
     expect(performance.now() - startedAt).toBeLessThan(10_000);
-    const [, byWebSocket] = await Promise.all(running.map(({ ended }) => ended));
-    // A client takes the end of a SPDY connection for the end of the command; WebSocket tells them apart.
-    expect(byWebSocket?.code).not.toBe(0);
-    await legation.controller.start();
-    await eventuallyPasses(async () => {
-      expect((await run("SPDY", ["exec", "web", "-c", "main", "--", "true"])).code).toBe(0);
-    });
+    await expectEnded(ofFirst);
+    await expectServedBy(second);
+
+    const ofSecond = await opened();
+    await third.start();
+    second.freeze();
+    await expectServedBy(third);
+    // It finds that it has not led for a while, and goes.
+    second.thaw();
+    await expectEnded(ofSecond);
+    await second.whenEnded();
   });
 }
 
