@@ -54,6 +54,44 @@ describe("one pod's way", () => {
     ]);
   });
 
+  const unschedulable = { ...scheduled, status: "False", reason: "Unschedulable", message: "0/2 nodes fit" };
+  const marked = (value: string, annotations: Record<string, string> = {}) => ({
+    creationTimestamp: AT(0),
+    labels: { "legation.dev/proxy": value },
+    annotations,
+  });
+  test.each([
+    [
+      "that the host has not judged",
+      pod({ metadata: marked("overflow") }),
+      "waits for this cluster's scheduler, which is asked first",
+    ],
+    [
+      "for which the host has no node",
+      pod({ metadata: marked("overflow"), status: { phase: "Pending", conditions: [unschedulable] } }),
+      "this cluster's scheduler has no node for it",
+    ],
+    [
+      "for which the host makes room",
+      pod({
+        metadata: marked("overflow"),
+        status: { phase: "Pending", conditions: [unschedulable], nominatedNodeName: "node-1" },
+      }),
+      "waits until this cluster's scheduler has made room on node-1",
+    ],
+    [
+      "that has overflowed",
+      pod({
+        metadata: marked("true", { "legation.dev/cluster": "west" }),
+        spec: { nodeName: "legation-west" },
+        status: { phase: "Pending", conditions: [scheduled] },
+      }),
+      "overflowed to west; bound to node legation-west",
+    ],
+  ])("of a pod in overflow mode %s is told in plain words", (_, waiting, what) => {
+    expect(journeyOf(waiting, []).stations.at(-1)).toMatchObject({ what });
+  });
+
   test("of a pod that no member takes has a reason for each", () => {
     const condition = {
       type: "legation.dev/Placed",
