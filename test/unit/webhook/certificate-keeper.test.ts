@@ -259,7 +259,7 @@ describe("a certificate in files", () => {
   });
 
   test("that is missing keeps the webhook from starting", async () => {
-    const source: TlsSource = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: "/nowhere/tls.key" };
+    const source: TlsSource = { kind: "files", certFile: "/nowhere/tls.crt", keyFile: import.meta.filename };
     await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow("/nowhere/tls.crt");
   });
 });
