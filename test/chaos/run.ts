@@ -99,9 +99,13 @@ async function mendAll(scene: Scene): Promise<void> {
   const { host, members, legation, second, gate } = scene;
   await Promise.all([host, members.west, members.east].map((cluster) => cluster.mend()));
   gate?.set(undefined);
-  // Only one of them leads; the first says so when it does.
-  await second?.stop();
-  legation.controller.thaw();
+  if (second === undefined) {
+    legation.controller.thaw();
+  } else {
+    // Either may have slept through the other's lead, and is about to end.
+    await second.stop();
+    await legation.controller.stop("SIGKILL");
+  }
   await legation.controller.start();
   await Promise.all(Object.keys(members).map((member) => cordon(scene, member, false)));
 }
