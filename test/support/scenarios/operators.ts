@@ -340,17 +340,22 @@ export const POLICY: readonly Scenario[] = [
     [
       job("grown", 2, {
         ...SOUTH,
-        requests: { cpu: "100m" },
+        requests: { memory: "64Mi" },
         annotations: {
           ...SOUTH.annotations,
-          ...overrides({ clusters: ["south"], patch: [put("containers/0/resources", { requests: { cpu: "1500m" } })] }),
+          ...overrides({
+            clusters: ["south"],
+            patch: [put("containers/0/resources", { requests: { memory: "1536Mi" } })],
+          }),
         },
       }),
     ],
     {
       grown: {
         in: { south: 1 },
-        waits: onlyNamed({ south: "its limit for namespace {namespace} of cpu: 1500m requested, 500m of 2 left" }),
+        waits: onlyNamed({
+          south: "its limit for namespace {namespace} of memory: 1536Mi requested, 512Mi of 2Gi left",
+        }),
       },
     },
     { namespace: BLUE },

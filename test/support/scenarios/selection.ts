@@ -268,7 +268,7 @@ export const SPREAD_AND_GROUPS: readonly Scenario[] = [
     { flow: { together: 4 } },
     {
       namespace: {
-        annotations: { "legation.dev/group-by": "owner", "legation.dev/delegate": "true" },
+        annotations: { "legation.dev/group-by": "owner" },
         labels: { "legation.dev/delegation": "all" },
       },
     },

@@ -1,0 +1,238 @@
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
+import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { createClusterClient } from "../../src/kube/connect.ts";
+import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
+import { clusters, pods } from "../../src/kube/resources.ts";
+import { divide } from "../../src/placement/division.ts";
+import { boundTo } from "../../src/pods/bound.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { realClock } from "../../src/runtime/clock.ts";
+import { Reflector } from "../../src/runtime/reflector.ts";
+import { createLogger } from "../../src/telemetry/logger.ts";
+import { auditEvents } from "../support/clusters/audit.ts";
+import { startClusters } from "../support/clusters/start.ts";
+import type { Clusters } from "../support/clusters/types.ts";
+import { afterFile, cleanUpFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { eventuallyPasses } from "../support/harness/wait.ts";
+import { createIn } from "../support/harness/workloads.ts";
+import { legation as runLegation } from "../support/legation/cli.ts";
+import { MEMBER_NAMES, TROUBLE } from "../support/scenarios/members.ts";
+import { GOLD, OBJECT_LABEL, replicated, SPOT } from "../support/scenarios/objects.ts";
+import { expectOutcome } from "../support/scenarios/outcome.ts";
+import { clear, endTrouble, furnish, makeTrouble, type ScenarioClients } from "../support/scenarios/real-members.ts";
+import type { Scenario, Stage, Step } from "../support/scenarios/scenario.ts";
+import { SCENARIOS } from "../support/scenarios/table.ts";
+
+// They start while Legation is installed.
+let more: Promise<Clusters> | undefined;
+beforeAll(() => {
+  const none = { nodes: [{ count: 0 }] };
+  more = startClusters({ names: ["north", "south"], clusters: { north: none, south: none } });
+  more.catch(() => {});
+});
+const legation = useLegation();
+const shared = useClients();
+const OPTED_IN = { [DELEGATION_LABEL]: "annotated" };
+const patient = { timeoutMs: 40_000, intervalMs: 200 };
+// More at once would keep API servers from answering in time, and members that are late get what others would have.
+const AT_ONCE = 16;
+const all = SCENARIOS.flatMap(([, scenarios]) => scenarios);
+const namespaces = new Map<Scenario, string>();
+let own: Clusters;
+let clients: ScenarioClients;
+let seen: Reflector<Pod>;
+
+beforeAll(async () => {
+  if (more === undefined) throw new Error("no clusters");
+  own = await more;
+  const connect = (name: "north" | "south"): ClusterClient => {
+    const credentials = loadKubeConfig({ kubeconfig: own.get(name).kubeconfig, env: {} });
+    return createClusterClient({ cluster: name, credentials, userAgent: "test" });
+  };
+  clients = { ...shared(), north: connect("north"), south: connect("south") };
+  await Promise.all([legation().join("north", own.get("north")), legation().join("south", own.get("south"))]);
+  await furnish(clients);
+  seen = new Reflector<Pod>({
+    client: clients.host,
+    resource: pods,
+    labelSelector: OBJECT_LABEL,
+    clock: realClock,
+    log: createLogger({ level: "silent" }),
+    onEvent: () => {},
+  });
+  seen.start();
+  await seen.whenSynced();
+  const make = (labels = {}, annotations = {}): Promise<string> =>
+    freshNamespace(hostCluster(), {
+      prefix: "scenarios",
+      labels: { ...OPTED_IN, ...labels },
+      annotations,
+      onFinished: afterFile,
+    });
+  const common = await make();
+  await Promise.all(
+    all.map(async (scenario) => {
+      const { namespace } = scenario;
+      namespaces.set(scenario, namespace === undefined ? common : await make(namespace.labels, namespace.annotations));
+    }),
+  );
+});
+
+afterAll(async () => {
+  await seen?.stop();
+  await clear(clients);
+  await cleanUpFile();
+  // Their clusters end with this file: what is left there need not be waited for.
+  const flags = ["--force", `--kubeconfig=${hostCluster().kubeconfig}`];
+  for (const name of ["north", "south"]) {
+    if ((await clients.host.find(clusters, { name })) !== undefined) await runLegation(["unjoin", name, ...flags]);
+  }
+  await Promise.all([clients.north.close(), clients.south.close()]);
+  await own.stop();
+});
+
+function podsIn(namespace: string): Stored<Pod>[] {
+  return seen.store.list().filter((pod) => pod.metadata.namespace === namespace && !isDeleting(pod));
+}
+
+function stepsIn(stage: Stage, { steps }: Scenario): Step[] {
+  return steps.filter((step) => (step.stage ?? "well") === stage);
+}
+
+/** Each object's outcome is as the step says. */
+function expectStep(scenario: Scenario, { expect: expected }: Step): void {
+  const found = podsIn(namespaces.get(scenario) ?? "");
+  for (const [object, outcome] of Object.entries(expected)) expectOutcome(found, object, outcome);
+}
+
+async function take(stage: Stage, scenario: Scenario): Promise<void> {
+  for (const step of stepsIn(stage, scenario)) {
+    for (const object of step.make ?? []) {
+      const { refused } = step.expect[object.metadata?.name ?? ""] ?? {};
+      const made = createIn(clients.host, namespaces.get(scenario) ?? "", [object]);
+      if (refused === undefined) await made;
+      else await expect(made).rejects.toThrow(refused);
+    }
+    await eventuallyPasses(() => expectStep(scenario, step), patient);
+  }
+}
+
+const STAGES = [
+  { stage: "well", when: "when all members are well", begin: async () => {} },
+  { stage: "trouble", when: "when members are in trouble", begin: () => makeTrouble(clients, own.get(TROUBLE.lost)) },
+] as const;
+
+describe.each(STAGES)("$when", ({ stage, begin }) => {
+  const taken = new Map<Scenario, Promise<void>>();
+  beforeAll(async () => {
+    await begin();
+    const left = [...all];
+    const next = async (): Promise<void> => {
+      for (let scenario = left.shift(); scenario !== undefined; scenario = left.shift()) {
+        const outcome = take(stage, scenario);
+        taken.set(scenario, outcome);
+        await outcome.catch(() => {});
+      }
+    };
+    await Promise.all(Array.from({ length: AT_ONCE }, next));
+  });
+
+  const staged = SCENARIOS.map(
+    ([about, scenarios]) => [about, scenarios.filter((scenario) => stepsIn(stage, scenario).length > 0)] as const,
+  );
+  describe.each(staged.filter(([, scenarios]) => scenarios.length > 0))("%s", (_, scenarios) => {
+    test.for(scenarios)("$shows", async (scenario) => {
+      await taken.get(scenario);
+      // What came later has not changed it.
+      for (const step of stepsIn(stage, scenario).slice(-1)) expectStep(scenario, step);
+    });
+  });
+
+  test("what the host says of pods is so in the members", async () => {
+    for (const name of MEMBER_NAMES) {
+      const { items } = await clients[name].list(pods, { labelSelector: OBJECT_LABEL });
+      const there = items.filter(
+        ({ spec, metadata }) => spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined,
+      );
+      const said = seen.store.list().filter((pod) => boundTo(pod) === name && !isDeleting(pod));
+      const names = (found: readonly Stored<Pod>[]): string[] =>
+        found.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
+      // A lost member still runs what the host has given up.
+      if (stage === "trouble" && name === TROUBLE.lost)
+        expect(names(there)).toEqual(expect.arrayContaining(names(said)));
+      else expect(names(there)).toEqual(names(said));
+    }
+  });
+});
+
+describe("while members come back, leave and fill up", () => {
+  test("a Deployment that grows and shrinks keeps its division, and nothing is evicted without a replacement", async () => {
+    const { host } = clients;
+    const preferences = { rebalance: true, clusters: { "*": { weight: 1, minReplicas: 0 } } };
+    const namespace = await freshNamespace(hostCluster(), {
+      prefix: "churn",
+      labels: { ...OPTED_IN, team: "blue" },
+      onFinished: onTestFinished,
+    });
+    const scale = (replicas: number): Promise<string> =>
+      kubectl(hostCluster(), ["-n", namespace, "scale", "deployment/churn", `--replicas=${replicas}`]);
+    const settled = (
+      replicas: number,
+      members: readonly string[],
+      capacities: Record<string, number> = {},
+    ): Promise<void> => {
+      const ideal = divide({ total: replicas, preferences, clusters: members, capacities }).replicas;
+      return eventuallyPasses(() => {
+        const found = podsIn(namespace);
+        const ready = found.filter((pod) => conditionOf(pod, "Ready")?.status === "True");
+        expect(ready).toHaveLength(replicas);
+        expect(found).toHaveLength(replicas);
+        const counts = Object.fromEntries(
+          MEMBER_NAMES.map((name) => [name, found.filter((pod) => boundTo(pod) === name).length]),
+        );
+        const off = MEMBER_NAMES.map((name) => Math.abs((counts[name] ?? 0) - (ideal[name] ?? 0)));
+        expect(Math.max(...off), JSON.stringify({ counts, ideal })).toBeLessThanOrEqual(1);
+      }, patient);
+    };
+    const annotations = { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences), "legation.dev/cluster-selector": "" };
+    await createIn(host, namespace, [replicated("churn", 10, { annotations, spec: { tolerations: [GOLD, SPOT] } })]);
+    await settled(10, ["west", "east"]);
+
+    // One comes back, one is opened, and it grows meanwhile.
+    await Promise.all([endTrouble(clients, own.get(TROUBLE.lost)), scale(16)]);
+    await settled(16, MEMBER_NAMES);
+
+    // One is full for it, and one leaves, draining, while it grows.
+    const limits = { perNamespace: { pods: "4" } };
+    await host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { limits } } });
+    const leave = ["unjoin", "south", "--drain", "--timeout=60s", `--kubeconfig=${hostCluster().kubeconfig}`];
+    await Promise.all([runLegation(leave), scale(20)]);
+    await settled(20, ["west", "east", "north"], { north: 4 });
+    await scale(9);
+    await settled(9, ["west", "east", "north"], { north: 4 });
+
+    const events = await auditEvents(hostCluster(), ({ objectRef, responseStatus }) => {
+      return objectRef?.namespace === namespace && objectRef.resource === "pods" && (responseStatus?.code ?? 0) < 300;
+    });
+    let evicted = 0;
+    let owed = 0;
+    for (const { verb, objectRef } of events) {
+      const { subresource = "" } = objectRef ?? {};
+      if (verb === "create" && subresource === "eviction") {
+        evicted += 1;
+        owed += 1;
+      } else if (verb === "create" && subresource === "") owed = Math.max(0, owed - 1);
+      // One of ten at a time, and those that are drained.
+      expect(owed).toBeLessThanOrEqual(6);
+    }
+    expect(evicted).toBeGreaterThan(0);
+    expect(owed).toBe(0);
+  });
+});
