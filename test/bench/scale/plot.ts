@@ -32,6 +32,7 @@ export function plot(results: readonly ScaleResult[]): string {
   );
   const size = `width="${3 * WIDTH}" height="${2 * HEIGHT + 30}"`;
   return `<svg xmlns="http://www.w3.org/2000/svg" ${size} font-family="sans-serif" font-size="11">
+<title>How the controller grows with members and proxies</title>
 <rect width="100%" height="100%" fill="white"/>
 ${[...panels, ...legend].join("\n")}
 </svg>
