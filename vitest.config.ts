@@ -12,7 +12,7 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
-          // Five run, three on sets of shared clusters and two on real nodes; the others wait for whichever comes free.
+          // Four run, two on sets of shared clusters and two on real nodes; the others wait for whichever comes free.
           maxWorkers: 8,
           sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.

@@ -23,7 +23,7 @@ declare module "vitest" {
 }
 
 /** How many files can use shared clusters at the same time. */
-const SETS = 3;
+const SETS = 2;
 
 /**
  * Starts what integration tests share: sets of a host, whose own two nodes must never get a delegated pod, and two
