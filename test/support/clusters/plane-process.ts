@@ -1,6 +1,7 @@
-import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
+import { DEATH_SIGNAL } from "./death-signal.ts";
 
 const STOP_MS = 15_000;
 const LOG_TAIL_LINES = 15;
@@ -18,12 +19,6 @@ export interface PlaneSpec {
   readonly ready: () => Promise<boolean>;
   readonly readyTimeoutMs: number;
 }
-
-// On Linux the kernel ends the planes when the keeper dies, even by SIGKILL.
-const DEATH_SIGNAL =
-  process.platform === "linux" && spawnSync("setpriv", ["--pdeathsig", "KILL", "true"]).status === 0
-    ? ["setpriv", "--pdeathsig", "KILL", "--"]
-    : [];
 
 /** A child process that can be stopped, frozen and started again. */
 export class PlaneProcess {

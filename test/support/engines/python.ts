@@ -3,6 +3,7 @@ import { createHash } from "node:crypto";
 import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
+import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 import { withLock } from "../clusters/lock.ts";
 
 /** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
@@ -124,7 +125,8 @@ export function startProgram(
   args: readonly string[],
   options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string; readonly logFile: string },
 ): EngineProgram {
-  const child = spawn(python, args, { env: options.env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
+  const [command = "", ...rest] = [...DEATH_SIGNAL, python, ...args];
+  const child = spawn(command, rest, { env: options.env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
   const log = createWriteStream(options.logFile);
   let output = "";
   const keep = (chunk: Buffer): void => {
