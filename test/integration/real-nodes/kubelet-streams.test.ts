@@ -20,7 +20,7 @@ import { podManifest, servingPod } from "../../support/streams/pods.ts";
 const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
 const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
-const APPROVAL = fileURLToPath(new URL("../../../examples/kubelet-certificate-approval.yaml", import.meta.url));
+const APPROVAL = fileURLToPath(new URL("../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
 const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
 
 function sha256(bytes: Buffer): string {
