@@ -6,8 +6,8 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { findByList, makeCopy, REFUSALS } from "../dependencies/make-copy.ts";
 import type { Action, Observed } from "./model.ts";
 
 export interface ExecutorOptions {
@@ -24,9 +24,6 @@ export interface ExecutorOptions {
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
-
-// The same request would be refused again.
-const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
 
 /** Carries out the claim controller's writes. */
 export class Executor {
@@ -89,27 +86,18 @@ export class Executor {
   }
 
   async #create(member: Member, { uid, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
-    const { memberNamespaces, hostId, onRefusal } = this.#options;
-    const { namespace = "", name } = objectRef(key);
-    const create = () => member.client.create(persistentVolumeClaims, object, { signal, metadataOnly: true });
-    try {
-      const made = await member.answerOf(memberNamespaces.createIn(member, namespace, signal, create));
-      return shows(member, made.metadata.uid);
-    } catch (error) {
-      if (!isKubeError(error, "AlreadyExists", "NotFound", ...REFUSALS)) throw error;
-      // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
-      const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
-      const [there] = (await member.client.list(persistentVolumeClaims, options)).items;
-      if (there !== undefined && isCopy(there, hostId)) return shows(member, there.metadata.uid);
-      if (there === undefined && isKubeError(error, "AlreadyExists")) return () => true;
-      const message =
-        there === undefined
-          ? `its API server refused PersistentVolumeClaim ${name}, which the pod needs: ${error.detail}`
-          : `PersistentVolumeClaim ${name}, which the pod needs, is there already and was not made by Legation for this host`;
-      log.info(message);
-      onRefusal(key, uid, member.name, message);
-      return () => true;
-    }
+    const { memberNamespaces: namespaces, hostId, onRefusal } = this.#options;
+    const ref = refOf(key);
+    const made = await makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal });
+    if (made.type === "made") return shows(member, made.uid);
+    if (made.type === "gone") return () => true;
+    const message =
+      made.type === "refused"
+        ? `its API server refused PersistentVolumeClaim ${ref.name}, which the pod needs: ${made.detail}`
+        : `PersistentVolumeClaim ${ref.name}, which the pod needs, is there already and was not made by Legation for this host`;
+    log.info(message);
+    onRefusal(key, uid, member.name, message);
+    return () => true;
   }
 
   async #grow(member: Member, { uid, size }: ActionOf<"grow">, { key, signal, log }: Context): Result {
@@ -129,13 +117,12 @@ export class Executor {
   }
 
   async #sweep(member: Member, { uid, ownerUid }: ActionOf<"sweep">, { key, signal, log }: Context): Result {
-    const { namespace = "", name } = objectRef(key);
-    const options = { namespace, fieldSelector: `metadata.name=${name}`, signal };
-    const [claim] = (await this.#options.host.list(persistentVolumeClaims, options)).items;
+    const ref = refOf(key);
+    const claim = await findByList(this.#options.host, persistentVolumeClaims, ref, signal);
     // The watch and this read disagree: looked at again later.
     if (claim?.metadata.uid === ownerUid) return () => false;
     try {
-      await member.client.delete(persistentVolumeClaims, { namespace, name }, { uid, signal });
+      await member.client.delete(persistentVolumeClaims, ref, { uid, signal });
       log.info({ member: member.name }, "the claim of a claim that is gone was deleted");
     } catch (error) {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
@@ -147,6 +134,11 @@ export class Executor {
       );
     return (observed) => !isThere(observed);
   }
+}
+
+function refOf(key: ObjectKey): { readonly namespace: string; readonly name: string } {
+  const { namespace = "", name } = objectRef(key);
+  return { namespace, name };
 }
 
 function shows(member: Member, uid: string): Shown<Observed> {
