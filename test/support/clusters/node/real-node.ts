@@ -46,9 +46,10 @@ export function takeAddresses(): Addresses {
   throw new Error(`There is room for ${SLOTS} clusters with real nodes on one machine, and all is taken.`);
 }
 
-// kubelets, containerd and API servers watch files; many machines allow a user 128 watchers.
+// kubelets, containerd and API servers watch files, a kubelet each log that is followed; many machines allow a user
+// 128 watchers.
 const WATCHERS = "/proc/sys/fs/inotify/max_user_instances";
-const WATCHERS_NEEDED = 1024;
+const WATCHERS_NEEDED = 8192;
 
 /** Lets the machine's processes watch enough files for several clusters. */
 export function allowWatchers(): void {
