@@ -2,7 +2,7 @@ import type { ClusterClient } from "../kube/client.ts";
 import { createClusterClient } from "../kube/connect.ts";
 import type { ClusterCredentials } from "../kube/credentials.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../kube/kubeconfig.ts";
-import type { Environment } from "./flags.ts";
+import type { Environment } from "./flag.ts";
 import type { ClusterChoice, Connection } from "./session.ts";
 
 /** All clusters that one command talks to; closed together when it ends. */

@@ -1,22 +1,8 @@
-import { type Command, Option } from "commander";
+import type { Command } from "commander";
 import { z } from "zod";
 import { homeAddress } from "../api/home-address.ts";
 import { Failure } from "./failure.ts";
-
-/** Variables of the environment, as the process got them. */
-export type Environment = Readonly<Record<string, string | undefined>>;
-
-/** The environment variable that stands for a flag: `--webhook-url` is `LEGATION_WEBHOOK_URL`. */
-export function variableOf(option: Option): string {
-  return `LEGATION_${option.name().replaceAll("-", "_").toUpperCase()}`;
-}
-
-/** A flag that is also an environment variable; its help says so. Reading and checking are `readInput`'s. */
-export function flag(flags: string, description: string): Option {
-  const option = new Option(flags);
-  option.description = `${description} [${variableOf(option)}]`;
-  return option;
-}
+import { type Environment, variableOf } from "./flag.ts";
 
 /**
  * What the person asked for, flags before environment variables, checked by `schema`.
@@ -91,6 +77,11 @@ export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
     });
     return z.NEVER;
   });
+
+/** Whether the person wants to see the stack of an error. */
+export function isVerbose(program: Command, env: Environment): boolean {
+  return readInput(program, {}, env, z.object({ verbose: toggle })).verbose;
+}
 
 /** `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). */
 export const listenAddress: z.ZodType<{ readonly host: string; readonly port: number }, string> = z

@@ -1,7 +1,7 @@
 import type { ServersOptions } from "../kubelet/servers.ts";
 import type { CertificateSource } from "../kubelet/serving-certificate.ts";
 import { Failure } from "./failure.ts";
-import type { Environment } from "./flags.ts";
+import type { Environment } from "./flag.ts";
 
 /** What a person says of the virtual nodes' kubelet API. */
 export interface KubeletInput {

@@ -1,19 +1,14 @@
 #!/usr/bin/env -S node --max-semi-space-size=8 --heap-growing-percent=40
 // What the controller keeps lives long: V8's defaults let its heap grow to several times that before they look for garbage.
-import { readFileSync } from "node:fs";
-import { join } from "node:path";
-import { z } from "zod";
-import { Connections } from "./connections.ts";
+import type { Connections } from "./connections.ts";
 import { EXIT_CODES } from "./exit-codes.ts";
 import { Interruption } from "./failure.ts";
-import { packageRoot } from "./manifests/load.ts";
+import { packageVersion } from "./package-root.ts";
 import { runProgram } from "./program.ts";
 import { Terminal } from "./terminal.ts";
 
 const { env, stdout, stderr } = process;
-const { version } = z
-  .object({ version: z.string() })
-  .parse(JSON.parse(readFileSync(join(packageRoot(), "package.json"), "utf8")));
+const version = packageVersion();
 
 const interruption = new AbortController();
 for (const signal of ["SIGINT", "SIGTERM"] as const) {
@@ -29,16 +24,26 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.exit(EXIT_CODES.ok);
 });
 
-const connections = new Connections(env, `legation/${version}`);
+// Loaded by who talks to a cluster: help and mistakes in the command line come at once.
+let connections: Promise<Connections> | undefined;
+async function open(): Promise<Connections> {
+  const { Connections } = await import("./connections.ts");
+  return new Connections(env, `legation/${version}`);
+}
+function opened(): Promise<Connections> {
+  connections ??= open();
+  return connections;
+}
+
 process.exitCode = await runProgram(
   process.argv.slice(2),
   {
     env,
     terminal: new Terminal(stdout, stderr, env),
     signal: interruption.signal,
-    connect: (choice, as) => connections.open(choice, as),
-    connectText: (kubeconfig, as) => connections.openText(kubeconfig, as),
+    connect: async (choice, as) => (await opened()).open(choice, as),
+    connectText: async (kubeconfig, as) => (await opened()).openText(kubeconfig, as),
   },
   version,
 );
-await connections.close();
+await (await connections)?.close();

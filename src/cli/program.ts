@@ -1,18 +1,9 @@
 import { Command, CommanderError } from "commander";
-import { z } from "zod";
-import { controllerCommand } from "./commands/controller.ts";
-import { installCommand } from "./commands/install.ts";
-import { joinCommand } from "./commands/join.ts";
-import { planCommand } from "./commands/plan.ts";
-import { statusCommand, statusPodCommand } from "./commands/status.ts";
-import { statusWorkloadCommands } from "./commands/status-workload.ts";
-import { uninstallCommand } from "./commands/uninstall.ts";
-import { unjoinCommand } from "./commands/unjoin.ts";
-import { webhookCommand } from "./commands/webhook.ts";
+import { COMMANDS } from "./commands/list.ts";
 import { diagnose, exitCodeOf } from "./failure.ts";
-import { flag, readInput, toggle } from "./flags.ts";
+import { flag } from "./flag.ts";
 import type { Session } from "./session.ts";
-import { addSubcommand } from "./subcommand.ts";
+import { addCommands } from "./subcommand.ts";
 
 const EXIT_CODE_HELP = `
 Exit codes:
@@ -39,16 +30,7 @@ export function createProgram(session: Session, version: string): Command {
     .addOption(flag("--context <name>", "context of that kubeconfig (default: its current one)"))
     .addOption(flag("-o, --output <format>", "print the result as json or yaml"))
     .addOption(flag("--verbose", "print the stack of an error"));
-  addSubcommand(program, installCommand, session);
-  addSubcommand(program, uninstallCommand, session);
-  addSubcommand(program, webhookCommand, session);
-  addSubcommand(program, controllerCommand, session);
-  addSubcommand(program, joinCommand, session);
-  addSubcommand(program, unjoinCommand, session);
-  addSubcommand(program, planCommand, session);
-  const status = addSubcommand(program, statusCommand, session);
-  addSubcommand(status, statusPodCommand, session);
-  for (const command of statusWorkloadCommands) addSubcommand(status, command, session);
+  addCommands(program, COMMANDS, session);
   return program;
 }
 
@@ -64,8 +46,8 @@ export async function runProgram(args: readonly string[], session: Session, vers
     const { exit, message, remedy } = diagnose(error, session.signal);
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
-    const { verbose } = readInput(program, {}, session.env, z.object({ verbose: toggle }));
-    if (verbose) terminal.progress(stackOf(error));
+    const { isVerbose } = await import("./flags.ts");
+    if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return exitCodeOf(exit);
   }
 }

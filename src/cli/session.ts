@@ -1,5 +1,5 @@
 import type { ClusterClient } from "../kube/client.ts";
-import type { Environment } from "./flags.ts";
+import type { Environment } from "./flag.ts";
 import type { Terminal } from "./terminal.ts";
 
 /** Which cluster a person means: a kubeconfig file and a context of it. */

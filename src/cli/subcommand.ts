@@ -1,13 +1,9 @@
 import { type Argument, Command, type Option } from "commander";
 import type { z } from "zod";
-import { readInput } from "./flags.ts";
 import type { Session } from "./session.ts";
 
 /** One subcommand: how it is written, and what it does with checked input. */
 export interface Subcommand<Input = never> {
-  readonly name: string;
-  /** One line, for the list of commands. */
-  readonly summary: string;
   /** What it does, in full sentences. */
   readonly description: string;
   readonly arguments?: readonly Argument[];
@@ -19,23 +15,46 @@ export interface Subcommand<Input = never> {
   readonly run: (input: Input, session: Session) => Promise<void>;
 }
 
-/** Adds a subcommand to its parent and returns it, so that others can be added below it. */
-export function addSubcommand<Input>(parent: Command, spec: Subcommand<Input>, session: Session): Command {
-  const command = new Command(spec.name)
-    .summary(spec.summary)
-    .description(spec.description.replaceAll("\n", " "))
-    .addHelpText("after", examplesText(spec.examples))
-    .copyInheritedSettings(parent);
-  for (const argument of spec.arguments ?? []) command.addArgument(argument);
-  for (const option of spec.flags) command.addOption(option);
-  command.action(async () => {
-    const args = Object.fromEntries(
-      (spec.arguments ?? []).map((argument, index) => [argument.name(), command.processedArgs[index]]),
-    );
-    await spec.run(readInput(command, args, session.env, spec.input), session);
+/** Makes a command that has only a name into all that it is. */
+type Equip = (command: Command, session: Session) => void;
+
+/** One subcommand as it stands in a list of commands: all the rest of it is loaded when it is called. */
+export interface CommandEntry {
+  readonly name: string;
+  /** One line. */
+  readonly summary: string;
+  readonly load: () => Promise<Equip>;
+  /** Subcommands of its own. */
+  readonly below?: readonly CommandEntry[];
+}
+
+/** What a `CommandEntry` loads. */
+export function equipped<Input>(spec: Subcommand<Input>): Equip {
+  return (command, session) => {
+    command.description(spec.description.replaceAll("\n", " ")).addHelpText("after", examplesText(spec.examples));
+    for (const argument of spec.arguments ?? []) command.addArgument(argument);
+    for (const option of spec.flags) command.addOption(option);
+    command.action(async () => {
+      const args = Object.fromEntries(
+        (spec.arguments ?? []).map((argument, index) => [argument.name(), command.processedArgs[index]]),
+      );
+      const { readInput } = await import("./flags.ts");
+      await spec.run(readInput(command, args, session.env, spec.input), session);
+    });
+  };
+}
+
+/** Adds commands to their parent; each is loaded before its own part of the command line, or its help, is read. */
+export function addCommands(parent: Command, entries: readonly CommandEntry[], session: Session): void {
+  for (const { name, summary, below = [] } of entries) {
+    const command = new Command(name).summary(summary).copyInheritedSettings(parent);
+    parent.addCommand(command);
+    addCommands(command, below, session);
+  }
+  parent.hook("preSubcommand", async (_parent, command) => {
+    const equip = await entries.find(({ name }) => name === command.name())?.load();
+    equip?.(command, session);
   });
-  parent.addCommand(command);
-  return command;
 }
 
 function examplesText(examples: Subcommand["examples"]): string {

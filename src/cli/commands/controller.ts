@@ -10,7 +10,8 @@ import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
 import { Failure } from "../failure.ts";
-import { duration, flag, homeApiServer, listenAddress } from "../flags.ts";
+import { flag } from "../flag.ts";
+import { duration, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { type KubeletInput, kubeletOf } from "../kubelet.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -37,8 +38,6 @@ const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
 
 /** `legation controller` */
 export const controllerCommand: Subcommand<ControllerInput> = {
-  name: "controller",
-  summary: "run the controller",
   description:
     "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run:\n" +
     "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",

@@ -1,14 +1,15 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { flag } from "../flags.ts";
+import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Applied } from "../install/apply.ts";
 import { hostName, installedName } from "../install/host-name.ts";
 import { install } from "../install/install.ts";
 import { HOST_CONFIG_NAME } from "../install/plan.ts";
-import { loadManifests, packageRoot } from "../manifests/load.ts";
+import { loadManifests } from "../manifests/load.ts";
 import { printOutcome } from "../output.ts";
+import { packageRoot } from "../package-root.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 const webhookUrl = z.string().transform((text, context) => {
@@ -29,8 +30,6 @@ interface InstallInput extends GlobalInput {
 
 /** `legation install` */
 export const installCommand: Subcommand<InstallInput> = {
-  name: "install",
-  summary: "install or upgrade Legation on the host cluster",
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
     "Run it again to upgrade or after an interruption: what is right already stays as it is.",

@@ -1,14 +1,15 @@
 import { join as joinPath } from "node:path";
 import { Argument } from "commander";
 import { z } from "zod";
-import { duration, flag, homeApiServer } from "../flags.ts";
+import { flag } from "../flag.ts";
+import { duration, homeApiServer } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { installedName } from "../install/host-name.ts";
 import { labelList, memberName } from "../join/input.ts";
 import { join } from "../join/join.ts";
-import { packageRoot } from "../manifests/load.ts";
 import { loadMemberRole } from "../member/role.ts";
 import { printOutcome } from "../output.ts";
+import { packageRoot } from "../package-root.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 interface JoinInput extends GlobalInput {
@@ -27,8 +28,6 @@ const serverUrl = z.string().refine((text) => URL.parse(text)?.protocol === "htt
 
 /** `legation join` */
 export const joinCommand: Subcommand<JoinInput> = {
-  name: "join",
-  summary: "join a member cluster to the host",
   description:
     "Makes a service account with only the rights that Legation needs in the member, stores its kubeconfig in a Secret " +
     "of the host, creates the Cluster object and waits until it is Ready. When a step fails or you press Ctrl-C, what " +

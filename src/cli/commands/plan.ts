@@ -1,7 +1,7 @@
 import { stdin } from "node:process";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
-import { flag } from "../flags.ts";
+import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
@@ -22,8 +22,6 @@ const files = z.union([z.string().transform((name) => [name]), z.array(z.string(
 
 /** `legation plan` */
 export const planCommand: Subcommand<PlanInput> = {
-  name: "plan",
-  summary: "show where the pods of a manifest would go, and why not elsewhere",
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
     "rules, in the same words as a pod's condition. It reads the host alone and writes nothing at all. Members have the " +

@@ -4,7 +4,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
-import { flag } from "../flags.ts";
+import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
@@ -14,7 +14,7 @@ import { isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
 import { readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
-import { podOf, podsOf, type WorkloadPods } from "../plan/workloads.ts";
+import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
 import { workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -24,15 +24,11 @@ interface StatusWorkloadInput extends GlobalInput {
   readonly namespace?: string | undefined;
 }
 
-const KINDS = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"] as const;
-
-/** `legation status deployment`, and one for each other kind of workload. */
-export const statusWorkloadCommands: readonly Subcommand<StatusWorkloadInput>[] = KINDS.map((kind) => {
+/** `legation status deployment`, or that of another kind of workload. */
+export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWorkloadInput> {
   const name = kind.toLowerCase();
   const { plural } = WORKLOAD_RESOURCES[kind];
   return {
-    name,
-    summary: `show how one ${kind} is divided over members, and why pods of it wait`,
     description:
       `Shows for one ${kind} how many pods its scheduling preferences give to each member and how many that has, their ` +
       "phases, why one more would not go there, and what pods without a member wait for, member by member. All of it is " +
@@ -69,7 +65,7 @@ export const statusWorkloadCommands: readonly Subcommand<StatusWorkloadInput>[] 
       printOutcome(terminal, options.output, { document: status, text: workloadText(status, terminal) });
     },
   };
-});
+}
 
 /** One more pod of the workload as admission would leave it; undefined when it would not be delegated. */
 function nextPod(

@@ -1,8 +1,10 @@
 import { join } from "node:path";
-import { flag, toggle } from "../flags.ts";
+import { flag } from "../flag.ts";
+import { toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
-import { loadManifests, packageRoot } from "../manifests/load.ts";
+import { loadManifests } from "../manifests/load.ts";
 import { printOutcome } from "../output.ts";
+import { packageRoot } from "../package-root.ts";
 import type { Subcommand } from "../subcommand.ts";
 import { uninstall } from "../uninstall/uninstall.ts";
 
@@ -12,8 +14,6 @@ interface UninstallInput extends GlobalInput {
 
 /** `legation uninstall` */
 export const uninstallCommand: Subcommand<UninstallInput> = {
-  name: "uninstall",
-  summary: "take Legation off the host cluster",
   description:
     "Removes every object, finalizer and label of Legation from the host and, as far as the stored credentials permit, " +
     "from its members. It refuses while delegated pods have not finished, unless --force deletes them. What the authors " +

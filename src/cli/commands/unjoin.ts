@@ -1,7 +1,8 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
-import { duration, flag, toggle } from "../flags.ts";
+import { flag } from "../flag.ts";
+import { duration, toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { memberName } from "../join/input.ts";
 import { printOutcome } from "../output.ts";
@@ -21,8 +22,6 @@ const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-cont
 
 /** `legation unjoin` */
 export const unjoinCommand: Subcommand<UnjoinInput> = {
-  name: "unjoin",
-  summary: "take a member cluster out",
   description:
     "Removes the Cluster, its virtual node and its credentials from the host, and what the host made from the member: " +
     "its objects, its access, and the namespaces that it made and nobody else uses. It refuses while pods run there, " +

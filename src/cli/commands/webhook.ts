@@ -5,7 +5,8 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { serveHealth } from "../../telemetry/health.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { Metrics } from "../../telemetry/metrics.ts";
-import { flag, listenAddress } from "../flags.ts";
+import { flag } from "../flag.ts";
+import { listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
 
@@ -24,8 +25,6 @@ const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
 
 /** `legation webhook` */
 export const webhookCommand: Subcommand<WebhookInput> = {
-  name: "webhook",
-  summary: "run the admission webhook",
   description:
     "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like.\n" +
     "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines\n" +

@@ -1,7 +1,5 @@
-import { existsSync } from "node:fs";
 import { readFile, stat } from "node:fs/promises";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
@@ -30,20 +28,6 @@ const kustomizationSchema = z.strictObject({
   kind: z.string().optional(),
   resources: z.array(z.string()),
 });
-
-/** The folder that holds package.json: manifests lie beside it, in a clone as in an installed package. */
-export function packageRoot(from: string = import.meta.url): string {
-  for (let folder = dirname(fileURLToPath(from)); ; folder = dirname(folder)) {
-    if (existsSync(join(folder, "package.json")) && existsSync(join(folder, "manifests"))) return folder;
-    if (folder === dirname(folder)) {
-      throw new Failure("failure", {
-        object: "manifests",
-        problem: `no folder above ${fileURLToPath(from)} holds them`,
-        remedy: "install the package again: manifests/ is part of it",
-      });
-    }
-  }
-}
 
 /** All objects of a kustomization folder or of one YAML file, in the order in which they are listed. */
 export async function loadManifests(path: string): Promise<Manifest[]> {

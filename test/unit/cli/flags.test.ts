@@ -2,7 +2,8 @@ import { Command } from "commander";
 import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { Failure } from "../../../src/cli/failure.ts";
-import { duration, type Environment, flag, listenAddress, readInput, toggle } from "../../../src/cli/flags.ts";
+import { type Environment, flag } from "../../../src/cli/flag.ts";
+import { duration, listenAddress, readInput, toggle } from "../../../src/cli/flags.ts";
 
 const schema = z.object({
   name: z.string().optional(),

@@ -1,19 +1,33 @@
+import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { Command, Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
+import { COMMANDS } from "../../../src/cli/commands/list.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
 import { Failure, Interruption } from "../../../src/cli/failure.ts";
-import { variableOf } from "../../../src/cli/flags.ts";
+import { variableOf } from "../../../src/cli/flag.ts";
 import { createProgram, runProgram } from "../../../src/cli/program.ts";
+import type { CommandEntry } from "../../../src/cli/subcommand.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { recordedSession } from "./session.ts";
 
-function commandsBelow(command: Command, path: string): [string, Command][] {
-  return [[path, command], ...command.commands.flatMap((each) => commandsBelow(each, `${path} ${each.name()}`))];
-}
-
 const program = createProgram(recordedSession(), "1.2.3");
-const subcommands = commandsBelow(program, "legation").slice(1);
+const subcommands = await commandsBelow(program, "legation", COMMANDS);
+
+async function commandsBelow(
+  parent: Command,
+  path: string,
+  entries: readonly CommandEntry[],
+): Promise<[string, Command][]> {
+  const found: [string, Command][] = [];
+  for (const { name, load, below = [] } of entries) {
+    const command = parent.commands.find((each) => each.name() === name);
+    if (command === undefined) throw new Error(`${path} has no command ${name}`);
+    (await load())(command, recordedSession());
+    found.push([`${path} ${name}`, command], ...(await commandsBelow(command, `${path} ${name}`, below)));
+  }
+  return found;
+}
 
 describe("the command line", () => {
   test.each(subcommands)("%s has examples in its help, and they parse", async (path, _command) => {
@@ -51,6 +65,20 @@ describe("the command line", () => {
     expect(await runProgram(args, session, "1.2.3")).toBe(code);
     expect(session.err.join("")).toContain(message);
   });
+});
+
+test("the list of commands is there before what any of them needs", async () => {
+  const script = `
+    import { registerHooks } from "node:module";
+    registerHooks({ resolve: (name, context, next) => {
+      if (!/^(node|file):|^[.]/.test(name)) process.stderr.write(name + "\\n");
+      return next(name, context);
+    } });
+    process.argv = ["node", "legation", "--help"];
+    await import(${JSON.stringify(new URL("../../../src/cli/main.ts", import.meta.url).href)});`;
+  const child = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
+  expect(child.stdout).toContain("status");
+  expect(new Set(child.stderr.trim().split("\n"))).toEqual(new Set(["commander"]));
 });
 
 describe("errors", () => {

@@ -2,7 +2,8 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { loadManifests, packageRoot, parseManifests } from "../../../../src/cli/manifests/load.ts";
+import { loadManifests, parseManifests } from "../../../../src/cli/manifests/load.ts";
+import { packageRoot } from "../../../../src/cli/package-root.ts";
 
 describe("manifest files", () => {
   let folder: string;

@@ -1,0 +1,61 @@
+import { Argument } from "commander";
+import { z } from "zod";
+import { events, pods } from "../../kube/resources.ts";
+import { realClock } from "../../runtime/clock.ts";
+import { Failure } from "../failure.ts";
+import { flag } from "../flag.ts";
+import { toggle } from "../flags.ts";
+import { type GlobalInput, withGlobals } from "../global-input.ts";
+import type { Outcome } from "../output.ts";
+import type { Connection, Session } from "../session.ts";
+import { journeyOf, journeyText } from "../status/pod.ts";
+import { Screen } from "../status/screen.ts";
+import type { Subcommand } from "../subcommand.ts";
+
+interface StatusPodInput extends GlobalInput {
+  readonly watch: boolean;
+  readonly name: string;
+  readonly namespace?: string | undefined;
+}
+
+const POLL_MS = 1000;
+
+/** `legation status pod` */
+export const statusPodCommand: Subcommand<StatusPodInput> = {
+  description:
+    "Shows what happened to one pod and when, from the host's own objects: creation, placement with a reason for each " +
+    "member that refused it, its delegate's uid and node, its containers, its end, and its events.",
+  arguments: [new Argument("<name>", "name of the pod on the host")],
+  flags: [flag("-n, --namespace <name>", "its namespace (default: the context's)")],
+  examples: [
+    ["status pod web-0 -n shop", "one pod"],
+    ["status pod web-0 -n shop -w", "follow it"],
+  ],
+  input: withGlobals({ watch: toggle, name: z.string(), namespace: z.string().optional() }),
+  run: async (options, session) => {
+    const connection = await session.connect(options, "host");
+    const screen = new Screen(session.terminal, options.output);
+    do {
+      screen.show(await readPod(options, connection, session));
+      if (options.watch) await realClock.sleep(POLL_MS, session.signal);
+    } while (options.watch);
+  },
+};
+
+async function readPod(options: StatusPodInput, connection: Connection, session: Session): Promise<Outcome> {
+  const { client } = connection;
+  const { signal, terminal } = session;
+  const { name, namespace = connection.namespace } = options;
+  const pod = await client.find(pods, { namespace, name }, { signal });
+  if (pod === undefined) {
+    throw new Failure("failure", {
+      object: `pod ${namespace}/${name}`,
+      problem: "is not on the host",
+      remedy: "check its name and namespace (-n)",
+    });
+  }
+  const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
+  const { items } = await client.list(events, { namespace, fieldSelector, signal });
+  const journey = journeyOf(pod, items);
+  return { document: journey, text: journeyText(journey, terminal) };
+}
