@@ -1,0 +1,15 @@
+const UNRELEASED = "## [Unreleased]";
+
+/** The changelog with what is unreleased as this version's, and an empty chapter for what comes next. */
+export function cutChangelog(text: string, version: string, date: string): string {
+  const [before, after] = text.split(`${UNRELEASED}\n`);
+  if (before === undefined || after === undefined) throw new Error(`CHANGELOG.md has no line "${UNRELEASED}"`);
+  const [unreleased = ""] = after.split(/^## /m, 1);
+  if (unreleased.trim() === "") throw new Error("CHANGELOG.md: nothing is unreleased");
+  return `${before}${UNRELEASED}\n\n## [${version}] - ${date}\n${after}`;
+}
+
+/** The newest version that the changelog has a chapter of. */
+export function newestRelease(text: string): string | undefined {
+  return /^## \[(\d[^\]]*)\] - \d{4}-\d{2}-\d{2}$/m.exec(text)?.[1];
+}

@@ -1,0 +1,219 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
+import { describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { issueAuthority } from "../../../src/certificates/issue.ts";
+import type { HostIdentity } from "../../../src/pods/delegate.ts";
+import type { ApiAccess } from "../../../src/pods/home-api.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { type PodParts, pod, runningStatus } from "../../support/builders/pod.ts";
+import { ROOT } from "../../support/legation/cli.ts";
+import { lastRelease, moduleOf } from "../../support/releases/last-release.ts";
+import { apply, request } from "../webhook/reviews.ts";
+
+/** What one version writes by, and the other reads by. A function that takes other arguments now is called here by both ways. */
+interface Version {
+  readonly keys: typeof import("../../../src/api/keys.ts");
+  readonly proxies: typeof import("../../../src/pods/proxy.ts");
+  readonly delegates: typeof import("../../../src/pods/delegate.ts");
+  readonly forward: typeof import("../../../src/pods/forward.ts");
+  readonly feedback: typeof import("../../../src/pods/feedback.ts");
+  readonly homeApi: typeof import("../../../src/pods/home-api.ts");
+  readonly copies: typeof import("../../../src/pods/dependencies-copy.ts");
+  readonly services: typeof import("../../../src/pods/services.ts");
+  readonly names: typeof import("../../../src/cli/member/names.ts");
+  readonly unled: typeof import("../../../src/runtime/unled.ts");
+  readonly admission: typeof import("../../../webhook/mutate-pod.ts");
+}
+
+const release = lastRelease();
+const released: Version = {
+  keys: await moduleOf(release, "src/api/keys.js"),
+  proxies: await moduleOf(release, "src/pods/proxy.js"),
+  delegates: await moduleOf(release, "src/pods/delegate.js"),
+  forward: await moduleOf(release, "src/pods/forward.js"),
+  feedback: await moduleOf(release, "src/pods/feedback.js"),
+  homeApi: await moduleOf(release, "src/pods/home-api.js"),
+  copies: await moduleOf(release, "src/pods/dependencies-copy.js"),
+  services: await moduleOf(release, "src/pods/services.js"),
+  names: await moduleOf(release, "src/cli/member/names.js"),
+  unled: await moduleOf(release, "src/runtime/unled.js"),
+  admission: await moduleOf(release, "webhook/mutate-pod.js"),
+};
+const current: Version = {
+  keys: await import("../../../src/api/keys.ts"),
+  proxies: await import("../../../src/pods/proxy.ts"),
+  delegates: await import("../../../src/pods/delegate.ts"),
+  forward: await import("../../../src/pods/forward.ts"),
+  feedback: await import("../../../src/pods/feedback.ts"),
+  homeApi: await import("../../../src/pods/home-api.ts"),
+  copies: await import("../../../src/pods/dependencies-copy.ts"),
+  services: await import("../../../src/pods/services.ts"),
+  names: await import("../../../src/cli/member/names.ts"),
+  unled: await import("../../../src/runtime/unled.ts"),
+  admission: await import("../../../webhook/mutate-pod.ts"),
+};
+
+const HOST: HostIdentity = { id: "0c1d5a1e-host", name: "berlin" };
+
+const ACCESS: ApiAccess = { mode: "host", address: { host: "192.0.2.1", port: "6443" } };
+
+const asks = { "legation.dev/delegate": "true" };
+const container = { name: "main", image: "busybox", resources: { requests: { cpu: "1" }, limits: { cpu: "2" } } };
+const token = { serviceAccountToken: { path: "token", expirationSeconds: 3600 } };
+/** Pods of authors that differ in whatever admission, delegates or forwarding look at. */
+const PODS: readonly [string, PodParts][] = [
+  ["a plain pod", { metadata: { annotations: asks } }],
+  [
+    "a pod with labels, annotations and a scheduler of its own",
+    {
+      metadata: { labels: { app: "web" }, annotations: { ...asks, note: "x", "legation.dev/api": "member" } },
+      spec: { schedulerName: "volcano" },
+    },
+  ],
+  [
+    "a pod with resources, tolerations, a deadline and init containers",
+    {
+      metadata: { annotations: asks },
+      spec: {
+        containers: [container],
+        initContainers: [{ name: "first", image: "busybox:1" }],
+        tolerations: [{ key: "gpu", operator: "Exists" }],
+        activeDeadlineSeconds: 600,
+      },
+    },
+  ],
+  ["a pod that stays with its member", { metadata: { annotations: { ...asks, "legation.dev/failover": "never" } } }],
+  ["a pod of a workload", { metadata: { annotations: asks, generateName: "web-" } }],
+  [
+    "a pod with a token",
+    {
+      metadata: { annotations: asks },
+      spec: { containers: [container], volumes: [{ name: "api", projected: { sources: [token] } }] },
+    },
+  ],
+];
+
+/** The proxy that this version's webhook makes, as the API server stores it. */
+function admitted({ admission }: Version, parts: PodParts): Stored<Pod> {
+  const before = pod(parts);
+  return apply(before, admission.mutatePod(request({ object: before }), "annotated"));
+}
+
+/** The delegate that this version makes of a proxy, as it runs in the member. */
+function running({ delegates }: Version, proxy: Stored<Pod>): Stored<Pod> {
+  const { metadata, spec } = delegates.toDelegate(proxy, HOST, ACCESS);
+  return pod({ name: "web-0", uid: "delegate-1", metadata: metadata ?? {}, spec: spec ?? {}, status: runningStatus() });
+}
+
+test("no key that the last release writes on objects means something else now", () => {
+  const before = Object.entries(released.keys).filter(([, value]) => typeof value === "string");
+  const now = new Map<string, unknown>(Object.entries(current.keys));
+  expect(before.length).toBeGreaterThan(30);
+  expect(before.filter(([name, value]) => now.get(name) !== value)).toEqual([]);
+  expect(current.unled.UNLED_ANNOTATION).toBe(released.unled.UNLED_ANNOTATION);
+});
+
+test("objects that are found by their names have the same", () => {
+  const named = ({ keys, names, homeApi }: Version): string[] => [
+    keys.virtualNodeName("west"),
+    names.hostAccountName(HOST.id),
+    names.credentialsSecretName("west"),
+    homeApi.apiSecretName("uid-1"),
+  ];
+  expect(named(current)).toEqual(named(released));
+});
+
+describe.each([
+  ["the last release", released, "this version", current],
+  ["this version", current, "the last release", released],
+] as const)("what %s leaves behind", (_writes, writer, _reads, reader) => {
+  describe.each(PODS)("%s", (_case, parts) => {
+    test("is a proxy for the other, which changes nothing about it", () => {
+      const proxy = admitted(writer, parts);
+      expect(reader.proxies.isProxy(proxy)).toBe(true);
+      expect(apply(proxy, reader.admission.mutatePod(request({ object: proxy }), "annotated"))).toEqual(proxy);
+    });
+
+    test("has a delegate that the other knows, and need not change", () => {
+      const proxy = admitted(writer, parts);
+      const delegate = running(writer, proxy);
+      const { namespace, name, uid } = proxy.metadata;
+      expect(reader.delegates.madeByHost(delegate, HOST.id)).toBe(true);
+      expect(reader.delegates.ownerOf(delegate)).toEqual({ cluster: HOST.name, namespace, name, uid });
+      expect(reader.forward.forwardPatches(proxy, delegate)).toEqual([]);
+      expect(reader.forward.specFollows(proxy, delegate)).toBe(true);
+    });
+
+    test("has a delegate that follows when the other forwards a change", () => {
+      const proxy = admitted(writer, parts);
+      const delegate = running(writer, proxy);
+      const labels = { ...proxy.metadata.labels, later: "yes" };
+      const [patch] = reader.forward.forwardPatches({ ...proxy, metadata: { ...proxy.metadata, labels } }, delegate);
+      expect(patch?.body.metadata.labels).toEqual({ later: "yes" });
+    });
+
+    test("has a status that the other would write again", () => {
+      const proxy = admitted(writer, parts);
+      const delegate = running(writer, proxy);
+      const status = writer.feedback.statusFrom(proxy, delegate) ?? {};
+      const shown = { ...proxy, status };
+      const wanted = reader.feedback.statusFrom(shown, delegate) ?? {};
+      expect(reader.feedback.statusPatch(shown, wanted)).toBeUndefined();
+    });
+  });
+
+  test("of copies for pods, the other need not change", () => {
+    const metadata = { namespace: "team", name: "settings", uid: "uid-2", resourceVersion: "7", labels: { a: "b" } };
+    const source = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } };
+    const copy = writer.copies.toCopy("ConfigMap", source, HOST);
+    const there = { ...copy, metadata: { ...metadata, ...copy.metadata, uid: "uid-3" } };
+    expect(reader.copies.isCopy(there, HOST.id)).toBe(true);
+    expect(reader.copies.standsFor(there, source)).toBe(true);
+    expect(reader.copies.wantedMetadata(there, source, HOST)).toBeUndefined();
+    expect(reader.copies.contentOf("ConfigMap", there)).toEqual(reader.copies.contentOf("ConfigMap", source));
+  });
+
+  test("of copies of Services, the other need not change", () => {
+    const metadata = { namespace: "team", name: "web", uid: "uid-2", resourceVersion: "7" };
+    const spec = { selector: { app: "web" }, ports: [{ port: 80 }], type: "ClusterIP", clusterIP: "10.0.0.1" };
+    const source = { apiVersion: "v1", kind: "Service", metadata, spec };
+    const copy = writer.services.toServiceCopy("Service", source, HOST);
+    const there = { ...copy, metadata: { ...metadata, ...copy.metadata, uid: "uid-3" } };
+    expect(reader.services.isLike("Service", there, source, HOST)).toBe(true);
+  });
+
+  test("about the times in which nobody led, the other understands", () => {
+    const lease = {
+      metadata: { namespace: "legation-system", name: "legation-controller", uid: "uid-4", resourceVersion: "9" },
+      spec: { leaseDurationSeconds: 15, renewTime: "2026-01-01T00:00:00.000000Z" },
+    };
+    const now = Date.parse("2026-01-01T01:00:00Z");
+    const noted = writer.unled.noteUnled(lease, now);
+    expect(reader.unled.unledIn(noted)).toEqual([[Date.parse("2026-01-01T00:01:15Z"), now]]);
+  });
+});
+
+describe("API servers find an answer at every path of the webhook configuration", () => {
+  type Server = typeof import("../../../webhook/server.ts");
+  const PATH = /^\s+path: (\/\S+)$/gm;
+  const paths = (folder: string): string[] => {
+    const text = readFileSync(join(folder, "manifests", "webhook-configuration.yaml"), "utf8");
+    return [...text.matchAll(PATH)].flatMap(([, path]) => path ?? []);
+  };
+
+  // The configuration is applied before the first webhook is replaced, in both directions: a path that only the new ones
+  // serve must wait for the release after the one that serves it first.
+  test.each<[string, () => Promise<Server>, string]>([
+    ["of this version, from webhooks of the last release", () => moduleOf(release, "webhook/server.js"), ROOT],
+    ["of the last release, from webhooks of this version", () => import("../../../webhook/server.ts"), release.folder],
+  ])("%s", async (_case, load, folder) => {
+    const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
+    const log = createLogger({ level: "silent" });
+    const server = (await load()).createWebhookServer({ certificate, notReady: () => undefined, log });
+    const asked = paths(folder);
+    expect(asked.length).toBeGreaterThan(3);
+    expect(asked.filter((url) => !server.hasRoute({ method: "POST", url }))).toEqual([]);
+    await server.close();
+  });
+});
