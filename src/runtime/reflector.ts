@@ -1,11 +1,12 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
-import type { ClusterClient, WatchEvent } from "../kube/client.ts";
+import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
+import { isBefore, sameVersion } from "./resource-version.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 
 /** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
@@ -55,7 +56,7 @@ const WATCH_SECONDS = { least: 240, spread: 120 };
 // API servers send a bookmark at least every two minutes. A longer silence is a connection that vanished without a word,
 // or a server without bookmarks; opening the watch again finds out and loses nothing.
 const WATCH_IDLE_MS = 150_000;
-// A server that refuses a watch this often in a row does not know our resourceVersion: restored from a backup, say.
+// A server that refuses a watch this often in a row does not know our resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
 
 /**
@@ -79,6 +80,8 @@ export class Reflector<T extends KubeObject> {
   #version: string | undefined;
   #pageSize: number | undefined = PAGE_SIZE;
   #refusals = 0;
+  /** The last attempt failed: whether the server still has a past that includes `#version` is to be asked. */
+  #doubted = false;
   /** What each object holds of the budget, and all together. */
   #sizes = new Map<ObjectKey, number>();
   #bytes = 0;
@@ -147,6 +150,8 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       let delayMs: number;
       try {
+        if (this.#version !== undefined && this.#doubted) await this.#confirm(this.#version, signal);
+        this.#doubted = false;
         if (this.#version === undefined) {
           this.#setState("listing");
           this.#version = await this.#list(signal);
@@ -162,8 +167,29 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
+  /**
+   * A server that was restored from a backup is behind us. It would accept a watch from our version, and tell of nothing
+   * until it has come that far again: the store would keep what it has forgotten.
+   */
+  async #confirm(version: string, signal: AbortSignal): Promise<void> {
+    const { client, resource, log } = this.#options;
+    const { resourceVersion } = await client.list(resource, { ...this.#selection(), limit: 1, signal });
+    if (!isBefore(resourceVersion, version)) return;
+    log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
+    this.#version = undefined;
+  }
+
+  #selection(): Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector"> {
+    const { namespace, labelSelector, fieldSelector } = this.#options;
+    return {
+      ...(namespace === undefined ? {} : { namespace }),
+      ...(labelSelector === undefined ? {} : { labelSelector }),
+      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+    };
+  }
+
   async #list(signal: AbortSignal): Promise<string> {
-    const { client, resource, namespace, labelSelector, fieldSelector, clock, budget } = this.#options;
+    const { client, resource, clock, budget } = this.#options;
     const begunAt = clock.now();
     const staged = new Map<ObjectKey, Stored<T>>();
     const sizes = new Map<ObjectKey, number>();
@@ -174,9 +200,7 @@ export class Reflector<T extends KubeObject> {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
         dropManagedFields: this.#options.keepManagedFields !== true,
-        ...(namespace === undefined ? {} : { namespace }),
-        ...(labelSelector === undefined ? {} : { labelSelector }),
-        ...(fieldSelector === undefined ? {} : { fieldSelector }),
+        ...this.#selection(),
         ...(this.#pageSize === undefined ? {} : { limit: this.#pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
@@ -251,7 +275,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, namespace, labelSelector, fieldSelector, clock } = this.#options;
+    const { client, resource, clock } = this.#options;
     const events = client.watch(resource, {
       resourceVersion,
       signal,
@@ -259,9 +283,7 @@ export class Reflector<T extends KubeObject> {
       dropManagedFields: this.#options.keepManagedFields !== true,
       idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
-      ...(namespace === undefined ? {} : { namespace }),
-      ...(labelSelector === undefined ? {} : { labelSelector }),
-      ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      ...this.#selection(),
     });
     for await (const event of events) {
       if (signal.aborted) return;
@@ -325,6 +347,7 @@ export class Reflector<T extends KubeObject> {
   #failed(error: unknown): number {
     const { log, resource } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
+    this.#doubted = true;
     // What is not paged may be more than an answer may hold.
     this.#pageSize = PAGE_SIZE;
     if (isKubeError(error, "Gone")) {
@@ -339,7 +362,7 @@ export class Reflector<T extends KubeObject> {
       this.#version = undefined;
     }
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
-    log.warn({ ...detail, resource: resource.plural, delayMs: Math.round(delayMs) }, messageOf(error));
+    log.warn({ ...detail, resource: resource.plural, delayMs: Math.round(delayMs) }, error instanceof Error ? error.message : String(error));
     this.#setState("backing-off");
     return delayMs;
   }
@@ -372,12 +395,4 @@ function sizeOf(object: KubeObject): number {
 
 function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
   return a.metadata.uid === b.metadata.uid;
-}
-
-function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
-  return a.metadata.resourceVersion === b.metadata.resourceVersion;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

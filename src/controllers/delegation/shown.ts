@@ -2,6 +2,7 @@ import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import type { Shown } from "../../runtime/controller.ts";
+import { isBefore } from "../../runtime/resource-version.ts";
 import type { Observed } from "./model.ts";
 
 /** The member's store has a delegate under the name that `holds`. */
@@ -51,11 +52,7 @@ export function shownReleased(proxyUid: string): Shown<Observed> {
   return shownOnProxy(proxyUid, ({ metadata }) => !metadata.finalizers?.includes(DELEGATE_FINALIZER));
 }
 
-/**
- * True when the object is at least as new as the version. Resource versions of one resource are comparable as decimal
- * numbers (KEP-5504, stable since 1.35).
- */
+/** True when the object is at least as new as the version. */
 export function isAtLeast(pod: Pod, version: string): boolean {
-  const own = pod.metadata?.resourceVersion ?? "0";
-  return own.length === version.length ? own >= version : own.length > version.length;
+  return !isBefore(pod.metadata?.resourceVersion ?? "0", version);
 }

@@ -56,6 +56,17 @@ export class World {
     this.#oldest = this.#version;
   }
 
+  /** Keeps the state as it is; what is returned puts it back, and nothing after it has ever been. */
+  backUp(): () => void {
+    const [version, objects, history] = [this.#version, [...this.objects], [...this.#history]];
+    return () => {
+      this.#version = version;
+      this.#history = history;
+      this.objects.clear();
+      for (const [key, object] of objects) this.objects.set(key, object);
+    };
+  }
+
   since(version: number): Change[] {
     return this.#history.filter((change) => change.version > version);
   }

@@ -70,7 +70,9 @@ const inStore = (): string[] =>
     .map(({ metadata }) => `${metadata.name}@${metadata.resourceVersion}`)
     .sort();
 const watching = (): Promise<void> => expect.poll(() => [reflector.state, server.openWatches]).toEqual(["watching", 1]);
-const listCount = (): number => server.requests.filter(({ kind }) => kind === "list").length;
+const listsOf = (limit: number): number =>
+  server.requests.filter(({ kind, query }) => kind === "list" && query.get("limit") === String(limit)).length;
+const listCount = (): number => listsOf(500);
 
 async function started(): Promise<void> {
   reflector.start();
@@ -315,6 +317,25 @@ describe("when a watch ends", () => {
     await untilWatching();
     await expect.poll(() => events).toEqual([`added ${a}`, `added ${b}`]);
     expect(listCount()).toBe(1);
+    // It has asked once whether the server is where it was.
+    expect(listsOf(1)).toBe(1);
+  });
+
+  test("because the server is restored from a backup, it forgets what the server has forgotten", async () => {
+    const a = put("a");
+    await started();
+    const restore = server.world.backUp();
+    const [b, changed] = [put("b"), put("a", { metadata: { labels: { of: "the future" } } })];
+    await expect.poll(() => events).toEqual([`added ${a}`, `added ${b}`, `updated ${changed} from ${a.split("@")[1]}`]);
+    await server.stop();
+    await backOff();
+    restore();
+    await server.listen();
+    await untilWatching();
+    expect(inStore()).toEqual([a]);
+    expect(events.slice(3)).toEqual([`deleted ${b}`, `updated ${a} from ${changed.split("@")[1]}`]);
+    const c = put("c");
+    await expect.poll(inStore).toEqual([a, c]);
   });
 
   test("and retry is called, the pause is over", async () => {
