@@ -13,7 +13,7 @@ const LOOK_MS = 50;
  */
 export class Departure {
   readonly #clock: WebhookClock;
-  #lastReviewAt = 0;
+  #lastReviewAt = Number.NEGATIVE_INFINITY;
   #leaving = false;
 
   constructor(clock: WebhookClock) {

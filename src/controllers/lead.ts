@@ -11,8 +11,8 @@ const LEADER_LEASE = "legation-controller";
 export interface LeadOptions {
   /** For the Lease only: renewals must not queue behind other requests. */
   readonly electionClient: ClusterClient;
-  /** Makes everything else; its clients must refuse writes after `deadline()`. */
-  readonly controllers: (deadline: () => number | undefined) => Omit<ControllersOptions, "clock" | "log" | "unled">;
+  /** Makes everything else; its clients must refuse writes when nothing is left of the lease. */
+  readonly controllers: (leaseLeftMs: () => number | undefined) => Omit<ControllersOptions, "clock" | "log" | "unled">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Name of this process among those that may lead; another process may never have it at the same time. */
@@ -44,7 +44,7 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
     log,
     onStartedLeading: () => {
       onLeading?.(true);
-      const made = options.controllers(() => elector.validUntil());
+      const made = options.controllers(() => elector.leftMs());
       starting = startControllers({ ...made, clock, log, unled: elector.unled }, ended).catch((error: unknown) => {
         if (!ended.aborted) log.error({ err: error }, "controllers did not start");
         failed.abort(error);

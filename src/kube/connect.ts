@@ -12,15 +12,15 @@ export interface ConnectOptions {
   readonly limits?: Partial<ClientLimits>;
   readonly userAgent?: string;
   readonly metrics?: ClientMetrics;
-  /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
-  readonly deadline?: () => number | undefined;
+  /** How long writes may still be on their way: what is left of the leader's lease. Undefined: as long as they like. */
+  readonly leaseLeftMs?: () => number | undefined;
   /** A server in somebody else's hands: what it answers is checked before it is believed, and may only be so large. */
   readonly untrusted?: boolean;
 }
 
 /** A client for one cluster. It opens no connection before the first request. */
 export function createClusterClient(options: ConnectOptions): ClusterClient {
-  const { cluster, credentials, metrics, deadline, untrusted, userAgent = "legation" } = options;
+  const { cluster, credentials, metrics, leaseLeftMs, untrusted, userAgent = "legation" } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };
-  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, deadline, untrusted }));
+  return new HttpClient(new Transport({ cluster, credentials, limits, userAgent, metrics, leaseLeftMs, untrusted }));
 }

@@ -51,8 +51,8 @@ export interface TransportOptions {
   readonly limits: ClientLimits;
   readonly userAgent: string;
   readonly metrics?: ClientMetrics | undefined;
-  /** Absolute time (ms since the epoch) after which no write may be on its way: the end of the leader's lease. */
-  readonly deadline?: (() => number | undefined) | undefined;
+  /** How long writes may still be on their way: what is left of the leader's lease. Undefined: as long as they like. */
+  readonly leaseLeftMs?: (() => number | undefined) | undefined;
   readonly untrusted?: boolean | undefined;
 }
 
@@ -288,9 +288,8 @@ export class Transport {
       throw this.error("Aborted", "the caller gave up", request, request.signal.reason);
     const leftMs = endsAt - performance.now();
     if (leftMs <= 0) throw this.error("NotSent", "the deadline passed", request);
-    const deadline = isRead ? undefined : this.#options.deadline?.();
-    if (deadline === undefined) return leftMs;
-    const leaseLeftMs = deadline - Date.now();
+    const leaseLeftMs = isRead ? undefined : this.#options.leaseLeftMs?.();
+    if (leaseLeftMs === undefined) return leftMs;
     if (leaseLeftMs <= 0) throw this.error("NotSent", "the leader's lease is over: no more writes", request);
     return Math.min(leftMs, leaseLeftMs);
   }
@@ -350,13 +349,11 @@ export class Transport {
   }
 
   #exchange(request: WireRequest, identity: Identity, leftMs: number, isRead: boolean): Promise<Outcome> {
-    const endsAt = Date.now() + leftMs;
-    const { deadline } = this.#options;
+    const endsAt = performance.now() + leftMs;
+    const { leaseLeftMs } = this.#options;
     // A paused process wakes with its timers late: the clock is asked again before the first byte.
-    const mayStart = (): boolean => {
-      const now = Date.now();
-      return now <= endsAt && (isRead || deadline === undefined || now < (deadline() ?? Number.POSITIVE_INFINITY));
-    };
+    const mayStart = (): boolean =>
+      performance.now() <= endsAt && (isRead || (leaseLeftMs?.() ?? Number.POSITIVE_INFINITY) > 0);
     return new Promise((resolve) => {
       const exchange = new Exchange(mayStart, this.arriving, (outcome) => {
         clearTimeout(timer);

@@ -54,7 +54,7 @@ export class Authentication {
   async userOf(request: IncomingMessage, certificates: boolean): Promise<User | undefined> {
     const { socket } = request;
     const certified =
-      certificates && socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.now()) : undefined;
+      certificates && socket instanceof TLSSocket ? userOfCertificate(socket, this.#clock.wall()) : undefined;
     if (certified !== undefined) return certified;
     const token = /^bearer +(\S+) *$/i.exec(request.headers.authorization ?? "")?.[1];
     if (token === undefined) return undefined;

@@ -113,13 +113,13 @@ export class ServingCertificate {
 
   async #own(hosts: readonly string[]): Promise<Certificate> {
     if (this.#isGood(this.#current)) return this.#current;
-    const now = this.#clock.now();
+    const now = this.#clock.wall();
     const authority = await issueAuthority("legation-kubelet-ca", { now, lifetimeMs: LIFETIME_MS });
     const { cert, key } = await issueServing(authority, hosts, { now, lifetimeMs: LIFETIME_MS });
     return { cert: cert + authority.cert, key };
   }
 
   #isGood(certificate: Certificate | undefined): certificate is Certificate {
-    return certificate !== undefined && renewalReason(certificate.cert, { now: this.#clock.now() }) === undefined;
+    return certificate !== undefined && renewalReason(certificate.cert, { now: this.#clock.wall() }) === undefined;
   }
 }

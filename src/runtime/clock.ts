@@ -5,8 +5,13 @@ export interface Timer {
 
 /** Time, as everything in Legation sees it: tests put a fake in its place. */
 export interface Clock {
-  /** Milliseconds since the epoch. */
+  /**
+   * Milliseconds since the epoch as this process counts them: from the machine's time at its start, at an even pace, whatever
+   * somebody does to that since. For durations, and for everything that is decided.
+   */
   now(): number;
+  /** Milliseconds since the epoch as the machine says, which may jump: for what others write or read, and never for durations. */
+  wall(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it fires first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
   /** Calls `callback` once after `ms`. A pending timer does not keep the process alive. */
@@ -18,7 +23,8 @@ const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The machine's own clock. */
 export const realClock: Clock = {
-  now: () => Date.now(),
+  now: () => performance.timeOrigin + performance.now(),
+  wall: () => Date.now(),
   sleep: sleepWith((ms, callback) => {
     const timer = setTimeout(callback, Math.min(ms, LONGEST_TIMEOUT_MS));
     return { cancel: () => clearTimeout(timer) };

@@ -34,7 +34,8 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   observe(key: Key): Observed | undefined;
   /** What else every line of log about a reconcile must say, e.g. the uid behind the key. */
   identify?(observed: Observed): Readonly<Record<string, string>>;
-  decide(observed: Observed, now: number): Decision<Action>;
+  /** `now` for durations; `wall` is the machine's time, for what others write or read. */
+  decide(observed: Observed, now: number, wall: number): Decision<Action>;
   execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
 }
 
@@ -208,7 +209,7 @@ export class Controller<Key extends string, Observed, Action> {
     const reconcile = ++this.#reconciles;
     let decision: Decision<Action>;
     try {
-      decision = this.#spec.decide(observed, now);
+      decision = this.#spec.decide(observed, now, this.#clock.wall());
     } catch (error) {
       // A defect: said once per attempt, and the other keys go on.
       const identity = this.#spec.identify?.(observed);

@@ -24,13 +24,19 @@ export interface LeaderElectorOptions {
   readonly log: Logger;
   readonly onStartedLeading: () => void;
   /**
-   * Called once, when leading ends for whatever reason; `validUntil` has passed by then. A clean stop releases the lease
+   * Called once, when leading ends for whatever reason; nothing is left of the lease by then. A clean stop releases the lease
    * only after this has resolved, so it must end all writing.
    */
   readonly onStoppedLeading: () => void | Promise<void>;
 }
 
-/** What was seen of the Lease, and when by this machine's clock. */
+/** One moment, by a clock that nobody sets and by the machine's. */
+interface Moment {
+  readonly now: number;
+  readonly wall: number;
+}
+
+/** What was seen of the Lease, and when. */
 interface Observation {
   readonly version: string;
   readonly seenAt: number;
@@ -62,7 +68,7 @@ export class LeaderElector {
   #lease: Stored<Lease> | undefined;
   #phase: "following" | "leading" | "finished" = "following";
   /** When the last successful renewal was sent. */
-  #renewedAt = 0;
+  #renewedAt: Moment = { now: 0, wall: 0 };
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
@@ -81,18 +87,21 @@ export class LeaderElector {
   }
 
   get isLeader(): boolean {
-    const until = this.validUntil();
-    return until !== undefined && this.#options.clock.now() < until;
+    return (this.leftMs() ?? 0) > 0;
   }
 
   /**
-   * Absolute time until which writes of this leader are safe: counted from just before the last successful renewal was
-   * *sent*, so it ends before anyone else can hold the lease. Undefined until this process first leads; a time long past
-   * when it has stopped, so that a client with this as its deadline refuses every further write.
+   * How long writes of this leader are still safe: counted from just before the last successful renewal was *sent*, so it
+   * ends before anyone else can hold the lease. Undefined until this process first leads; nothing when it has stopped, so
+   * that a client with this as its limit refuses every further write. Whichever clock says that more time has passed is
+   * believed: the machine's may have been set back, and the other one stands still while the machine is suspended.
    */
-  validUntil(): number | undefined {
+  leftMs(): number | undefined {
     if (this.#phase === "following") return undefined;
-    return this.#phase === "leading" ? this.#renewedAt + this.#durationMs - SAFETY_MARGIN_MS : 0;
+    if (this.#phase === "finished") return 0;
+    const { now, wall } = this.#moment();
+    const passedMs = Math.max(now - this.#renewedAt.now, wall - this.#renewedAt.wall);
+    return this.#durationMs - SAFETY_MARGIN_MS - passedMs;
   }
 
   start(): void {
@@ -120,7 +129,7 @@ export class LeaderElector {
         log.info({ identity: this.identity }, "leading");
         onStartedLeading();
       }
-      const overdue = clock.now() - this.#renewedAt >= this.#renewDeadlineMs;
+      const overdue = clock.now() - this.#renewedAt.now >= this.#renewDeadlineMs;
       if (this.#phase === "leading" && (outcome === "taken" || (outcome === "unknown" && overdue))) {
         log.error({ identity: this.identity, outcome }, "lost the lease");
         break;
@@ -146,21 +155,25 @@ export class LeaderElector {
     const { client, clock, log, namespace, name } = this.#options;
     const leading = this.#phase === "leading";
     // As leader, an attempt must be over before the renew deadline is; and one hung request must leave time for another.
-    const leftMs = leading ? this.#renewedAt + this.#renewDeadlineMs - clock.now() : this.#renewDeadlineMs;
+    const leftMs = leading ? this.#renewedAt.now + this.#renewDeadlineMs - clock.now() : this.#renewDeadlineMs;
     const options = { timeoutMs: Math.max(1, Math.min(leftMs, this.#renewDeadlineMs / 2)), signal };
     try {
       if (this.#lease === undefined) {
         const found = await client.find(leases, { namespace, name }, options);
         if (found === undefined) {
-          const sentAt = clock.now();
+          const sentAt = this.#moment();
           this.#held(await client.create(leases, this.#record(undefined), options), sentAt);
           return "held";
         }
         this.#see(found);
         if (!this.#mayTake(found)) return "taken";
+        if (leading && this.#hasGoneBack(found)) {
+          log.error({ identity: this.identity }, "the Lease is older than its last renewal: restored from a backup");
+          return "taken";
+        }
         this.#lease = found;
       }
-      const sentAt = clock.now();
+      const sentAt = this.#moment();
       this.#held(await client.replace(leases, this.#record(this.#lease), options), sentAt);
       return "held";
     } catch (error) {
@@ -173,7 +186,12 @@ export class LeaderElector {
     }
   }
 
-  #held(lease: Stored<Lease>, sentAt: number): void {
+  #moment(): Moment {
+    const { clock } = this.#options;
+    return { now: clock.now(), wall: clock.wall() };
+  }
+
+  #held(lease: Stored<Lease>, sentAt: Moment): void {
     this.#lease = lease;
     this.#renewedAt = sentAt;
   }
@@ -191,9 +209,14 @@ export class LeaderElector {
     return this.#observed !== undefined && this.#options.clock.now() >= this.#observed.seenAt + durationMs;
   }
 
+  /** What this leader has read since then is of a state that the host does not remember, so it must not go on with it. */
+  #hasGoneBack({ spec }: Stored<Lease>): boolean {
+    return Date.parse(spec?.renewTime ?? "") < this.#renewedAt.wall;
+  }
+
   #record(previous: Stored<Lease> | undefined): Lease {
     const { namespace, name, clock } = this.#options;
-    const now = microTime(clock.now());
+    const now = microTime(clock.wall());
     const ours = previous?.spec?.holderIdentity === this.identity;
     const transitions = previous?.spec?.leaseTransitions ?? 0;
     return {
@@ -214,7 +237,7 @@ export class LeaderElector {
 
   /** In the write that takes the lease over, so that no crash comes in between. */
   #metadata(previous: Stored<Lease>): Stored<Lease>["metadata"] {
-    const unled = this.#phase === "following" ? noteUnled(previous, this.#options.clock.now()) : undefined;
+    const unled = this.#phase === "following" ? noteUnled(previous, this.#options.clock.wall()) : undefined;
     const { metadata } = previous;
     if (unled === undefined) return metadata;
     return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
@@ -228,7 +251,7 @@ export class LeaderElector {
       const lease = this.#lease ?? (await client.find(leases, { namespace, name }, options));
       if (lease?.spec?.holderIdentity !== this.identity) return;
       const record = this.#record(lease);
-      const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.now()) };
+      const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.wall()) };
       await client.replace(leases, { ...record, spec }, options);
     } catch (error) {
       log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");

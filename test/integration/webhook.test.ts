@@ -547,7 +547,7 @@ describe("the serving certificate", () => {
     await kubectl(host, ["delete", "secret", CERTIFICATE_SECRET, "-n", "legation-system"]);
     // The replicas believe that it is two months ago, until they are told otherwise: what they issue is old by now.
     let behindMs = 61 * DAY_MS;
-    const clock: WebhookClock = { ...systemClock, now: () => systemClock.now() - behindMs };
+    const clock: WebhookClock = { ...systemClock, wall: () => systemClock.wall() - behindMs };
     const [first, second] = await Promise.all([startReplica(port, clock), startReplica(await freePort(), clock)]);
     webhook = first;
     onTestFinished(() => second.close());

@@ -135,8 +135,8 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           clock: realClock,
           log,
           onLeading: (leading) => metrics.setLeading(leading),
-          controllers: (deadline) => ({
-            host: createClusterClient({ cluster: "host", credentials, metrics, deadline, limits: HOST_LIMITS }),
+          controllers: (leaseLeftMs) => ({
+            host: createClusterClient({ cluster: "host", credentials, metrics, leaseLeftMs, limits: HOST_LIMITS }),
             connect: (name, text) => {
               const read = (kubeconfig: string) =>
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
@@ -146,7 +146,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                   cluster: name,
                   credentials: current,
                   metrics,
-                  deadline,
+                  leaseLeftMs,
                   untrusted: true,
                 }),
                 renew: (kubeconfig) => renew(read(kubeconfig)),
@@ -160,7 +160,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                       cluster: "host",
                       credentials,
                       metrics,
-                      deadline,
+                      leaseLeftMs,
                       limits: EVENT_LIMITS,
                     }),
                     warningsOnly: options.podEvents === "warnings",

@@ -8,7 +8,7 @@ import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decid
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
-export function decideEnding(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
   const bound = isBound(proxy);
   if (!holdsFinalizer(proxy)) {
     return { actions: bound && awaitsDelegate(proxy) ? unheld(proxy) : [], outcome: "Released" };
@@ -27,7 +27,7 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, now: number
     }
   }
   if (waiting) return { actions, outcome: "Ending" };
-  return { actions: farewell(proxy, observed, now), outcome: "Released" };
+  return { actions: farewell(proxy, observed, wall), outcome: "Released" };
 }
 
 /** True while the member has the proxy's delegate, or may have it. */
@@ -65,24 +65,27 @@ function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, boun
 }
 
 /** The last writes of a proxy's life: final status where somebody can still see it, grace 0, finalizer. */
-function farewell(proxy: Stored<Pod>, observed: Observed, now: number): Action[] {
+function farewell(proxy: Stored<Pod>, observed: Observed, wall: number): Action[] {
   const { uid: proxyUid, deletionGracePeriodSeconds = 0, finalizers = [] } = proxy.metadata;
   const actions: Action[] = [];
   const seen = deletionGracePeriodSeconds > 0 || finalizers.some((name) => name !== DELEGATE_FINALIZER);
-  if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, now));
+  if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, wall));
   if (deletionGracePeriodSeconds > 0) actions.push({ type: "finish", proxyUid });
   actions.push({ type: "release", proxyUid });
   return actions;
 }
 
-function lastStatus(proxy: Stored<Pod>, observed: Observed, now: number): Action[] {
+function lastStatus(proxy: Stored<Pod>, observed: Observed, wall: number): Action[] {
   const { departed, delegate } = boundMember(proxy, observed) ?? {};
   // One that has ended in a member which does not answer is still there.
   const last = [departed, delegate].find((pod) => pod !== undefined && isRecorded(pod, proxy));
   const shown = last === undefined ? undefined : statusFrom(proxy, last);
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
-  return verdict(proxy, lostStatus(base, { message: "The pod was deleted before its final status was seen", now }));
+  return verdict(
+    proxy,
+    lostStatus(base, { message: "The pod was deleted before its final status was seen", now: wall }),
+  );
 }
 
 /** One that had just overflowed when it was deleted has never had a delegate, and waits for its kubelet's word all the same. */

@@ -9,14 +9,14 @@ import { delegateFor, isFor, withdraw } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
-export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   const member = boundMember(proxy, observed);
   const others = observed.members.filter((other) => other !== member && isFor(other.delegate, proxy));
   const surplus = others.flatMap(withdraw);
   if (member === undefined || !member.reachable || !member.read) {
     const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
     return {
-      actions: [...surplus, ...(unheard ? statusWrite(proxy, unheardStatus(proxy, now)) : [])],
+      actions: [...surplus, ...(unheard ? statusWrite(proxy, unheardStatus(proxy, wall)) : [])],
       outcome: "Unreachable",
     };
   }
@@ -39,7 +39,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   }
   // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
   if (others.length > 0) return { actions: surplus, outcome: "Withdrawing" };
-  return vanished(proxy, member, observed, now);
+  return vanished(proxy, member, observed, wall);
 }
 
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */
@@ -90,7 +90,7 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
 }
 
 /** The delegate went and nobody on the host had asked for it: what an eviction is on a node. */
-function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, now: number): DelegationDecision {
+function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wall: number): DelegationDecision {
   const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
   if (last !== undefined && isTerminal(last)) return { actions: feedback(proxy, last), outcome: "Finished" };
@@ -108,6 +108,6 @@ function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, no
   const message = `Cluster ${member.name}: the pod was deleted there${again}`;
   const shown = last === undefined ? undefined : statusFrom(proxy, last);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
-  const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now });
+  const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wall });
   return { actions: verdict(proxy, wanted), outcome: "Lost" };
 }

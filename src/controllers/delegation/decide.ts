@@ -14,19 +14,19 @@ const SWEEP_AGAIN_MS = 10_000;
  * name, left by an earlier proxy uid, go whatever the proxy does meanwhile, but last: any member can say that it has one,
  * and must not hold up a pod of another.
  */
-export function decide(observed: Observed, now: number): DelegationDecision {
+export function decide(observed: Observed, now: number, wall: number = now): DelegationDecision {
   const { proxy } = observed;
   const sweeps = staleDelegates(observed);
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
-  const decision = decideFor(proxy, observed, now);
+  const decision = decideFor(proxy, observed, now, wall);
   if (sweeps.length === 0) return decision;
   const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
   return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
 }
 
-function decideFor(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
-  if (isDeleting(proxy)) return decideEnding(proxy, observed, now);
-  return isBound(proxy) ? decideRunning(proxy, observed, now) : decidePlacing(proxy, observed, now);
+function decideFor(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
+  if (isDeleting(proxy)) return decideEnding(proxy, observed, wall);
+  return isBound(proxy) ? decideRunning(proxy, observed, now, wall) : decidePlacing(proxy, observed, now);
 }
 
 function staleDelegates({ proxy, members }: Observed): Action[] {

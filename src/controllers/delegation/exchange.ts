@@ -64,7 +64,7 @@ export class Exchange {
   async #tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
     const { host, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
-    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.now()), { signal });
+    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.wall()), { signal });
     memories.reported(proxyUid, message);
   }
 

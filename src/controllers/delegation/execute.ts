@@ -303,7 +303,7 @@ export class Executor {
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
     const { host, memories, clock } = this.#options;
     const { key, signal } = context;
-    const now = clock.now();
+    const now = clock.wall();
     const conditions = [notPlacedCondition(reason, message, now)];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
     const shown = await patchProxy(proxyUid, () =>
@@ -321,7 +321,7 @@ export class Executor {
 
   async #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key, signal }: Context): Result {
     const { host, clock } = this.#options;
-    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.now()), { signal });
+    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.wall()), { signal });
     return undefined;
   }
 

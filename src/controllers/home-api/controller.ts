@@ -11,7 +11,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Shown } fr
 import type { ReadStore } from "../../runtime/store.ts";
 import { placementEvent } from "../delegation/events.ts";
 import { HomeAddresses } from "./address.ts";
-import { decide, lacksTokens, renewalTime } from "./decide.ts";
+import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
 import type { Action, DelegateView, IssueAction, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
@@ -48,6 +48,9 @@ export class HomeApiController {
   readonly #told = new Map<string, number>();
   /** What last kept a pod from its tokens, and until when it is taken for granted. */
   readonly #refused = new Map<ObjectKey, { readonly message: string; readonly until: number }>();
+
+  /** What was issued here, and when it is to be replaced. */
+  readonly #issued = new Map<ObjectKey, NonNullable<Observed["issued"]>>();
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
@@ -139,16 +142,19 @@ export class HomeApiController {
     });
     if (proxy === undefined || delegates.length === 0) {
       this.#refused.delete(key);
+      this.#issued.delete(key);
       return undefined;
     }
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
     const notBefore = this.#refused.get(key)?.until;
+    const issued = this.#issued.get(key);
     return {
       ref,
       proxy,
       delegates,
       ...(untold === undefined ? {} : { untold }),
       ...(notBefore === undefined ? {} : { notBefore }),
+      ...(issued === undefined ? {} : { issued }),
     };
   }
 
@@ -180,17 +186,19 @@ export class HomeApiController {
     }
   }
 
-  async #issue({ member: name, proxy, delegateUid, replaces }: IssueAction, { signal }: Context): Result {
+  async #issue({ member: name, proxy, delegateUid, replaces }: IssueAction, { key, signal }: Context): Result {
     const { host, identity, registry, clock } = this.#options;
     const member = registry.member(name);
     const cluster = registry.cluster(name);
     const authority = cluster && this.#addresses.authority(cluster);
     // What is missing is an event when it comes.
     if (member === undefined || authority === undefined) return undefined;
-    const { data, expiresAt } = await issueTokens(host, proxy, authority, signal);
-    const renewAt = renewalTime(clock.now(), expiresAt, Math.random());
-    const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt });
+    const askedAt = clock.now();
+    const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, signal);
+    const age = renewalAge(lifetimeMs, Math.random());
+    const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: expiresAt - lifetimeMs + age });
     await this.#write(member, secret, replaces?.uid, signal);
+    this.#issued.set(key, { delegateUid, renewAt: askedAt + age });
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
       const view = delegates.find((other) => other.member === name);
@@ -250,7 +258,7 @@ export class HomeApiController {
     { proxyUid, reason, message }: { readonly proxyUid: string; readonly reason: string; readonly message: string },
     { key, signal }: Context,
   ): Promise<void> {
-    const event = placementEvent(objectRef(key), proxyUid, reason, message, this.#options.clock.now());
+    const event = placementEvent(objectRef(key), proxyUid, reason, message, this.#options.clock.wall());
     await this.#options.host.create(events, event, { signal });
   }
 }

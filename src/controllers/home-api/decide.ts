@@ -13,16 +13,16 @@ const SPREAD = 0.1;
 // Node's timers reach no further than 24 days.
 const LONGEST_WAIT_MS = 20 * 24 * 60 * 60_000;
 
-/** When tokens that were issued at `now` are to be replaced; `random` is from 0 to 1. */
-export function renewalTime(now: number, expiresAt: number, random: number): number {
-  const age = Math.min((expiresAt - now) * RENEWED_AFTER, OLDEST_MS);
-  return now + age * (1 - SPREAD * random);
+/** How old tokens of this lifetime are when they are to be replaced; `random` is from 0 to 1. */
+export function renewalAge(lifetimeMs: number, random: number): number {
+  return Math.min(lifetimeMs * RENEWED_AFTER, OLDEST_MS) * (1 - SPREAD * random);
 }
 
 /** Gives each delegate that mounts tokens of its proxy such tokens, and new ones in time while it lives. */
 export function decide(
-  { proxy, delegates, untold, notBefore = Number.NEGATIVE_INFINITY }: Observed,
+  { proxy, delegates, untold, issued, notBefore = Number.NEGATIVE_INFINITY }: Observed,
   now: number,
+  wall: number = now,
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { uid: proxyUid } = proxy.metadata;
   const actions: Action[] = [];
@@ -33,7 +33,9 @@ export function decide(
     const { member, delegate, secret } = view;
     // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
     if (secret === undefined && isDeleting(proxy)) continue;
-    const due = Math.max(dueAt(secret, delegate), notBefore);
+    // Whoever issued them knows how old they are; the annotation is for the next leader, and only as right as clocks are.
+    const own = secret !== undefined && issued?.delegateUid === delegate.metadata.uid ? issued.renewAt : undefined;
+    const due = Math.max(own ?? dueAt(secret, delegate) + now - wall, notBefore);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};
       const replaces = uid === undefined || resourceVersion === undefined ? {} : { replaces: { uid, resourceVersion } };

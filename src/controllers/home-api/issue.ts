@@ -12,14 +12,19 @@ import { serviceAccounts } from "../../kube/resources.ts";
 import type { HostIdentity, Owner } from "../../pods/delegate.ts";
 import { apiSecretName, CA_KEY, type WantedToken, wantedTokens } from "../../pods/home-api.ts";
 
-const answer = z.object({ status: z.object({ token: z.string(), expirationTimestamp: z.iso.datetime() }) });
+const answer = z.object({
+  spec: z.object({ expirationSeconds: z.number() }),
+  status: z.object({ token: z.string(), expirationTimestamp: z.iso.datetime() }),
+});
 
 /** Everything that a delegate's Secret holds. */
 export interface Issued {
   /** Base64 by key. */
   readonly data: Record<string, string>;
-  /** When the first of the tokens ends; epoch ms. */
+  /** When the first of the tokens ends, by the host's clock; epoch ms. */
   readonly expiresAt: number;
+  /** How long that is from their issue, as the host says. */
+  readonly lifetimeMs: number;
 }
 
 /**
@@ -44,6 +49,7 @@ export async function issueTokens(
       ...Object.fromEntries(issued.map(({ key, token }) => [key, base64(token)])),
     },
     expiresAt: Math.min(...issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp))),
+    lifetimeMs: Math.min(...issued.map(({ expirationSeconds }) => expirationSeconds)) * 1000,
   };
 }
 
@@ -52,7 +58,7 @@ async function requestToken(
   { metadata: { namespace = "", name, uid }, spec }: Stored<Pod>,
   { audience, expirationSeconds }: WantedToken,
   signal: AbortSignal,
-): Promise<z.output<typeof answer>["status"]> {
+): Promise<{ readonly token: string; readonly expirationTimestamp: string; readonly expirationSeconds: number }> {
   const body = {
     apiVersion: "authentication.k8s.io/v1",
     kind: "TokenRequest",
@@ -63,7 +69,10 @@ async function requestToken(
     },
   };
   const ref = { namespace, name: spec?.serviceAccountName ?? "default" };
-  return answer.parse(await host.createSubresource(serviceAccounts, ref, "token", body, { signal })).status;
+  const { spec: given, status } = answer.parse(
+    await host.createSubresource(serviceAccounts, ref, "token", body, { signal }),
+  );
+  return { ...status, expirationSeconds: given.expirationSeconds };
 }
 
 /** The Secret of a delegate, as it is created. */

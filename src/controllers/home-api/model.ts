@@ -15,6 +15,8 @@ export interface Observed {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
+  /** What this controller has issued last, and when it is to be replaced; epoch ms. */
+  readonly issued?: { readonly delegateUid: string; readonly renewAt: number };
   /** Until then the tokens are not asked for again; epoch ms. */
   readonly notBefore?: number;
   /** Why the delegate has no token though its author has not declined one; absent when that was told lately. */

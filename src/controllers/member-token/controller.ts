@@ -23,6 +23,8 @@ const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), e
 export class MemberTokenController {
   readonly #options: MemberTokenOptions;
   readonly #loop: Controller<string, Observed, Action>;
+  /** When each member's token was last asked for. */
+  readonly #renewedAt = new Map<string, number>();
 
   constructor(options: MemberTokenOptions) {
     this.#options = options;
@@ -50,9 +52,13 @@ export class MemberTokenController {
     const kubeconfig = this.#kubeconfig(name);
     const claims = kubeconfig === undefined ? undefined : tokenClaims(kubeconfig);
     this.#options.metrics?.members.setCredentialsExpiry(name, claims?.expiresAt);
-    if (kubeconfig === undefined) return undefined;
+    if (kubeconfig === undefined) {
+      this.#renewedAt.delete(name);
+      return undefined;
+    }
     const reachable = this.#options.registry.member(name)?.reachable ?? false;
-    return { claims, reachable };
+    const renewedAt = this.#renewedAt.get(name);
+    return { claims, reachable, ...(renewedAt === undefined ? {} : { renewedAt }) };
   }
 
   #kubeconfig(name: string): string | undefined {
@@ -98,6 +104,7 @@ export class MemberTokenController {
       // Somebody else wrote it: what they wrote is looked at next.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
+    this.#renewedAt.set(name, this.#options.clock.now());
     log.info({ member: name, expires: expirationTimestamp }, "token renewed");
     const before = tokenClaims(kubeconfig)?.issuedAt;
     return ({ claims }) => claims?.issuedAt !== before;

@@ -12,12 +12,12 @@ const LOOK_AGAIN_MS = 1000;
  * A pod that the host's own scheduler is asked first for. It is left alone until that scheduler has said for long enough that
  * it finds no node; then it is bound to the virtual node of the best member, if one has room.
  */
-export function decide(observed: Observed, now: number): OverflowDecision {
+export function decide(observed: Observed, now: number, wall: number = now): OverflowDecision {
   const { pod, optedIn, seen, afterMs } = observed;
   if (isDeleting(pod) || isBound(pod) || isTerminal(pod)) return { actions: [], outcome: "Done" };
   if (!optedIn) return { actions: [], outcome: "NotOptedIn" };
   if (!isUnplaced(pod)) return { actions: [], outcome: "Scheduling" };
-  const due = unschedulableSince(pod, seen) + afterMs;
+  const due = unschedulableSince(pod, seen, now - wall) + afterMs;
   if (now < due) return { actions: [], outcome: "Unschedulable", requeueAt: due };
   if (!observed.supported) {
     const message =
@@ -44,10 +44,10 @@ export function isUnplaced(pod: Pod): boolean {
 /**
  * Since when the host has had no node for the pod; epoch ms. Its condition tells, also after a restart of the controller. But
  * it counts from the pod's creation when a gate was lifted or a preemption has failed, and another machine's clock may be
- * wrong: so it counts within what was seen here.
+ * wrong: so it counts within what was seen here. `aheadMs`: how far this process's count of time is ahead of the machine's.
  */
-export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen): number {
-  const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "");
+export function unschedulableSince(pod: Pod, { otherwiseAt = 0, unplacedAt }: Seen, aheadMs = 0): number {
+  const told = Date.parse(conditionOf(pod, "PodScheduled")?.lastTransitionTime ?? "") + aheadMs;
   return Math.min(Math.max(Number.isNaN(told) ? unplacedAt : told, otherwiseAt), unplacedAt);
 }
 

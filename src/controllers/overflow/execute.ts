@@ -122,7 +122,7 @@ export class Executor {
     message: string,
   ): Promise<void> {
     const { host, clock } = this.#options;
-    const event = placementEvent(objectRef(key), uid, reason, message, clock.now());
+    const event = placementEvent(objectRef(key), uid, reason, message, clock.wall());
     const { namespace = "" } = event.metadata;
     const named: KubeEvent = name === undefined ? event : { ...event, metadata: { namespace, name } };
     try {

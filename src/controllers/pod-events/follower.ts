@@ -43,7 +43,7 @@ export class EventFollower {
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
-    this.#toldUntil = options.clock.now();
+    this.#toldUntil = options.clock.wall();
   }
 
   start(): void {
@@ -63,7 +63,7 @@ export class EventFollower {
       try {
         this.#version ??= await this.#list(signal);
         await this.#watch(this.#version, signal);
-        this.#toldUntil = this.#options.clock.now();
+        this.#toldUntil = this.#options.clock.wall();
         delayMs = this.#backoff.ended();
       } catch (error) {
         if (signal.aborted) return;
@@ -77,7 +77,7 @@ export class EventFollower {
   async #list(signal: AbortSignal): Promise<string> {
     const { client, fieldSelector, clock } = this.#options;
     const since = this.#toldUntil - OVERLAP_MS;
-    const begunAt = clock.now();
+    const begunAt = clock.wall();
     let token: string | undefined;
     for (;;) {
       const page = await client.list(events, {
@@ -115,7 +115,7 @@ export class EventFollower {
         continue;
       }
       this.#version = event.object.metadata.resourceVersion;
-      this.#toldUntil = clock.now();
+      this.#toldUntil = clock.wall();
       // Events end by themselves, an hour after they last happened.
       if (event.type !== "DELETED") this.#tell(event.object, event.type === "ADDED");
     }

@@ -167,7 +167,7 @@ export class Executor {
     if (told !== message) {
       log.info(message);
       await this.#tell(
-        serviceEvent(source, "NotInMember", `${ref.member}: ${message}`, this.#options.clock.now()),
+        serviceEvent(source, "NotInMember", `${ref.member}: ${message}`, this.#options.clock.wall()),
         signal,
       );
     }

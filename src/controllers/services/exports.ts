@@ -67,7 +67,7 @@ export class Exports {
     if (problem !== undefined && problem !== told) {
       log.info(problem);
       const exported = { apiVersion: "multicluster.x-k8s.io/v1alpha1", kind: "ServiceExport", ...source };
-      await tell(serviceEvent(exported, "NotExported", `${ref.member}: ${problem}`, clock.now()), signal);
+      await tell(serviceEvent(exported, "NotExported", `${ref.member}: ${problem}`, clock.wall()), signal);
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
   }

@@ -231,7 +231,7 @@ export class VirtualNodeController {
   async #renewLease(name: string, nodeUid: string, signal: AbortSignal): Promise<void> {
     const { host, clock } = this.#options;
     const ref = { namespace: LEASE_NAMESPACE, name };
-    const renewTime = new Date(clock.now()).toISOString().replace("Z", "000Z");
+    const renewTime = new Date(clock.wall()).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
     // A burst of pods must not make the node look dead.
     const options = { signal, outOfTurn: true };

@@ -19,7 +19,7 @@ export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[
 const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
 
 /** The virtual node of a member that has none yet. */
-export function desiredNode(observed: Observed, now: number): KubeNode {
+export function desiredNode(observed: Observed, wall: number): KubeNode {
   const labels = desiredLabels(observed);
   const own = clusterTaints(observed.cluster);
   return {
@@ -34,7 +34,7 @@ export function desiredNode(observed: Observed, now: number): KubeNode {
       },
     },
     spec: { taints: [VIRTUAL_TAINT, ...own], providerID: `legation://${observed.name}` },
-    status: desiredStatus(observed, undefined, now),
+    status: desiredStatus(observed, undefined, wall),
   };
 }
 
@@ -99,9 +99,9 @@ function isSameTaint(a: Taint, b: Taint): boolean {
 export function desiredStatus(
   { name, facts, endpoint }: Observed,
   node: KubeNode | undefined,
-  now: number,
+  wall: number,
 ): NodeStatusParts {
-  const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = new Date(wall).toISOString().replace(/\.\d+Z$/, "Z");
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
     : facts.spared === undefined

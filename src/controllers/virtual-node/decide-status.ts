@@ -9,10 +9,10 @@ import type { Observed } from "./model.ts";
  */
 export function clusterStatus(
   { cluster, facts }: Observed,
-  now: number,
+  wall: number,
 ): { readonly body: object; readonly urgent: boolean } | undefined {
   if (cluster === undefined) return undefined;
-  const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = new Date(wall).toISOString().replace(/\.\d+Z$/, "Z");
   const current = cluster.status ?? {};
   const ready = facts.reachable
     ? { status: "True" as const, reason: "ProbeSucceeded", message: "its API server answers" }

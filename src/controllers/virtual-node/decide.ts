@@ -25,6 +25,7 @@ const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "Disk
 export function decide(
   observed: Observed,
   now: number,
+  wall: number = now,
 ): { readonly actions: readonly Action[]; readonly outcome: string; readonly requeueAt?: number } {
   const { cluster, node, facts } = observed;
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
@@ -40,11 +41,11 @@ export function decide(
   }
   const times: number[] = [];
   if (node === undefined) {
-    actions.push({ type: "createNode", node: desiredNode(observed, now) });
+    actions.push({ type: "createNode", node: desiredNode(observed, wall) });
   } else {
     const patch = nodePatch(observed, node);
     if (patch !== undefined) actions.push({ type: "patchNode", patch });
-    const status = desiredStatus(observed, node, now);
+    const status = desiredStatus(observed, node, wall);
     const alive = facts.reachable || facts.spared !== undefined;
     const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
     const unknowns = alive ? unknownConditions(node) : [];
@@ -63,7 +64,7 @@ export function decide(
       }
     }
   }
-  const status = clusterStatus(observed, now);
+  const status = clusterStatus(observed, wall);
   if (status !== undefined) {
     const due = status.urgent ? now : observed.reportedAt + REPORT_EVERY_MS;
     if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });

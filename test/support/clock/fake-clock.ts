@@ -9,6 +9,7 @@ interface Pending {
 /** A clock that moves only when a test moves it. */
 export class FakeClock implements Clock {
   #now: number;
+  #aheadMs = 0;
   #order = 0;
   readonly #pending = new Set<Pending>();
   readonly sleep: Clock["sleep"];
@@ -25,6 +26,15 @@ export class FakeClock implements Clock {
 
   now(): number {
     return this.#now;
+  }
+
+  wall(): number {
+    return this.#now + this.#aheadMs;
+  }
+
+  /** Sets the machine's time on, or back; no time passes. */
+  jump(ms: number): void {
+    this.#aheadMs += ms;
   }
 
   after(ms: number, callback: () => void): Timer {

@@ -295,7 +295,7 @@ describe("the caller's signal", () => {
 
 describe("the end of the leader's lease", () => {
   test("refuses writes that begin after it, and lets reads go", async () => {
-    const leader = connect(server, { deadline: () => Date.now() - 1 });
+    const leader = connect(server, { leaseLeftMs: () => -1 });
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("NotSent");
     expect((await kubeErrorOf(leader.delete(pods, ref))).code).toBe("NotSent");
     await expect(leader.list(pods)).resolves.toMatchObject({ items: [] });
@@ -305,7 +305,7 @@ describe("the end of the leader's lease", () => {
 
   test("cuts a write that is under way", async () => {
     const end = Date.now() + 200;
-    const leader = connect(server, { deadline: () => end });
+    const leader = connect(server, { leaseLeftMs: () => end - Date.now() });
     server.faults.push(silence);
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("AnswerLost");
     expect(Date.now() - end).toBeLessThan(150);
@@ -315,7 +315,7 @@ describe("the end of the leader's lease", () => {
   test("is asked again just before the first byte", async () => {
     let calls = 0;
     // The first answer lets the request begin; by the time a connection is there, the lease is lost.
-    const leader = connect(server, { deadline: () => (calls++ === 0 ? Date.now() + 10_000 : 0) });
+    const leader = connect(server, { leaseLeftMs: () => (calls++ === 0 ? 10_000 : 0) });
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("NotSent");
     expect(server.requests).toHaveLength(0);
     await leader.close();

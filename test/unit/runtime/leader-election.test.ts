@@ -67,9 +67,9 @@ async function realTurns(): Promise<void> {
 describe("acquiring", () => {
   test("a lease that is not there yet, and keeping it", async () => {
     const a = elector("a");
-    expect(a.validUntil()).toBeUndefined();
+    expect(a.leftMs()).toBeUndefined();
     await expect.poll(() => a.isLeader).toBe(true);
-    expect(a.validUntil()).toBe(clock.now() + 14_000);
+    expect(a.leftMs()).toBe(14_000);
     expect(await lease()).toMatchObject({
       spec: {
         holderIdentity: "a",
@@ -129,7 +129,7 @@ describe("losing", () => {
     }
     expect(stoppedAt).toBeGreaterThanOrEqual(10_000);
     expect(stoppedAt).toBeLessThan(14_000);
-    expect([a.isLeader, a.validUntil()]).toEqual([false, 0]);
+    expect([a.isLeader, a.leftMs()]).toEqual([false, 0]);
     await a.finished();
   });
 
@@ -161,10 +161,54 @@ describe("losing", () => {
   test("the safe end does not move when a renewal's answer was lost", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
-    const until = a.validUntil();
+    const until = clock.now() + (a.leftMs() ?? 0);
     server.always = only("write", cut);
     await pass(5_000);
-    expect(a.validUntil()).toBe(until);
+    expect(clock.now() + (a.leftMs() ?? 0)).toBe(until);
+  });
+});
+
+const HOUR_MS = 3_600_000;
+
+describe("when the machine's clock is set", () => {
+  test.each([
+    ["on by an hour", HOUR_MS],
+    ["back by an hour", -HOUR_MS],
+  ])("%s, a leader goes on leading, and nobody takes its lease", async (_, jump) => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const b = elector("b");
+    await pass(10_000);
+    clock.jump(jump);
+    await pass(30_000);
+    expect([a.isLeader, b.isLeader]).toEqual([true, false]);
+    expect(log).toEqual(["a started"]);
+  });
+
+  test("back by an hour, a leader that cannot renew its lease stops in time, and the next one leads", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.always = only("write", refuse(500, "InternalError"));
+    clock.jump(-HOUR_MS);
+    await pass(14_000);
+    expect([a.isLeader, log]).toEqual([false, ["a started", "a stopped"]]);
+    server.always = undefined;
+    const b = elector("b");
+    await pass(18_000);
+    expect(b.isLeader).toBe(true);
+  });
+
+  test("on because it was suspended, a leader writes nothing before its next renewal", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.always = only("write", cut);
+    clock.jump(15_000);
+    expect(a.leftMs()).toBeLessThan(0);
+    await pass(2_000);
+    expect(a.isLeader).toBe(false);
+    server.always = undefined;
+    await pass(2_500);
+    expect(a.isLeader).toBe(true);
   });
 });
 
@@ -207,7 +251,7 @@ describe("a clean stop", () => {
     const a = elector("a", { onStoppedLeading: () => Promise.reject(new Error("still writing")) });
     await expect.poll(() => a.isLeader).toBe(true);
     await a.stop();
-    expect([a.isLeader, a.validUntil()]).toEqual([false, 0]);
+    expect([a.isLeader, a.leftMs()]).toEqual([false, 0]);
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Secret, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide, renewalTime } from "../../../../src/controllers/home-api/decide.ts";
+import { decide, renewalAge } from "../../../../src/controllers/home-api/decide.ts";
 import type { DelegateView } from "../../../../src/controllers/home-api/model.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import type { ApiAccess } from "../../../../src/pods/home-api.ts";
@@ -113,7 +113,23 @@ describe("tokens are renewed", () => {
     ["at 80 % of the shortest life there is", 10 * MINUTE, 0, 8 * MINUTE],
     ["after a day at the latest", 365 * 24 * 60 * MINUTE, 0, 24 * 60 * MINUTE],
   ])("%s", (_, life, random, age) => {
-    expect(renewalTime(NOW, NOW + life, random)).toBe(NOW + age);
+    expect(renewalAge(life, random)).toBe(age);
+  });
+
+  test.each([
+    ["ahead by an hour", 60 * MINUTE],
+    ["behind by an hour", -60 * MINUTE],
+  ])("by whoever issued them after a time of that process's own, when the machine's clock is %s", (_, jump) => {
+    const of = proxy();
+    const issued = { delegateUid: "delegate-uid", renewAt: NOW + 40 * MINUTE };
+    const observed = {
+      ref: { name: "web-0" },
+      proxy: of,
+      delegates: [view(of, { secret: secret(NOW + 40 * MINUTE) })],
+      issued,
+    };
+    expect(decide(observed, NOW, NOW + jump)).toMatchObject({ actions: [], requeueAt: NOW + 40 * MINUTE });
+    expect(decide(observed, NOW + 41 * MINUTE, NOW + 41 * MINUTE + jump).actions).toMatchObject([{ type: "issue" }]);
   });
 });
 

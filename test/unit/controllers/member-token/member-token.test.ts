@@ -67,6 +67,12 @@ describe("a member's token", () => {
     expect(decide({ claims, reachable: false }, now + 16 * day)).toEqual({ actions: [], outcome: "Unreachable" });
   });
 
+  test("is not asked for again and again by a controller whose clock is ahead", () => {
+    const hour = { ...claims, expiresAt: now + 3_600_000 };
+    const observed = { claims: hour, reachable: true, renewedAt: now };
+    expect(decide(observed, now, now + 3_600_000)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
+  });
+
   test("never asks for a timer that Node cannot keep", () => {
     const year = { ...claims, expiresAt: now + 365 * day };
     expect(decide({ claims: year, reachable: true }, now).requeueAt).toBe(now + 20 * day);
