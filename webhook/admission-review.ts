@@ -5,6 +5,7 @@ const stringMap = z.record(z.string(), z.string());
 /** Metadata, as far as admission reads it; null stands for absent, as Go's encoder writes it. */
 const metadata = z.object({
   name: z.string().nullish(),
+  generateName: z.string().nullish(),
   labels: stringMap.nullish(),
   annotations: stringMap.nullish(),
   finalizers: z.array(z.string()).nullish(),
@@ -21,6 +22,7 @@ const admissionReview = z.object({
     uid: z.string().min(1),
     operation: z.enum(["CREATE", "UPDATE", "DELETE", "CONNECT"]),
     kind: z.object({ group: z.string(), kind: z.string() }),
+    namespace: z.string().optional(),
     object: reviewed.nullish(),
     oldObject: reviewed.nullish(),
   }),
@@ -32,6 +34,8 @@ export interface AdmissionRequest {
   readonly uid: string;
   readonly operation: "CREATE" | "UPDATE" | "DELETE" | "CONNECT";
   readonly kind: { readonly group: string; readonly kind: string };
+  /** Absent for what is in no namespace. */
+  readonly namespace?: string | undefined;
   readonly object: ReviewedObject | undefined;
   readonly oldObject: ReviewedObject | undefined;
 }
@@ -40,6 +44,7 @@ export interface AdmissionRequest {
 export interface ReviewedObject {
   readonly metadata: {
     readonly name?: string;
+    readonly generateName?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
     readonly finalizers?: readonly string[];
@@ -60,10 +65,10 @@ export function parseReview(body: unknown): ParsedReview {
     const uid = identified.safeParse(body).data?.request.uid;
     return { ok: false, uid, message: `not an admission review that Legation understands: ${issues(parsed.error)}` };
   }
-  const { uid, operation, kind, object, oldObject } = parsed.data.request;
+  const { uid, operation, kind, namespace, object, oldObject } = parsed.data.request;
   return {
     ok: true,
-    request: { uid, operation, kind, object: withoutNulls(object), oldObject: withoutNulls(oldObject) },
+    request: { uid, operation, kind, namespace, object: withoutNulls(object), oldObject: withoutNulls(oldObject) },
   };
 }
 

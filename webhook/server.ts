@@ -2,7 +2,7 @@ import type { Server } from "node:https";
 import fastify, { type FastifyInstance } from "fastify";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
-import { type AdmissionRequest, parseReview } from "./admission-review.ts";
+import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
 import type { Departure } from "./departure.ts";
 import { mutatePod } from "./mutate-pod.ts";
 import { mutateWorkload } from "./mutate-workload.ts";
@@ -32,8 +32,20 @@ export interface WebhookServerOptions {
   readonly log: Logger;
   /** Absent: it never leaves. */
   readonly departure?: Departure;
-  /** Called after each review, for metrics. */
-  readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number) => void;
+  /** Called after each review, for metrics and traces. */
+  readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void;
+}
+
+/** What a review was about, as far as that is known before the object is made. */
+export interface ReviewedName {
+  /** The review's own. */
+  readonly uid: string;
+  readonly kind: string;
+  readonly namespace: string | undefined;
+  readonly name: string | undefined;
+  readonly generateName: string | undefined;
+  /** The API server's own span, when it traces this request. */
+  readonly traceparent: string | undefined;
 }
 
 /** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */
@@ -61,7 +73,12 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
       if (!parsed.ok && parsed.uid === undefined) return reply.code(400).send({ message: parsed.message });
       const uid = parsed.ok ? parsed.request.uid : (parsed.uid ?? "");
       const verdict = parsed.ok ? judge(handle, parsed.request, log) : denied([parsed.message]);
-      onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000);
+      const { traceparent } = request.headers;
+      onReview?.(path, verdict.kind, (performance.now() - startedAt) / 1000, {
+        uid,
+        ...nameOf(parsed),
+        traceparent: typeof traceparent === "string" ? traceparent : undefined,
+      });
       return reply.send(reviewOf(uid, verdict));
     });
   }
@@ -71,6 +88,12 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
     return reason === undefined ? "ok" : reply.code(503).send(reason);
   });
   return server;
+}
+
+function nameOf(parsed: ParsedReview): Omit<ReviewedName, "uid" | "traceparent"> {
+  const { kind, object, namespace } = parsed.ok ? parsed.request : {};
+  const { name, generateName } = object?.metadata ?? {};
+  return { kind: kind?.kind ?? "", namespace, name, generateName };
 }
 
 /** A handler's verdict. One that throws has a defect: the object is refused, since what would follow is unknown. */

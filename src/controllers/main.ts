@@ -10,6 +10,7 @@ import type { ControllerOptions } from "../runtime/controller.ts";
 import type { ReadStore } from "../runtime/store.ts";
 import type { Interval } from "../runtime/unled.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import type { Traces } from "../telemetry/traces.ts";
 import { ClaimController } from "./claims/controller.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
@@ -45,6 +46,8 @@ export interface ControllersOptions extends ControllerOptions {
   readonly unled?: readonly Interval[];
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
+  /** Where pods' ways are told; absent: nowhere. */
+  readonly traces?: Traces | undefined;
 }
 
 /** What the kubelet API of the virtual nodes is made of. */
@@ -177,6 +180,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
     unled: options.unled ?? [],
+    traces: options.traces,
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),
     onDefaults: () => {

@@ -1,3 +1,4 @@
+import { AsyncLocalStorage } from "node:async_hooks";
 import { isKubeError } from "../kube/errors.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Metrics } from "../telemetry/metrics.ts";
@@ -108,6 +109,11 @@ export class Controller<Key extends string, Observed, Action> {
   readonly #ready = new Map<Key, number>();
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
+  /** In no key's context: what a trace tells of one pod must not hold what another's news led to. */
+  readonly #turn = AsyncLocalStorage.bind(() => {
+    this.#drainPlanned = false;
+    this.#drain();
+  });
   #drainPlanned = false;
   #reconciles = 0;
 
@@ -157,10 +163,7 @@ export class Controller<Key extends string, Observed, Action> {
   #planDrain(): void {
     if (this.#drainPlanned) return;
     this.#drainPlanned = true;
-    setImmediate(() => {
-      this.#drainPlanned = false;
-      this.#drain();
-    });
+    setImmediate(this.#turn);
   }
 
   #drain(): void {

@@ -15,6 +15,8 @@ import { duration, homeApiServer, listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { type KubeletInput, kubeletOf } from "../kubelet.ts";
 import type { Subcommand } from "../subcommand.ts";
+import { TracedRequests } from "../traced-requests.ts";
+import { openTraces } from "../traces.ts";
 
 type Address = { readonly host: string; readonly port: number };
 
@@ -113,6 +115,8 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     const log = createLogger({ level: options.logLevel });
     const kubelet = kubeletOf(options, env);
     const metrics = new Metrics();
+    const traces = await openTraces(env, "legation-controller", log);
+    const requests = traces === undefined ? metrics : new TracedRequests(metrics, traces);
     const { kubeconfig, context } = options;
     const credentials = loadKubeConfig({
       env,
@@ -136,7 +140,13 @@ export const controllerCommand: Subcommand<ControllerInput> = {
           log,
           onLeading: (leading) => metrics.setLeading(leading),
           controllers: (leaseLeftMs) => ({
-            host: createClusterClient({ cluster: "host", credentials, metrics, leaseLeftMs, limits: HOST_LIMITS }),
+            host: createClusterClient({
+              cluster: "host",
+              credentials,
+              metrics: requests,
+              leaseLeftMs,
+              limits: HOST_LIMITS,
+            }),
             connect: (name, text) => {
               const read = (kubeconfig: string) =>
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
@@ -145,7 +155,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 client: createClusterClient({
                   cluster: name,
                   credentials: current,
-                  metrics,
+                  metrics: requests,
                   leaseLeftMs,
                   untrusted: true,
                 }),
@@ -181,6 +191,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 }),
             ...(homeServer === undefined ? {} : { homeApiServer: homeServer }),
             metrics,
+            traces,
           }),
         },
         signal,
@@ -195,6 +206,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     } finally {
       await health?.close();
       await electionClient.close();
+      await traces?.close();
     }
   },
 };

@@ -9,6 +9,7 @@ import { flag } from "../flag.ts";
 import { listenAddress } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Subcommand } from "../subcommand.ts";
+import { openTraces } from "../traces.ts";
 
 interface WebhookInput extends GlobalInput {
   readonly listen: { readonly host: string; readonly port: number };
@@ -62,6 +63,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     const { client } = await session.connect(options, "host");
     const named = listen.host === "::" || listen.host === "0.0.0.0" ? [] : [listen.host];
     const metrics = new Metrics();
+    const traces = await openTraces(session.env, "legation-webhook", log);
     const { metricsListen } = options;
     const health =
       metricsListen === undefined
@@ -71,7 +73,10 @@ export const webhookCommand: Subcommand<WebhookInput> = {
       ...listen,
       client,
       log,
-      onReview: (...told) => metrics.observeAdmission(...told),
+      onReview: (path, verdict, seconds, review) => {
+        metrics.observeAdmission(path, verdict, seconds);
+        traces?.review({ path, verdict, seconds, ...review });
+      },
       onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
       tls:
         certFile === undefined || keyFile === undefined
@@ -82,5 +87,6 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     if (!session.signal.aborted) await once(session.signal, "abort");
     await webhook.close();
     await health?.close();
+    await traces?.close();
   },
 };

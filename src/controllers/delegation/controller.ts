@@ -34,6 +34,7 @@ import type { DelegationOptions } from "./options.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
 import { Shapes, shapeOf } from "./shapes.ts";
+import { PodWay } from "./way.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
@@ -127,13 +128,26 @@ export class DelegationController {
       waitingSince: (key) => this.#unbound.get(key),
       deletionCost: (proxyUid) => this.#divisions.costAnnotations(proxyUid),
     });
+    const way =
+      options.traces &&
+      new PodWay({
+        traces: options.traces,
+        host: options.identity.name,
+        proxyOf: (key) => this.#proxies.store.get(key),
+        memoryOf: (proxyUid) => this.#memories.of(proxyUid),
+        waitingSince: (key) => this.#unbound.get(key),
+        now: () => clock.now(),
+      });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
         name: "delegation",
         observe: (key) => this.#observe(key),
         identify,
         decide,
-        execute: (action, context) => executor.execute(action, context),
+        execute: (action, context) => {
+          const run = (): ReturnType<typeof executor.execute> => executor.execute(action, context);
+          return way === undefined ? run() : way.follow(action, context, run);
+        },
       },
       options,
     );

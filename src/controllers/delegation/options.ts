@@ -8,6 +8,7 @@ import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Interval } from "../../runtime/unled.ts";
+import type { Traces } from "../../telemetry/traces.ts";
 import type { Needs } from "./model.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
@@ -41,4 +42,6 @@ export interface DelegationOptions extends ControllerOptions {
   readonly onProxy: (proxy: Stored<Pod>) => void;
   /** What pods get by default may have changed. */
   readonly onDefaults: () => void;
+  /** Absent: nobody is told of pods' ways. */
+  readonly traces?: Traces | undefined;
 }

@@ -1,0 +1,98 @@
+import { z } from "zod";
+import type { Logger } from "../telemetry/logger.ts";
+import type { TracesOptions } from "../telemetry/opentelemetry.ts";
+import type { Traces } from "../telemetry/traces.ts";
+import { Failure } from "./failure.ts";
+import type { Environment } from "./flag.ts";
+import { packageVersion } from "./package-root.ts";
+
+const SAMPLERS = ["always_on", "always_off", "traceidratio"] as const;
+
+/** A variable that is empty is one that is not set (OpenTelemetry's specification of environment variables). */
+const text = z
+  .string()
+  .optional()
+  .transform((value) => (value === undefined || value.trim() === "" ? undefined : value.trim()));
+const endpoint = text.refine((value) => value === undefined || isHttp(value), {
+  error: "is no address; write e.g. http://collector:4318",
+});
+const whole = (byDefault: number): z.ZodType<number, string | undefined> =>
+  text.transform((value) => Number(value ?? byDefault)).pipe(z.int({ error: "is no whole number" }).positive());
+
+// A parent's decision is asked for by spans within a trace only: with and without `parentbased_` is the same here.
+const environment = z.object({
+  OTEL_SDK_DISABLED: text.transform((value) => value?.toLowerCase() === "true"),
+  OTEL_TRACES_EXPORTER: text
+    .transform((value) => value ?? "otlp")
+    .pipe(z.enum(["otlp", "none"], { error: "only otlp and none are known" })),
+  OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
+  OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint,
+  OTEL_EXPORTER_OTLP_PROTOCOL: text,
+  OTEL_EXPORTER_OTLP_TRACES_PROTOCOL: text,
+  OTEL_EXPORTER_OTLP_CERTIFICATE: text,
+  OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE: text,
+  OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE: text,
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE: text,
+  OTEL_EXPORTER_OTLP_CLIENT_KEY: text,
+  OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY: text,
+  OTEL_TRACES_SAMPLER: text
+    .transform((value) => value?.replace(/^parentbased_/, "") ?? "always_on")
+    .pipe(
+      z.enum(SAMPLERS, {
+        error: `is no sampler that is known; write one of ${SAMPLERS.join(", ")}, or one of them after parentbased_`,
+      }),
+    ),
+  OTEL_TRACES_SAMPLER_ARG: text
+    .transform((value) => Number(value ?? 1))
+    .pipe(z.number({ error: "is no share; write a number from 0 to 1" }).min(0).max(1)),
+  OTEL_BSP_SCHEDULE_DELAY: whole(5_000),
+  OTEL_BSP_MAX_QUEUE_SIZE: whole(2_048),
+});
+
+/** What OpenTelemetry's own variables ask for; undefined: no traces. Throws Failure when one of them cannot be read. */
+export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "version" | "log"> | undefined {
+  const wanted = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
+  if (wanted === undefined || wanted === "") return undefined;
+  const { success, data, error } = environment.safeParse(env);
+  if (!success) {
+    const [issue] = error.issues;
+    const name = String(issue?.path[0]);
+    throw new Failure("usage", {
+      object: name,
+      problem: `${JSON.stringify(env[name])} ${issue?.message}`,
+      remedy: "or set OTEL_SDK_DISABLED=true to run without traces",
+    });
+  }
+  if (data.OTEL_SDK_DISABLED || data.OTEL_TRACES_EXPORTER === "none") return undefined;
+  const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL;
+  if (protocol === "grpc") {
+    throw new Failure("usage", {
+      object: "OTEL_EXPORTER_OTLP_PROTOCOL",
+      problem: "grpc is not spoken here",
+      remedy: "write http/json, and the collector's HTTP address, whose port is usually 4318",
+    });
+  }
+  return {
+    sampler: data.OTEL_TRACES_SAMPLER,
+    ratio: data.OTEL_TRACES_SAMPLER_ARG,
+    delayMs: data.OTEL_BSP_SCHEDULE_DELAY,
+    queueSize: data.OTEL_BSP_MAX_QUEUE_SIZE,
+    tls: {
+      caFile: data.OTEL_EXPORTER_OTLP_TRACES_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CERTIFICATE,
+      certFile: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_CERTIFICATE ?? data.OTEL_EXPORTER_OTLP_CLIENT_CERTIFICATE,
+      keyFile: data.OTEL_EXPORTER_OTLP_TRACES_CLIENT_KEY ?? data.OTEL_EXPORTER_OTLP_CLIENT_KEY,
+    },
+  };
+}
+
+/** Traces of this process, when its environment asks for them: only then is OpenTelemetry loaded. */
+export async function openTraces(env: Environment, service: string, log: Logger): Promise<Traces | undefined> {
+  const options = tracesFrom(env);
+  if (options === undefined) return undefined;
+  const { OpenTelemetryTraces } = await import("../telemetry/opentelemetry.ts");
+  return new OpenTelemetryTraces({ ...options, service, version: packageVersion(), log });
+}
+
+function isHttp(value: string): boolean {
+  return URL.canParse(value) && ["http:", "https:"].includes(new URL(value).protocol);
+}
