@@ -18,9 +18,9 @@ interface Preconditions {
 }
 
 /** True when a request with these preconditions gets neither 404 nor 409. */
-function meets(slot: Slot, { uid, resourceVersion }: Preconditions): slot is Stored<Pod> {
-  if (slot === undefined || (uid !== undefined && slot.metadata.uid !== uid)) return false;
-  return resourceVersion === undefined || slot.metadata.resourceVersion === resourceVersion;
+export function meets(slot: Slot, { uid = "", resourceVersion = "" }: Preconditions): slot is Stored<Pod> {
+  if (slot === undefined || (uid !== "" && slot.metadata.uid !== uid)) return false;
+  return resourceVersion === "" || slot.metadata.resourceVersion === resourceVersion;
 }
 
 /** Deletes as pods are deleted (registry/core/pod strategy: CheckGracefulDelete); what may not happen changes nothing. */

@@ -1,6 +1,7 @@
-import type { ObjectRef } from "../../../src/api/kubernetes.ts";
+import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/model.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
+import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import { bindPod, deletePod, holdPod, patchStatus, recordOn, releasePod } from "./api-server.ts";
 import { recorded, same } from "./pods.ts";
@@ -14,8 +15,10 @@ import {
   onHost,
   type Step,
   shown,
+  shownProxy,
   truth,
   type World,
+  waiting,
 } from "./world.ts";
 
 /** The function under test. */
@@ -35,7 +38,7 @@ const TOLD: ReadonlySet<Step["type"]> = new Set(["report", "announce"]);
 
 /** Observes and decides, as one moment; undefined when there is nothing to do. */
 export function plan(world: World, decide: Decide): World | undefined {
-  const proxy = shown(world.host);
+  const proxy = shownProxy(world.host);
   const members = world.members.map(viewOf);
   if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
     if (world.members.every(({ departed }) => departed === undefined)) return undefined;
@@ -48,21 +51,23 @@ export function plan(world: World, decide: Decide): World | undefined {
     holder !== undefined && waits
       ? remember(world.memory, (memories) => memories.found(uid, holder.name, NOW))
       : world.memory;
-  const { actions } = decide(
-    {
-      ref: REF,
-      host: HOST,
-      proxy,
-      members,
-      memory: memory[uid] ?? { fresh: true, attempts: new Map() },
-      allows: () => undefined,
-      apiAccess: () => ({ mode: "none" }),
-      outOfService: (member) => memberOf(world, member).outOfService,
-    },
-    NOW,
-  );
+  const { actions } = decide(observe({ ...world, memory }, proxy), NOW);
   const pending = actions.filter(({ type }) => !TOLD.has(type));
   return pending.length === 0 && memory === world.memory ? undefined : { ...world, memory, pending };
+}
+
+/** What a decision about the pod sees: a proxy, or one in overflow mode that may become one. */
+export function observe(world: World, proxy: Stored<Pod> | undefined): Observed {
+  return {
+    ref: REF,
+    host: HOST,
+    proxy,
+    members: world.members.map(viewOf),
+    memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: new Map() },
+    allows: () => undefined,
+    apiAccess: () => ({ mode: "none" }),
+    outOfService: (member) => memberOf(world, member).outOfService,
+  };
 }
 
 function viewOf(member: MemberState): MemberView {
@@ -236,9 +241,14 @@ export function restart(world: World): World {
     read: false,
     versions: [undefined, truth(member)],
   }));
-  const inherits = proxy !== undefined && !isBound(proxy);
+  const inherits = proxy !== undefined && !isBound(proxy) && !isOverflow(proxy);
   const memory = inherits ? remember({}, (memories) => memories.inherited(proxy.metadata.uid)) : {};
-  return { ...world, host: { versions: [proxy] }, members, memory, pending: [] };
+  const host = { versions: [proxy] };
+  const overflow =
+    world.overflow === undefined
+      ? {}
+      : { overflow: { host: { versions: [waiting(proxy)] }, pending: [], refused: [] } };
+  return { ...world, host, members, memory, pending: [], ...overflow };
 }
 
 /** The next event of the host's watch. */

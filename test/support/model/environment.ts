@@ -1,7 +1,16 @@
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { deletePod, type Slot } from "./api-server.ts";
-import { type Decide, execute, fates, plan, restart, seeHost, seeMember } from "./controller.ts";
+import { type Decide, execute, fates, observe, plan, restart, seeHost, seeMember } from "./controller.ts";
+import {
+  type DecideOverflow,
+  executeOverflow,
+  hostEvents,
+  newOverflowPod,
+  overflowFates,
+  planOverflow,
+  seeWaiting,
+} from "./overflow.ts";
 import { ended, foreignPod, newProxy, running, scheduled, unschedulable, withStatus } from "./pods.ts";
 import { later } from "./recollection.ts";
 import { changeMember, inMember, type MemberState, onHost, truth, type World } from "./world.ts";
@@ -23,10 +32,14 @@ export interface Scenario {
   readonly controlled?: boolean;
   /** Begins when the first of them runs, and nothing has gone wrong. */
   readonly running?: boolean;
+  /** Begins when the host has no node for the first of them, and a member would take it. */
+  readonly offered?: boolean;
+  /** They are the host's own scheduler's first; what decides when that has found no node. */
+  readonly overflow?: DecideOverflow;
 }
 
 /** The world before anything: two members that answer and hold nothing. */
-export function beginning({ faults }: Scenario): World {
+export function beginning({ faults, overflow }: Scenario): World {
   const member = (name: string): MemberState => ({
     name,
     versions: [undefined],
@@ -36,13 +49,17 @@ export function beginning({ faults }: Scenario): World {
     outOfService: false,
   });
   const members = [member("west"), member("east")];
-  return { host: { versions: [undefined] }, members, memory: {}, pending: [], faults, created: 0, abandoned: [] };
+  const host = { versions: [undefined] };
+  const waiting = overflow === undefined ? {} : { overflow: { host, pending: [], refused: [] } };
+  return { host, members, memory: {}, pending: [], faults, created: 0, abandoned: [], ...waiting };
 }
 
 /** Everything that can happen next. */
 export function events(world: World, scenario: Scenario): Event[] {
   const all = [
     ...controllerEvents(world, scenario),
+    ...overflowEvents(world, scenario),
+    ...hostEvents(world),
     ...userEvents(world, scenario),
     ...world.members.flatMap((member) => [...linkEvents(world, member), ...memberEvents(world, member)]),
   ];
@@ -58,7 +75,7 @@ function controllerEvents(world: World, { decide }: Scenario): Event[] {
   const found: Event[] = [];
   if (world.host.versions.length > 1) found.push({ what: "host: seen", world: seeHost(world) });
   if (Object.values(world.memory).some(({ attempts }) => attempts.size > 0)) {
-    found.push({ what: "time passes", world: { ...world, memory: later(world.memory) } });
+    found.push({ what: "time passes", world: muchLater(world) });
   }
   const planned = world.pending.length > 0 ? world : plan(world, decide);
   if (planned === undefined) return found;
@@ -67,12 +84,51 @@ function controllerEvents(world: World, { decide }: Scenario): Event[] {
   return found;
 }
 
-function faultEvents(world: World, { decide }: Scenario): Event[] {
+/** All that is waited for has come. */
+export function muchLater(world: World): World {
+  const memory = later(world.memory);
+  const { overflow } = world;
+  return overflow === undefined ? { ...world, memory } : { ...world, memory, overflow: { ...overflow, refused: [] } };
+}
+
+function overflowEvents(world: World, scenario: Scenario): Event[] {
+  const found: Event[] = [];
+  if ((world.overflow?.host.versions.length ?? 0) > 1) found.push({ what: "waiting: seen", world: seeWaiting(world) });
+  const planned = plannedOverflow(world, scenario);
+  if (planned === undefined) return found;
+  const name = overflowName(planned);
+  for (const fate of overflowFates(planned).free) {
+    found.push({ what: `${name}: ${fate}`, world: executeOverflow(planned, fate) });
+  }
+  return found;
+}
+
+/** What the overflow controller has begun, or would begin now. */
+export function plannedOverflow(world: World, { overflow: decide }: Scenario): World | undefined {
+  if (world.overflow === undefined || decide === undefined) return undefined;
+  if (world.overflow.pending.length > 0) return world;
+  return planOverflow(world, decide, (pod) => observe(world, pod));
+}
+
+function overflowName({ overflow }: World): string {
+  const [step] = overflow?.pending ?? [];
+  return step === undefined ? "look" : `${step.type} ${step.uid} ${step.member}`;
+}
+
+function faultEvents(world: World, scenario: Scenario): Event[] {
+  const { decide } = scenario;
   const found: Event[] = [{ what: "controller: killed", world: restart(world) }];
   const planned = world.pending.length > 0 ? world : plan(world, decide);
   if (planned !== undefined) {
     const name = stepName(planned);
     for (const fate of fates(planned).faults) found.push({ what: `${name}: ${fate}`, world: execute(planned, fate) });
+  }
+  const overflowing = plannedOverflow(world, scenario);
+  if (overflowing !== undefined) {
+    const name = overflowName(overflowing);
+    for (const fate of overflowFates(overflowing).faults) {
+      found.push({ what: `${name}: ${fate}`, world: executeOverflow(overflowing, fate) });
+    }
   }
   for (const member of world.members) {
     const { name } = member;
@@ -94,12 +150,14 @@ function faultEvents(world: World, { decide }: Scenario): Event[] {
   return found;
 }
 
-function userEvents(world: World, { pods, controlled = false }: Scenario): Event[] {
+function userEvents(world: World, { pods, controlled = false, overflow }: Scenario): Event[] {
   const proxy = truth(world.host);
   if (proxy === undefined) {
     if (world.created === pods) return [];
     const created = world.created + 1;
-    return [{ what: "create", world: { ...onHost(world, newProxy(`p${created}`, controlled)), created } }];
+    const uid = `p${created}`;
+    const pod = overflow === undefined ? newProxy(uid, controlled) : newOverflowPod(uid);
+    return [{ what: "create", world: { ...onHost(world, pod), created } }];
   }
   const { uid, deletionGracePeriodSeconds: grace } = proxy.metadata;
   const found: Event[] = [];

@@ -1,7 +1,15 @@
 import { execute, plan, seeHost, seeMember } from "./controller.ts";
-import { beginning, type Event, events, memberEvents, type Scenario } from "./environment.ts";
-import { later } from "./recollection.ts";
-import { brokenRule, wrongAtRest } from "./rules.ts";
+import {
+  beginning,
+  type Event,
+  events,
+  memberEvents,
+  muchLater,
+  plannedOverflow,
+  type Scenario,
+} from "./environment.ts";
+import { executeOverflow, hostEvents, seeWaiting } from "./overflow.ts";
+import { brokenRule, waitsForName, wrongAtRest } from "./rules.ts";
 import { changeMember, keyOf, type World } from "./world.ts";
 
 /** What an exploration has found. */
@@ -70,10 +78,12 @@ export function explore(scenario: Scenario, bounds: Bounds): Exploration {
 
 function firstWorld(scenario: Scenario): World {
   let world = beginning(scenario);
-  if (scenario.running !== true) return world;
+  const { running = false, offered = false } = scenario;
+  if (!running && !offered) return world;
   let event = events(world, scenario).find(({ what }) => what === "create");
   while (event !== undefined) {
     world = event.world;
+    if (offered && world.overflow?.pending.length === 1) return world;
     event = fairEvent(world, scenario);
   }
   return world;
@@ -89,6 +99,7 @@ function settle(start: World, scenario: Scenario, atRest: Set<string>): Violatio
     if (atRest.has(key)) break;
     passed.push(key);
     const event = fairEvent(world, scenario);
+    if (waitsForName(world)) break;
     if (event === undefined) {
       const wrong = wrongAtRest(world);
       if (wrong !== undefined) return { rule: `at rest: ${wrong}`, trace };
@@ -105,7 +116,8 @@ function settle(start: World, scenario: Scenario, atRest: Set<string>): Violatio
 }
 
 /** What happens next when nothing disturbs, in an order that does everything sooner or later. */
-function fairEvent(world: World, { decide }: Scenario): Event | undefined {
+function fairEvent(world: World, scenario: Scenario): Event | undefined {
+  const { decide } = scenario;
   const key = keyOf(world);
   const changing = (event: Event): Event | undefined => (keyOf(event.world) === key ? undefined : event);
   for (const { name, linked, reachable, outOfService, read, versions } of world.members) {
@@ -121,17 +133,25 @@ function fairEvent(world: World, { decide }: Scenario): Event | undefined {
     }
   }
   if (world.host.versions.length > 1) return { what: "host: seen", world: seeHost(world) };
+  if ((world.overflow?.host.versions.length ?? 0) > 1) return { what: "waiting: seen", world: seeWaiting(world) };
   const planned = world.pending.length > 0 ? world : plan(world, decide);
   const acted =
     planned === undefined
       ? undefined
       : changing({ what: `acts: ${planned.pending.map(({ type }) => type)}`, world: allDone(planned) });
   if (acted !== undefined) return acted;
+  const overflowing = plannedOverflow(world, scenario);
+  if (overflowing !== undefined) {
+    const overflowed = changing({ what: "overflows", world: executeOverflow(overflowing, "done") });
+    if (overflowed !== undefined) return overflowed;
+  }
+  const [atHost] = hostEvents(world).filter(({ what }) => !/succeeded|makes room|scheduled/.test(what));
+  if (atHost !== undefined) return atHost;
   for (const member of world.members) {
     const [event] = memberEvents(world, member).filter(({ what }) => !what.endsWith("succeeded"));
     if (event !== undefined) return event;
   }
-  return changing({ what: "time passes", world: { ...world, memory: later(world.memory) } });
+  return changing({ what: "time passes", world: muchLater(world) });
 }
 
 function allDone(world: World): World {

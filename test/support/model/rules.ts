@@ -1,7 +1,10 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
+import { boundTo } from "../../../src/pods/bound.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { isForeign } from "./environment.ts";
+import { runsOnHost } from "./overflow.ts";
 import { recorded, statusSource } from "./pods.ts";
 import { truth, type World } from "./world.ts";
 
@@ -11,6 +14,8 @@ const ORDER: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succee
 export function brokenRule(before: World, after: World): string | undefined {
   return (
     twoAlive(after) ??
+    runsInBoth(after) ??
+    overflowedTooSoon(before, after) ??
     foreignTouched(before, after) ??
     releasedTooSoon(before, after) ??
     phaseWentBack(before, after) ??
@@ -29,6 +34,27 @@ function twoAlive(world: World): string | undefined {
   const owners = liveDelegates(world).map((pod) => ownerOf(pod)?.uid);
   const twice = owners.find((uid, index) => owners.indexOf(uid) !== index);
   return twice === undefined ? undefined : `${twice} has two live delegates`;
+}
+
+/** A pod in overflow mode has a delegate only where it is bound, and none while the host could still run it. */
+function runsInBoth({ overflow, host, members }: World): string | undefined {
+  const pod = truth(host);
+  if (overflow === undefined || pod === undefined) return undefined;
+  const { uid } = pod.metadata;
+  const holder = members.find((member) => {
+    const delegate = truth(member);
+    return delegate !== undefined && !isForeign(delegate) && ownerOf(delegate)?.uid === uid;
+  });
+  if (holder === undefined || boundTo(pod) === holder.name) return undefined;
+  return `${uid} has a delegate in ${holder.name}, and is ${pod.spec?.nodeName ?? "the host's scheduler's"}`;
+}
+
+/** Only what the host's scheduler has no node for, and none in view, is taken from it. */
+function overflowedTooSoon(before: World, after: World): string | undefined {
+  const [earlier, now] = [truth(before.host), truth(after.host)];
+  if (before.overflow === undefined || earlier === undefined || now === undefined) return undefined;
+  if (isBound(earlier) || !isBound(now) || runsOnHost(now) || isUnplaced(earlier)) return undefined;
+  return `${now.metadata.uid} has overflowed, and the host may have had a node for it`;
 }
 
 function foreignTouched(before: World, after: World): string | undefined {
@@ -54,13 +80,15 @@ function phaseWentBack(before: World, after: World): string | undefined {
   return `the phase of ${now.metadata.uid} went from ${from} to ${to}`;
 }
 
-function wrongStatus({ host, abandoned }: World): string | undefined {
+function wrongStatus({ host, abandoned, overflow }: World): string | undefined {
   const proxy = truth(host);
-  if (proxy === undefined) return undefined;
+  if (proxy === undefined || runsOnHost(proxy)) return undefined;
   const { uid } = proxy.metadata;
   const source = statusSource(proxy);
   const known = recorded(proxy);
-  if (isBound(proxy) && (known.uid === undefined || known.member === undefined)) return `${uid} records no delegate`;
+  const awaited = overflow !== undefined && known.member !== undefined;
+  if (isBound(proxy) && !awaited && (known.uid === undefined || known.member === undefined))
+    return `${uid} records no delegate`;
   if (source !== undefined && source !== known.uid)
     return `${uid} shows the status of ${source}, and records ${known.uid}`;
   if (proxy.status?.phase === "Failed" && !isDeleting(proxy) && !abandoned.includes(`deleted:${uid}`)) {
@@ -78,9 +106,18 @@ export function wrongAtRest(world: World): string | undefined {
   if (proxy === undefined) return undefined;
   const { uid } = proxy.metadata;
   if (isDeleting(proxy)) return `${uid} never goes`;
+  if (runsOnHost(proxy)) return undefined;
+  if (!isBound(proxy) && world.overflow !== undefined) return `${uid} never gets a node`;
   if (delegates.some((pod) => recorded(proxy).uid !== pod.metadata.uid))
     return `${uid} has a delegate that it does not record`;
   if (isTerminal(proxy)) return undefined;
   if (delegates.length === 0) return `${uid} has no delegate`;
   return proxy.status?.phase === delegates[0]?.status?.phase ? undefined : `${uid} never hears how its delegate is`;
+}
+
+/** One that has overflowed stays where it is bound, also while somebody else has its name there. */
+export function waitsForName({ overflow, host, members }: World): boolean {
+  const pod = truth(host);
+  if (overflow === undefined || pod === undefined || isDeleting(pod) || recorded(pod).uid !== undefined) return false;
+  return members.some((member) => isForeign(truth(member)) && member.name === boundTo(pod));
 }

@@ -1,6 +1,9 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { Action, Memory } from "../../../src/controllers/delegation/model.ts";
+import { isOverflow } from "../../../src/pods/overflow.ts";
+import { isBound } from "../../../src/pods/phase.ts";
 import type { Slot } from "./api-server.ts";
+import type { OverflowStep } from "./overflow.ts";
 import { recorded } from "./pods.ts";
 
 /** One API server, and what the controller's store shows of it. */
@@ -27,8 +30,19 @@ export type FollowUp =
 
 export type Step = Action | FollowUp;
 
+/** What a controller has beside that for pods which the host's scheduler is asked first for. */
+export interface OverflowState {
+  /** The host, as the watch of pods without a node shows it. */
+  readonly host: Cluster;
+  readonly pending: readonly OverflowStep[];
+  /** Members that would not take such a pod lately. */
+  readonly refused: readonly string[];
+}
+
 /** The whole model in one moment. */
 export interface World {
+  /** Absent where all pods are proxies from the start. */
+  readonly overflow?: OverflowState;
   readonly host: Cluster;
   readonly members: readonly MemberState[];
   /** What the controller remembers, by proxy uid. */
@@ -53,6 +67,12 @@ export function shown({ versions }: Cluster): Slot {
   return versions[0];
 }
 
+/** The proxy that the controller sees: its watch selects by their label. */
+export function shownProxy(host: Cluster): Slot {
+  const slot = shown(host);
+  return slot === undefined || isOverflow(slot) ? undefined : slot;
+}
+
 // More would only repeat what two unseen changes do.
 const UNSEEN = 2;
 
@@ -64,10 +84,29 @@ function written<C extends Cluster>(cluster: C, next: Slot): C {
   return { ...cluster, versions: [versions[0], ...unseen.slice(-UNSEEN)] };
 }
 
+/** True for what the watch of proxies never shows. */
+function isUnseen(slot: Slot): boolean {
+  return slot === undefined || isOverflow(slot);
+}
+
+/** The cluster after a write of which its watch tells nothing. */
+function unseen<C extends Cluster>(cluster: C, next: Slot): C {
+  return next === truth(cluster) ? cluster : { ...cluster, versions: [...cluster.versions.slice(0, -1), next] };
+}
+
+/** The pod, if it is one that the watch of pods without a node shows. */
+export function waiting(slot: Slot): Slot {
+  return slot !== undefined && isOverflow(slot) && !isBound(slot) ? slot : undefined;
+}
+
 /** The world with something else on the host. */
 export function onHost(world: World, next: Slot): World {
-  const host = written(world.host, next);
-  return host === world.host ? world : { ...world, host };
+  const host = isUnseen(truth(world.host)) && isUnseen(next) ? unseen(world.host, next) : written(world.host, next);
+  if (host === world.host) return world;
+  const { overflow } = world;
+  return overflow === undefined
+    ? { ...world, host }
+    : { ...world, host, overflow: { ...overflow, host: written(overflow.host, waiting(next)) } };
 }
 
 /** The world with something else in a member. */
@@ -105,7 +144,7 @@ export function freeUid(world: World, member: string): string {
 }
 
 /** Equal for worlds that are alike. */
-export function keyOf({ host, members, memory, pending, faults, created, abandoned }: World): string {
+export function keyOf({ host, members, memory, pending, faults, created, abandoned, overflow }: World): string {
   const versions = (cluster: Cluster): string => cluster.versions.map((s) => s?.metadata.resourceVersion).join(",");
   const each = members.map(
     (member) =>
@@ -115,7 +154,9 @@ export function keyOf({ host, members, memory, pending, faults, created, abandon
     JSON.stringify(step, (key, value) => (key === "delegate" || key === "message" ? undefined : value)),
   );
   const remembered = Object.entries(memory).map(([uid, entry]) => `${uid}${memoryKey(entry)}`);
-  return [versions(host), ...each, ...remembered, ...steps, faults, created, abandoned].join("|");
+  const waiting =
+    overflow === undefined ? [] : [versions(overflow.host), JSON.stringify(overflow.pending), overflow.refused];
+  return [versions(host), ...each, ...remembered, ...steps, faults, created, abandoned, ...waiting].join("|");
 }
 
 function memoryKey({ fresh, uncertain, promised, attempts }: Memory): string {

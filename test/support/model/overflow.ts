@@ -1,0 +1,167 @@
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import type { Observed as PlacementObserved } from "../../../src/controllers/delegation/model.ts";
+import type { Observed, OverflowDecision } from "../../../src/controllers/overflow/model.ts";
+import { isOverflow } from "../../../src/pods/overflow.ts";
+import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/phase.ts";
+import { pod as builtPod } from "../builders/pod.ts";
+import { deletePod, meets, type Slot } from "./api-server.ts";
+import type { Event } from "./environment.ts";
+import { ended, running, same, withMetadata, withStatus } from "./pods.ts";
+import { NOW, remember } from "./recollection.ts";
+import { memberOf, type OverflowState, onHost, shown, shownProxy, truth, type World } from "./world.ts";
+
+/** The function under test. */
+export type DecideOverflow = (observed: Observed, now: number) => OverflowDecision;
+
+/** What becomes of one of its requests; see `Fate`. */
+type Fate = "done" | "unanswered" | "not sent" | "refused";
+
+/** One request: the dry run in the member, or the Binding on the host. */
+export type OverflowStep = {
+  readonly type: "trial" | "overflow";
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly member: string;
+};
+
+const HOST_NODE = "host-node";
+
+/** An ordinary pod with the mark of overflow mode, as a user's create leaves it on the host. */
+export function newOverflowPod(uid: string): Stored<Pod> {
+  return same(builtPod({ name: "web-0", uid, metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } } }));
+}
+
+/** True for a pod that the host itself runs, or is about to. */
+export function runsOnHost({ spec }: Pod): boolean {
+  return spec?.nodeName === HOST_NODE;
+}
+
+/** Observes and decides, as one moment; undefined when there is nothing to do. */
+export function planOverflow(
+  world: World,
+  decide: DecideOverflow,
+  view: (pod: Stored<Pod>) => PlacementObserved,
+): World | undefined {
+  const { overflow } = world;
+  const pod = overflow === undefined ? undefined : shown(overflow.host);
+  if (overflow === undefined || pod === undefined) return undefined;
+  const { actions } = decide(
+    {
+      pod,
+      supported: true,
+      optedIn: true,
+      // Any moment from the scheduler's word on may be the one.
+      seen: { unplacedAt: NOW },
+      afterMs: 0,
+      told: true,
+      view: () => ({ ...view(pod), refusedBefore: (name) => refusedBefore(overflow, name) }),
+    },
+    NOW,
+  );
+  const pending = actions.flatMap((action): OverflowStep[] => {
+    if (action.type === "tell") return [];
+    const { uid, resourceVersion, member } = action;
+    return [
+      { type: "trial", uid, resourceVersion, member },
+      { type: "overflow", uid, resourceVersion, member },
+    ];
+  });
+  return pending.length === 0 ? undefined : { ...world, overflow: { ...overflow, pending } };
+}
+
+function refusedBefore(
+  { refused }: OverflowState,
+  cluster: string,
+): ReturnType<NonNullable<PlacementObserved["refusedBefore"]>> {
+  if (!refused.includes(cluster)) return undefined;
+  return { refusal: { cluster, reason: "RefusedByMember", message: "no" }, until: NOW + 1 };
+}
+
+/** What may become of the next step: always something free, and something worse for one fault. */
+export function overflowFates(world: World): { readonly free: readonly Fate[]; readonly faults: readonly Fate[] } {
+  const [step] = world.overflow?.pending ?? [];
+  if (step === undefined) return { free: [], faults: [] };
+  if (step.type === "overflow") return { free: ["done"], faults: ["unanswered", "not sent"] };
+  return memberOf(world, step.member).linked
+    ? { free: ["done"], faults: ["unanswered", "refused"] }
+    : { free: ["not sent"], faults: [] };
+}
+
+/** Does the next step, as `execute.ts` of the overflow controller does it; a failure ends the reconcile. */
+export function executeOverflow(world: World, fate: Fate): World {
+  const { overflow } = world;
+  const [step, ...pending] = overflow?.pending ?? [];
+  if (overflow === undefined || step === undefined) return world;
+  const { uid, member } = step;
+  const left = { ...world, overflow: { ...overflow, pending: [] } };
+  if (step.type === "trial") {
+    const reserved = { ...left, memory: remember(world.memory, (memories) => memories.attempt(uid, member, NOW)) };
+    if (fate === "refused" || (fate === "done" && truth(memberOf(world, member)) !== undefined)) {
+      const refused = [...new Set([...overflow.refused, member])].sort();
+      return givenUp({ ...reserved, overflow: { ...overflow, refused, pending: [] } }, uid);
+    }
+    return fate === "done" ? { ...reserved, overflow: { ...overflow, pending } } : givenUp(reserved, uid);
+  }
+  const bound = fate === "not sent" ? left : onHost(left, bindOverflow(truth(world.host), step));
+  const answered = fate === "done" && truth(bound.host) !== truth(world.host);
+  return answered ? bound : givenUp(bound, uid);
+}
+
+/** As the delegation controller's `giveUp`: not when its own watch has shown the proxy meanwhile. */
+function givenUp(world: World, uid: string): World {
+  if (shownProxy(world.host)?.metadata.uid === uid) return world;
+  const memory = remember(world.memory, (memories) => {
+    memories.certain(uid);
+    memories.forget(uid);
+  });
+  return { ...world, memory };
+}
+
+/** The Binding that makes a pod a proxy; a conflict changes nothing. */
+function bindOverflow(slot: Slot, { uid, resourceVersion, member }: OverflowStep): Slot {
+  if (!meets(slot, { uid, resourceVersion }) || isBound(slot) || isDeleting(slot)) return slot;
+  const { labels, annotations } = slot.metadata;
+  const proxy = withMetadata(slot, {
+    labels: { ...labels, [PROXY_LABEL]: PROXY_LABEL_VALUE },
+    annotations: { ...annotations, "legation.dev/cluster": member },
+  });
+  return boundTo(proxy, virtualNodeName(member));
+}
+
+function boundTo(slot: Stored<Pod>, nodeName: string): Stored<Pod> {
+  const conditions = [{ type: "PodScheduled", status: "True" }];
+  return same({ ...slot, spec: { containers: [], ...slot.spec, nodeName }, status: { ...slot.status, conditions } });
+}
+
+/** The next event of its own watch, which is another one than the proxies'. */
+export function seeWaiting(world: World): World {
+  const { overflow } = world;
+  const [, ...versions] = overflow?.host.versions ?? [];
+  return overflow === undefined || versions.length === 0
+    ? world
+    : { ...world, overflow: { ...overflow, host: { versions } } };
+}
+
+/** The host's own scheduler, which may place the pod at any moment, and its kubelet. */
+export function hostEvents(world: World): Event[] {
+  const slot = truth(world.host);
+  if (world.overflow === undefined || slot === undefined) return [];
+  const event = (what: string, next: Slot): Event => ({ what: `host: ${what}`, world: onHost(world, next) });
+  if (runsOnHost(slot)) {
+    if (isDeleting(slot)) return [event("stopped", deletePod(slot, { graceSeconds: 0 }))];
+    if (slot.status?.phase === "Pending") return [event("running", running(slot))];
+    return isTerminal(slot) ? [] : [event("succeeded", ended(slot, "Succeeded"))];
+  }
+  if (isBound(slot) || isDeleting(slot) || !isOverflow(slot)) return [];
+  const nominated = (nodeName: string): Stored<Pod> => withStatus(slot, { nominatedNodeName: nodeName });
+  const found = [event("scheduled", boundTo(slot, HOST_NODE))];
+  if (unschedulableMessage(slot) === undefined) {
+    const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no node" };
+    return [event("unschedulable", withStatus(slot, { conditions: [condition] })), ...found];
+  }
+  const { nominatedNodeName = "" } = slot.status ?? {};
+  return nominatedNodeName === ""
+    ? [event("makes room", nominated(HOST_NODE)), ...found]
+    : [event("has made no room", nominated("")), ...found];
+}
