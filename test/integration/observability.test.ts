@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { afterAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
 import { leases, namespaces, pods } from "../../src/kube/resources.ts";
 import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
@@ -10,9 +10,15 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { type ReceivedSpan, startOtlpReceiver } from "../support/otlp/receiver.ts";
 
 const port = await freePort();
-const legation = useLegation({ controllerFlags: [`--health-listen=127.0.0.1:${port}`, "--log-level=debug"] });
+const collector = await startOtlpReceiver();
+afterAll(() => collector[Symbol.asyncDispose]());
+const legation = useLegation({
+  controllerFlags: [`--health-listen=127.0.0.1:${port}`, "--log-level=debug"],
+  env: { OTEL_EXPORTER_OTLP_ENDPOINT: collector.endpoint, OTEL_BSP_SCHEDULE_DELAY: "100" },
+});
 const clients = useClients();
 
 /** Values of the series that a scrape has now. */
@@ -73,6 +79,76 @@ test("one pod's way is in the metrics of each stage, and every line about it nam
   const messages = about.filter(({ controller }) => controller === "delegation").map(({ outcome }) => outcome);
   for (const outcome of ["Placing", "Binding", "Running", "Ending", "Released"]) expect(messages).toContain(outcome);
   for (const line of about) expect(line).toMatchObject({ proxy: metadata.uid });
+});
+
+/** The spans of one pod's trace as a tree: what is below what, in the order of their beginnings. */
+function treeOf(spans: readonly ReceivedSpan[], parent?: string): unknown[] {
+  return spans
+    .filter(({ parentSpanId }) => parentSpanId === parent)
+    .toSorted((a, b) => a.startedAt - b.startedAt)
+    .map(({ name, spanId }) => {
+      const below = treeOf(spans, spanId);
+      return below.length === 0 ? name : { [name]: below };
+    });
+}
+
+test("one pod's way is one trace, from its creation to its release, with the requests of each step", async () => {
+  const { host, west } = clients();
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace(hostCluster(), { prefix: "traced", labels });
+  const secret = { [CLUSTERS_ANNOTATION]: "west", "example.com/note": "nobody-else-may-read-this" };
+  await host.create(pods, delegatedPod(namespace, "web", { annotations: secret }));
+  const { metadata } = await podThat(host, namespace, "web", inPhase("Running"));
+  await host.delete(pods, { namespace, name: "web" });
+  await podGone(host, namespace, "web");
+  const traceId = metadata.uid.replaceAll("-", "");
+  const ofPod = (): ReceivedSpan[] => collector.spans.filter((span) => span.traceId === traceId);
+  await eventuallyPasses(async () => expect(ofPod().map(({ name }) => name)).toContain("delete pod"));
+
+  const spans = ofPod();
+  const [root, ...others] = treeOf(spans);
+  expect(others).toEqual([]);
+  const names = Object.values(root ?? {}).flat();
+  expect(Object.keys(root ?? {})).toEqual(["place pod"]);
+  for (const part of [
+    "wait for placement",
+    { "create delegate": ["create namespaces", "create pods"] },
+    "schedule delegate",
+    { "bind proxy": ["create pods/binding"] },
+    { "copy status": ["patch pods/status"] },
+    { "delete delegate": ["delete pods"] },
+    "delete pod",
+    { "finish proxy": ["delete pods"] },
+    { "release proxy": ["patch pods"] },
+  ]) {
+    expect(names).toContainEqual(part);
+  }
+  for (const { service, status, attributes } of spans) {
+    expect(service).toBe("legation-controller");
+    expect(status.code).not.toBe(2);
+    if (attributes["http.request.method"] !== undefined) continue;
+    expect(attributes).toMatchObject({
+      "k8s.pod.uid": metadata.uid,
+      "k8s.namespace.name": namespace,
+      "k8s.pod.name": "web",
+    });
+  }
+  const bound = spans.find(({ name }) => name === "bind proxy");
+  expect(bound?.attributes).toMatchObject({ "k8s.cluster.name": "host", "legation.member": "west" });
+  expect(spans.find(({ name }) => name === "create pods")?.attributes).toEqual({
+    "legation.cluster": "west",
+    "http.request.method": "POST",
+    "http.response.status_code": 201,
+  });
+  const review = collector.spans.find(
+    ({ name, attributes }) => name === "admission review" && attributes["k8s.namespace.name"] === namespace,
+  );
+  expect(review).toMatchObject({
+    service: "legation-webhook",
+    attributes: { "k8s.pod.name": "web", "legation.review.verdict": "patched", "http.route": "/mutate/annotated" },
+  });
+  expect(collector.text).not.toContain("nobody-else-may-read-this");
+  await podGone(west, namespace, "web");
 });
 
 /** A pod in west that claims to be the delegate of a proxy which the host has never had. */

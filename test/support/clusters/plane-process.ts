@@ -11,6 +11,8 @@ export interface PlaneSpec {
   readonly name: string;
   readonly command: string;
   readonly args: readonly string[];
+  /** Variables beside those of this process. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Both outputs are appended here. */
   readonly logFile: string;
   /** Done before each start. */
@@ -97,7 +99,8 @@ export class PlaneProcess {
   #spawn(): void {
     const log = openSync(this.spec.logFile, "a");
     const [command = "", ...args] = [...DEATH_SIGNAL, this.spec.command, ...this.spec.args];
-    const child = spawn(command, args, { stdio: ["ignore", log, log] });
+    const env = { ...process.env, ...this.spec.env };
+    const child = spawn(command, args, { stdio: ["ignore", log, log], env });
     closeSync(log);
     this.#child = child;
     this.#stopping = false;

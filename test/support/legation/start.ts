@@ -25,6 +25,8 @@ export interface LegationOptions {
   readonly main?: string;
   /** Options of Node itself. */
   readonly nodeFlags?: readonly string[];
+  /** Variables of both processes. */
+  readonly env?: Readonly<Record<string, string>>;
   readonly onProgress?: (line: string) => void;
 }
 
@@ -80,6 +82,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       name,
       command: process.execPath,
       args: [...(options.nodeFlags ?? []), main, kind, `--kubeconfig=${kubeconfig}`, ...args],
+      ...(options.env === undefined ? {} : { env: options.env }),
       logFile,
       // Only what this start has logged counts.
       ready: async () => ready(read().slice(seen)),

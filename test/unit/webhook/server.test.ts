@@ -8,7 +8,7 @@ import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { createWebhookServer } from "../../../webhook/server.ts";
+import { createWebhookServer, type ReviewedName } from "../../../webhook/server.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { review } from "./reviews.ts";
 
@@ -17,11 +17,15 @@ const PATHS = ["/mutate/annotated", "/mutate/all", "/mutate/workload", "/validat
 let server: FastifyInstance;
 let reason: string | undefined;
 const reviews: string[] = [];
+const reviewed: ReviewedName[] = [];
 
 beforeAll(async () => {
   const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
   const log = createLogger({ level: "silent" });
-  const onReview = (path: string, verdict: string): void => void reviews.push(`${path} ${verdict}`);
+  const onReview = (path: string, verdict: string, _seconds: number, review: ReviewedName): void => {
+    reviews.push(`${path} ${verdict}`);
+    reviewed.push(review);
+  };
   server = createWebhookServer({ certificate, notReady: () => reason, log, onReview });
 });
 afterAll(() => server.close());
@@ -40,12 +44,16 @@ const answerSchema = z.strictObject({
 });
 type Answer = z.output<typeof answerSchema>["response"];
 
-async function post(path: string, body: unknown): Promise<{ status: number; answer: Answer | undefined }> {
+async function post(
+  path: string,
+  body: unknown,
+  headers: Readonly<Record<string, string>> = {},
+): Promise<{ status: number; answer: Answer | undefined }> {
   const payload = typeof body === "string" || Buffer.isBuffer(body) ? body : JSON.stringify(body);
   const { statusCode: status, body: text } = await server.inject({
     method: "POST",
     url: path,
-    headers: { "content-type": "application/json" },
+    headers: { "content-type": "application/json", ...headers },
     payload,
   });
   return { status, answer: status === 200 ? answerSchema.parse(JSON.parse(text)).response : undefined };
@@ -60,6 +68,16 @@ describe("a review is answered", () => {
     const { answer } = await post("/mutate/all", review({ object: pod() }));
     expect(answer).toMatchObject({ uid: "review-1", allowed: true, patchType: "JSONPatch" });
     expect(reviews.at(-1)).toBe("/mutate/all patched");
+  });
+
+  test("and told of by its names and the API server's own span", async () => {
+    const traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+    const object = { ...pod(), metadata: { generateName: "web-" } };
+    await post("/mutate/all", review({ object }), { traceparent });
+    const about = { uid: "review-1", kind: "Pod", name: undefined, generateName: "web-" };
+    expect(reviewed.at(-1)).toMatchObject({ ...about, traceparent });
+    await post("/mutate/all", review({ object: pod() }));
+    expect(reviewed.at(-1)).toMatchObject({ generateName: undefined, traceparent: undefined });
   });
 
   test("with a refusal that says what is wrong", async () => {
