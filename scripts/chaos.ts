@@ -1,9 +1,15 @@
+import { mkdtempSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createClusterClient } from "../src/kube/connect.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
-import { LONG_FAULTS } from "../test/chaos/plan.ts";
+import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
+import { FOREIGN_NAME } from "../test/chaos/rules.ts";
 import { runChaos } from "../test/chaos/run.ts";
+import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
+import { apiRequest } from "../test/support/clusters/api-request.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import type { Cluster } from "../test/support/clusters/types.ts";
@@ -18,9 +24,10 @@ const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : N
 const progress = (line: string): void => console.error(`chaos: ${line}`);
 progress(`again with: npm run chaos -- --seed ${seed} --minutes ${values.minutes}`);
 
+const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
 await using clusters = await startClusters({
   names: ["host", "west", "east"],
-  clusters: { host: { nodes: [{ count: 2 }] } },
+  clusters: { host: { nodes: [{ count: 2 }] }, west: members, east: members },
   onProgress: progress,
 });
 const host = clusters.get("host");
@@ -32,12 +39,16 @@ const connect = (cluster: Cluster): ReturnType<typeof createClusterClient> =>
     credentials: loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} }),
   });
 const clients = { host: connect(host), west: connect(west), east: connect(east) };
-const gate = await startWriteGate(host);
+const gate = await startWriteGate({ server: host.proxiedServer, caData: host.caData });
+const clockFile = join(mkdtempSync(join(tmpdir(), "legation-chaos-")), "clock");
+// All processes that are started from here on have it.
+process.env.LEGATION_TEST_CLOCK = clockFile;
 const lease = `--lease-duration=${LEASE_SECONDS}s`;
 await using legation = await startLegation({
   host,
   members: { west, east },
   controllerServer: gate,
+  nodeFlags: [`--import=${join(import.meta.dirname, "..", "test", "support", "clock", "set-clock.ts")}`],
   onProgress: progress,
 });
 const another = async (identity: string): Promise<LegationProcess> => {
@@ -50,16 +61,50 @@ const another = async (identity: string): Promise<LegationProcess> => {
 await legation.controller.stop();
 const controller = await another("first");
 const second = await another("second");
+// More than claims that a run of some minutes makes.
+const VOLUMES = 40;
 const labels = { "legation.dev/delegation": "annotated" };
 // It goes with the clusters.
 const onFinished = (): void => {};
 const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
+for (const member of [west, east]) {
+  const spec = { containers: [{ name: "main", image: "main:1" }] };
+  await post(member, `/api/v1/namespaces/${namespace}/pods`, {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: FOREIGN_NAME },
+    spec,
+  });
+  for (let number = 0; number < VOLUMES; number += 1) {
+    await post(member, "/api/v1/persistentvolumes", {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name: `volume-${number}` },
+      spec: {
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: MEMBERS_CLASS,
+        hostPath: { path: "/nowhere" },
+      },
+    });
+  }
+}
 progress("begins");
 const report = await runChaos(
-  { host, members: { west, east }, clients, legation: { ...legation, controller }, namespace, second, gate },
+  {
+    host,
+    members: { west, east },
+    clients,
+    legation: { ...legation, controller },
+    namespace,
+    passing: [],
+    setClock: (ms) => writeFileSync(clockFile, String(ms)),
+    second,
+    gate,
+  },
   {
     seed,
-    faults: LONG_FAULTS,
+    repertoire: { faults: LONG_FAULTS, deeds: LONG_DEEDS },
     lengthMs: Number(values.minutes) * 60_000,
   },
 );
@@ -69,4 +114,11 @@ await Promise.all(Object.values(clients).map((client) => client.close()));
 await second.stop();
 await legation.stop();
 await gate.close();
+
+/** Makes an object that Legation has nothing to do with. */
+async function post(cluster: Cluster, path: string, body: object): Promise<void> {
+  const answer = await apiRequest(cluster, "POST", path, { body });
+  if (answer.status !== 201) throw new Error(`${cluster.name}: ${path}: ${answer.text}`);
+}
+
 process.exitCode = report.violations.length === 0 ? 0 : 1;

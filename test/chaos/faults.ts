@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { namespaces, nodes, pods } from "../../src/kube/resources.ts";
+import { leases, namespaces, nodes, pods } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
@@ -15,12 +16,17 @@ export interface Scene {
   readonly clients: { readonly host: ClusterClient; readonly west: ClusterClient; readonly east: ClusterClient };
   readonly legation: Legation;
   readonly namespace: string;
+  /** Namespaces of the host that come and go meanwhile. */
+  readonly passing: string[];
+  /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
+  readonly setClock?: (ms: number) => void;
   /** Another controller, which leads when the first does not. */
   readonly second?: LegationProcess;
   /** Between the controllers and the host. */
   readonly gate?: WriteGate;
 }
 
+const HOUR_MS = 3_600_000;
 // Shorter than a fault may last, and long enough for a machine that has much to do.
 export const LEASE_SECONDS = 8;
 
@@ -137,12 +143,52 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       return gated(scene, { when: "after" }, lastsMs);
     case "host's answer to a write lost, and unseen":
       return gated(scene, { when: "lost" }, lastsMs);
+    case "lease deleted":
+      return scene.clients.host.delete(leases, { namespace: SYSTEM_NAMESPACE, name: "legation-controller" });
+    case "controller's clock set on by an hour":
+      return clockSet(scene, HOUR_MS, lastsMs);
+    case "controller's clock set back by an hour":
+      return clockSet(scene, -HOUR_MS, lastsMs);
+    case "host API server stopped":
+      return during(
+        () => scene.host.apiServer.stop("SIGKILL"),
+        () => scene.host.apiServer.start(),
+      );
+    case "host API server frozen":
+      return during(
+        () => scene.host.apiServer.freeze(),
+        () => scene.host.apiServer.thaw(),
+      );
+    case "host etcd restarted":
+      return scene.host.etcd.restart();
+    case "controllers cut off from the host":
+      return during(
+        () => scene.host.proxy.cut(),
+        () => scene.host.proxy.heal(),
+      );
+    case "host slow for the controllers":
+      return during(
+        () => scene.host.proxy.slow(200),
+        () => scene.host.proxy.heal(),
+      );
+    case "host's answers lost":
+      return during(
+        () => scene.host.proxy.deaf("answers"),
+        () => scene.host.proxy.heal(),
+      );
     case "member leaves and joins again": {
       const kubeconfig = `--kubeconfig=${scene.host.kubeconfig}`;
       await legationCommand(["unjoin", name, kubeconfig, "--force"]);
       await scene.legation.join(name, member);
     }
   }
+}
+
+async function clockSet({ setClock }: Scene, ms: number, lastsMs: number): Promise<void> {
+  if (setClock === undefined) throw new Error("nobody can set the controllers' clock");
+  setClock(ms);
+  await sleep(lastsMs);
+  setClock(0);
 }
 
 /** The process that has last begun to lead. */

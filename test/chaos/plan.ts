@@ -29,6 +29,15 @@ const OTHER_FAULTS = [
   "host's answer to a write lost",
   "host's answer to a write lost, and unseen",
   "member leaves and joins again",
+  "lease deleted",
+  "controller's clock set on by an hour",
+  "controller's clock set back by an hour",
+  "host API server stopped",
+  "host API server frozen",
+  "host etcd restarted",
+  "controllers cut off from the host",
+  "host slow for the controllers",
+  "host's answers lost",
 ] as const;
 
 export type Fault = (typeof FAULTS)[number] | (typeof OTHER_FAULTS)[number];
@@ -47,7 +56,27 @@ export const DEEDS = [
   "run it again",
 ] as const;
 
-export type Deed = (typeof DEEDS)[number];
+/** What needs more than pods: nodes of a pool, volumes, or a minute of peace at the end. */
+const OTHER_DEEDS = [
+  "deploy by preferences",
+  "change preferences",
+  "run a group",
+  "run a pod that overflows",
+  "run a pod that the host has room for",
+  "run a pod with a ConfigMap and a Secret",
+  "change a ConfigMap",
+  "run a pod with a claim",
+  "expose a Deployment",
+  "run a pod that never fails over",
+  "run a StatefulSet",
+  "evict a pod",
+  "make a namespace and delete it",
+] as const;
+
+export type Deed = (typeof DEEDS)[number] | (typeof OTHER_DEEDS)[number];
+
+/** All that authors do in a run of its own. */
+export const LONG_DEEDS: readonly Deed[] = [...DEEDS, ...OTHER_DEEDS];
 
 /** One thing to do, so many milliseconds after the beginning; `dice` in 0..1 says on what. */
 export type Happening =
@@ -66,17 +95,28 @@ const DEED_EVERY_MS = 600;
 const SHORTEST_MS = 500;
 const LONGEST_MS = 6_000;
 
-/** Everything that will happen, in order; the same for the same seed, length and faults. */
-export function planOf(seed: number, lengthMs: number, among: readonly Fault[] = FAULTS): Happening[] {
+/** What a plan is drawn from. */
+export interface Repertoire {
+  /** Default: those that a test has time for. */
+  readonly faults?: readonly Fault[];
+  readonly deeds?: readonly Deed[];
+}
+
+/** Everything that will happen, in order; the same for the same seed, length and repertoire. */
+export function planOf(
+  seed: number,
+  lengthMs: number,
+  { faults = FAULTS, deeds = DEEDS }: Repertoire = {},
+): Happening[] {
   const random = generator(seed);
   const happenings: Happening[] = [];
   for (let at = 0; at < lengthMs; at += 2 * DEED_EVERY_MS * random()) {
-    happenings.push({ at, type: "deed", deed: pick(DEEDS, random()), number: happenings.length, dice: random() });
+    happenings.push({ at, type: "deed", deed: pick(deeds, random()), number: happenings.length, dice: random() });
   }
   for (let at = FAULT_EVERY_MS * random(); at < lengthMs; at += 2 * FAULT_EVERY_MS * random()) {
     const member = random() < 0.5 ? "west" : "east";
     const lastsMs = SHORTEST_MS + (LONGEST_MS - SHORTEST_MS) * random();
-    happenings.push({ at, type: "fault", fault: pick(among, random()), member, lastsMs, dice: random() });
+    happenings.push({ at, type: "fault", fault: pick(faults, random()), member, lastsMs, dice: random() });
   }
   return happenings.sort((a, b) => a.at - b.at);
 }

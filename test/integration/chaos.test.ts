@@ -15,7 +15,7 @@ test("whatever fails for half a minute, the rules hold, and everything comes to 
   const members = { west: memberCluster("west"), east: memberCluster("east") };
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace([host, ...Object.values(members)], { prefix: "chaos", labels });
-  const scene = { host, members, clients: clients(), legation: legation(), namespace };
+  const scene = { host, members, clients: clients(), legation: legation(), namespace, passing: [] };
   const report = await runChaos(scene, { seed: 7, lengthMs: 30_000 });
   expect(report.violations).toEqual([]);
   expect(report.pods).toBeGreaterThan(10);

@@ -1,14 +1,18 @@
 import { expect, test } from "vitest";
-import { FAULTS, planOf } from "../../chaos/plan.ts";
+import { DEEDS, FAULTS, type Happening, LONG_DEEDS, LONG_FAULTS, planOf, type Repertoire } from "../../chaos/plan.ts";
 
 test("the same seed is the same plan, and another one another", () => {
   expect(planOf(7, 60_000)).toEqual(planOf(7, 60_000));
   expect(planOf(8, 60_000)).not.toEqual(planOf(7, 60_000));
 });
 
-test("a plan is in order, and a long one has every fault", () => {
-  const plan = planOf(1, 3_600_000);
+const whatOf = (happening: Happening): string => (happening.type === "fault" ? happening.fault : happening.deed);
+
+test.each<[string, Repertoire, readonly string[]]>([
+  ["for a test", {}, [...FAULTS, ...DEEDS]],
+  ["for a run of its own", { faults: LONG_FAULTS, deeds: LONG_DEEDS }, [...LONG_FAULTS, ...LONG_DEEDS]],
+])("a plan %s is in order, and a long one has everything", (_, repertoire, everything) => {
+  const plan = planOf(1, 3_600_000, repertoire);
   expect(plan.map(({ at }) => at)).toEqual(plan.map(({ at }) => at).sort((a, b) => a - b));
-  const faults = new Set(plan.flatMap((happening) => (happening.type === "fault" ? [happening.fault] : [])));
-  expect([...faults].sort()).toEqual([...FAULTS].sort());
+  expect([...new Set(plan.map(whatOf))].sort()).toEqual([...everything].sort());
 });

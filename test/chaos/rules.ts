@@ -1,0 +1,52 @@
+import { VIRTUAL_NODE_PREFIX } from "../../src/api/keys.ts";
+import type { PodHistories } from "../support/delegated/histories.ts";
+import { legationWrites } from "../support/delegated/writes.ts";
+import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
+import { REUSED_NAME } from "./deeds.ts";
+import type { Scene } from "./faults.ts";
+
+/** What somebody else has in the members' namespaces: Legation may not touch it. */
+export const FOREIGN_NAME = "foreign";
+
+const ORDER = ["None", "Pending", "Running", "Succeeded", "Failed"];
+
+/** What pods of the host did that none may: run on its nodes, or go back in their phases. */
+export function wrongHistories(histories: PodHistories): string[] {
+  const wrong: string[] = [];
+  for (const { name, node, phases } of histories.values()) {
+    const order = phases.map(({ phase }) => ORDER.indexOf(phase));
+    const back = order.some((place, index) => index > 0 && place < (order[index - 1] ?? 0));
+    const twice = phases.filter(({ phase }) => phase === "Succeeded" || phase === "Failed").length > 1;
+    if (back || twice) wrong.push(`the phase of ${name} went ${phases.map(({ phase }) => phase).join(", ")}`);
+    const mayStay = name.startsWith("home-");
+    if (node !== undefined && !node.startsWith(VIRTUAL_NODE_PREFIX) && !mayStay) wrong.push(`${name} ran on ${node}`);
+  }
+  return wrong;
+}
+
+/** Every delegate that ever was, in all members. */
+export async function delegateLives({ members, namespace, passing }: Scene): Promise<PodLife[]> {
+  const lives = Object.values(members).flatMap((member) =>
+    [namespace, ...passing].map(async (name) =>
+      // A name is a pod's in its namespace only.
+      (await podLives(member, name)).map((life) => ({ ...life, name: `${name}/${life.name}` })),
+    ),
+  );
+  return (await Promise.all(lives)).flat().filter(({ name }) => !name.endsWith(`/${FOREIGN_NAME}`));
+}
+
+/**
+ * Two delegates of one name at one moment. Names that are used again may be in a member that has left, whose containers nobody
+ * waits for: `reused` says whether they count.
+ */
+export function twins(lives: readonly PodLife[], reused: boolean): string[] {
+  const isReused = (name: string): boolean => name.endsWith(`/${REUSED_NAME}`) || /\/set-\d+-\d+$/.test(name);
+  const counted = lives.filter(({ name }) => reused || !isReused(name));
+  return overlaps(counted).map((pair) => `two delegates at once: ${JSON.stringify(pair)}`);
+}
+
+/** Legation's writes on what is somebody else's. */
+export async function foreignWrites({ members, namespace }: Scene): Promise<string[]> {
+  const all = await Promise.all(Object.values(members).map((member) => legationWrites(member, namespace)));
+  return all.flatMap(({ pods }) => pods.get(FOREIGN_NAME) ?? []).map((write) => `${write} of somebody else's pod`);
+}
