@@ -40,6 +40,8 @@ interface Moment {
 interface Observation {
   readonly version: string;
   readonly seenAt: number;
+  /** How long nobody else may lead from then on. */
+  readonly heldMs: number;
 }
 
 // Followers measure the lease from when they see a renewal, which is after the leader sent it: the margin is for clocks
@@ -160,13 +162,15 @@ export class LeaderElector {
     try {
       if (this.#lease === undefined) {
         const found = await client.find(leases, { namespace, name }, options);
+        // Whoever held one that was deleted may not know it yet.
+        if (found === undefined && !leading && !this.#isOver()) return "taken";
         if (found === undefined) {
           const sentAt = this.#moment();
           this.#held(await client.create(leases, this.#record(undefined), options), sentAt);
           return "held";
         }
         this.#see(found);
-        if (!this.#mayTake(found)) return "taken";
+        if (!this.#isOver()) return "taken";
         if (leading && this.#hasGoneBack(found)) {
           log.error({ identity: this.identity }, "the Lease is older than its last renewal: restored from a backup");
           return "taken";
@@ -196,17 +200,19 @@ export class LeaderElector {
     this.#renewedAt = sentAt;
   }
 
-  #see({ metadata }: Stored<Lease>): void {
-    if (this.#observed?.version === metadata.resourceVersion) return;
-    this.#observed = { version: metadata.resourceVersion, seenAt: this.#options.clock.now() };
+  #see({ metadata: { resourceVersion: version }, spec }: Stored<Lease>): void {
+    if (this.#observed?.version === version) return;
+    const holder = spec?.holderIdentity ?? "";
+    const isFree = holder === "" || holder === this.identity;
+    // The holder's own duration counts: it may run with other settings.
+    const heldMs = isFree ? 0 : Math.max(this.#durationMs, (spec?.leaseDurationSeconds ?? 0) * 1000);
+    this.#observed = { version, seenAt: this.#options.clock.now(), heldMs };
   }
 
-  #mayTake({ spec }: Stored<Lease>): boolean {
-    const holder = spec?.holderIdentity ?? "";
-    if (holder === "" || holder === this.identity) return true;
-    // The holder's own duration counts: it may run with other settings.
-    const durationMs = Math.max(this.#durationMs, (spec?.leaseDurationSeconds ?? 0) * 1000);
-    return this.#observed !== undefined && this.#options.clock.now() >= this.#observed.seenAt + durationMs;
+  /** Whoever held what was seen last does so no more. */
+  #isOver(): boolean {
+    const { seenAt = 0, heldMs = 0 } = this.#observed ?? {};
+    return this.#options.clock.now() >= seenAt + heldMs;
   }
 
   /** What this leader has read since then is of a state that the host does not remember, so it must not go on with it. */

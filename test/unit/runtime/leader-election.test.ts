@@ -107,6 +107,32 @@ describe("acquiring", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "b", leaseTransitions: 5 } });
   });
 
+  test("not at once when somebody has deleted it: its holder makes it anew, and goes on leading", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const b = elector("b", { retryPeriodMs: 300 });
+    await pass(3_000);
+    await client.delete(leases, ref);
+    await pass(20_000);
+    expect([a.isLeader, b.isLeader, log]).toEqual([true, false, ["a started"]]);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
+  });
+
+  test("one that was deleted with its holder, when its duration is over", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const b = elector("b");
+    await pass(3_000);
+    server.always = refuse(500, "InternalError");
+    await a.stop();
+    server.always = undefined;
+    await client.delete(leases, ref);
+    await pass(10_000);
+    expect(b.isLeader).toBe(false);
+    await pass(8_000);
+    expect(b.isLeader).toBe(true);
+  });
+
   test("never while the holder goes on renewing", async () => {
     elector("a");
     await expect.poll(() => log).toEqual(["a started"]);
