@@ -171,6 +171,23 @@ describe("losing", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
   });
 
+  test("when the host was restored from a backup in which the very same one leads", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    await pass(10_000);
+    const restore = server.world.backUp();
+    await pass(30_000);
+    restore();
+    await pass(6_000);
+    expect(log).toEqual(["a started", "a stopped"]);
+    // Whoever leads next notes the time in which nobody led.
+    await pass(120_000);
+    elector("b");
+    await pass(40_000);
+    expect(log).toEqual(["a started", "a stopped", "b started"]);
+    expect((await lease())?.metadata?.annotations?.[UNLED_ANNOTATION]).toMatch(/^2024-01-01T00:01:\d\d/);
+  });
+
   test("does not happen for a few failed or lost renewals", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
