@@ -39,6 +39,11 @@ export class MemberMetrics {
   constructor(registry: Registry) {
     const registers = [registry];
     const labelNames = ["cluster"] as const;
+    const state = (): StateSource | undefined => this.#source;
+    // A rate needs a value before the first one, and a panel a zero.
+    function startAtZero(this: { inc(labels: { cluster: string }, by: number): void }): void {
+      for (const { name } of state()?.members() ?? []) this.inc({ cluster: name }, 0);
+    }
     this.#stages = new Histogram({
       name: "legation_pod_stage_duration_seconds",
       help: "How long each stage of a pod's way took: delegate, bind, status",
@@ -51,18 +56,21 @@ export class MemberMetrics {
       help: "Delegates that were found without their proxy, and deleted",
       labelNames,
       registers,
+      collect: startAtZero,
     });
     this.#held = new Counter({
       name: "legation_delegates_held_total",
       help: "Delegates that are kept though their proxies are gone, since the host was restored from a backup",
       labelNames,
       registers,
+      collect: startAtZero,
     });
     this.#streams = new Gauge({
       name: "legation_streams_open",
       help: "exec, attach and port-forward under way",
       labelNames,
       registers,
+      collect: startAtZero,
     });
     this.#credentials = new Gauge({
       name: "legation_member_credentials_expiration_timestamp_seconds",
@@ -70,7 +78,6 @@ export class MemberMetrics {
       labelNames,
       registers,
     });
-    const state = (): StateSource | undefined => this.#source;
     const ofMembers = (name: string, help: string, read: (member: MemberState) => number): void => {
       new Gauge({
         name,

@@ -27,6 +27,17 @@ test("members are shown as they are at the scrape, and not at all when they have
   expect(await series(metrics, "legation_proxies_waiting")).toEqual(["legation_proxies_waiting 0"]);
 });
 
+test("what is counted for a member starts at zero, so that the first burst is a rise", async () => {
+  const metrics = new Metrics();
+  const west = { name: "west", reachable: true, delegates: 7, proxies: 5 };
+  metrics.members.follow({ members: () => [west], waiting: () => ({ count: 0, oldestSeconds: 0 }) });
+  for (const name of ["legation_orphans_total", "legation_delegates_held_total", "legation_streams_open"]) {
+    expect(await series(metrics, name)).toEqual([`${name}{cluster="west"} 0`]);
+  }
+  for (let orphan = 0; orphan < 3; orphan += 1) metrics.members.countOrphan("west");
+  expect(await series(metrics, "legation_orphans_total")).toEqual(['legation_orphans_total{cluster="west"} 3']);
+});
+
 test("a token's end is shown until its member has left", async () => {
   const metrics = new Metrics();
   const name = "legation_member_credentials_expiration_timestamp_seconds";

@@ -1,9 +1,12 @@
-import { readFileSync } from "node:fs";
+import { globSync, readFileSync } from "node:fs";
+import { fileURLToPath } from "node:url";
 import { expect, test } from "vitest";
 import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Metrics } from "../../../src/telemetry/metrics.ts";
 
+// Grafana's word, not a template of ours.
+const DATASOURCE = ["$", "{datasource}"].join("");
 const ROOT = new URL("../../../", import.meta.url);
 const read = (path: string): string => readFileSync(new URL(path, ROOT), "utf8");
 
@@ -23,15 +26,56 @@ const rules = z.object({
     }),
   ),
 });
+const position = z.object({ x: z.number(), y: z.number(), w: z.number().max(24), h: z.number() });
+const datasource = z.strictObject({ type: z.literal("prometheus"), uid: z.literal(DATASOURCE) });
+// Ids of Grafana's own units that are used here; any other is shown as it is written.
+const unit = z.enum(["short", "s", "ops", "reqps", "Bps", "bytes", "percentunit"]);
 const dashboard = z.object({
+  uid: z.string().max(40),
+  schemaVersion: z.number(),
   panels: z.array(
-    z.object({ title: z.string(), id: z.number(), targets: z.array(z.object({ expr: z.string() })).optional() }),
+    z.discriminatedUnion("type", [
+      z.object({ type: z.literal("row"), title: z.string(), id: z.number(), gridPos: position, panels: z.tuple([]) }),
+      z.object({
+        type: z.enum(["stat", "timeseries"]),
+        title: z.string(),
+        id: z.number(),
+        gridPos: position,
+        datasource,
+        fieldConfig: z.object({ defaults: z.object({ unit }), overrides: z.array(z.unknown()) }),
+        targets: z
+          .array(z.object({ refId: z.string().regex(/^[A-Z]$/), expr: z.string(), legendFormat: z.string() }))
+          .nonempty(),
+      }),
+    ]),
   ),
-  templating: z.object({ list: z.array(z.looseObject({ query: z.unknown() })) }),
+  templating: z.object({
+    list: z.tuple([
+      z.looseObject({ name: z.literal("datasource"), type: z.literal("datasource"), query: z.literal("prometheus") }),
+      z.looseObject({
+        name: z.literal("cluster"),
+        type: z.literal("query"),
+        datasource,
+        query: z.object({ query: z.string(), refId: z.string() }),
+      }),
+    ]),
+  }),
+});
+const ruleTests = z.object({
+  rule_files: z.tuple([z.literal("alerts.yaml")]),
+  tests: z.array(
+    z.object({
+      name: z.string(),
+      input_series: z.array(z.object({ series: z.string() })).nonempty(),
+      alert_rule_test: z.tuple([z.object({ alertname: z.string(), exp_alerts: z.array(z.unknown()) })]),
+    }),
+  ),
 });
 
 const alerts = rules.parse(parse(read("examples/monitoring/alerts.yaml"))).groups.flatMap((group) => group.rules);
-const panels = dashboard.parse(JSON.parse(read("examples/monitoring/dashboard.json"))).panels;
+const shown = dashboard.parse(JSON.parse(read("examples/monitoring/dashboard.json")));
+const panels = shown.panels.flatMap((panel) => (panel.type === "row" ? [] : [panel]));
+const tested = ruleTests.parse(parse(read("examples/monitoring/alerts.test.yaml"))).tests;
 const metrics = new Metrics();
 
 /** Names of metrics in an expression or a text, with the labels that are selected by. */
@@ -62,7 +106,8 @@ async function isNamed(name: string): Promise<boolean> {
 
 const EXPRESSIONS: readonly (readonly [string, string])[] = [
   ...alerts.map(({ alert, expr }) => [`alert ${alert}`, expr] as const),
-  ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }) => [`panel ${title}`, expr] as const)),
+  ["variable cluster", shown.templating.list[1].query.query],
+  ...panels.flatMap(({ title, targets }) => targets.map(({ expr }) => [`panel ${title}`, expr] as const)),
 ];
 
 test.each(EXPRESSIONS)("%s asks for series and labels that there are", async (_, expr) => {
@@ -72,6 +117,44 @@ test.each(EXPRESSIONS)("%s asks for series and labels that there are", async (_,
     const there = await labelsOf(name);
     expect(there, name).toBeDefined();
     for (const label of labels) expect(there, name).toContain(label);
+  }
+  for (const [, by = ""] of expr.matchAll(/\bby \(([^)]*)\)/g)) {
+    const known = (await Promise.all(asked.map(({ name }) => labelsOf(name)))).flatMap((labels) => labels ?? []);
+    // `le` is what a histogram's buckets have.
+    for (const label of by.split(",")) expect([...known, "le"], by).toContain(label.trim());
+  }
+});
+
+test("alerts about queues are about those of Legation's own controllers, and all of them", () => {
+  const sources = globSync("src/controllers/**/*.ts", { cwd: fileURLToPath(ROOT) }).map((file) => read(file));
+  const controllers = sources.flatMap((source) =>
+    [...source.matchAll(/new Controller<[^>]*>\(\s*\{\s*name: "([^"]+)"/g)].map(([, name]) => name),
+  );
+  expect(controllers).toContain("delegation");
+  const lists = alerts.flatMap(({ expr }) => [...expr.matchAll(/controller=~"([^"]*)"/g)].map(([, list]) => list));
+  expect(lists).toHaveLength(2);
+  for (const list of lists) expect(list?.split("|")).toEqual(controllers.toSorted());
+});
+
+test.each(alerts.map(({ alert }) => alert))(
+  "%s has a case in which it fires, and one in which it does not",
+  (alert) => {
+    const expected = tested
+      .filter(({ alert_rule_test: [{ alertname }] }) => alertname === alert)
+      .map(({ alert_rule_test: [{ exp_alerts }] }) => exp_alerts.length > 0);
+    expect(expected).toContain(true);
+    expect(expected).toContain(false);
+  },
+);
+
+test("the series of the rules' tests are ones that there are", async () => {
+  for (const { name, labels } of tested.flatMap(({ input_series }) =>
+    input_series.flatMap(({ series }) => named(series)),
+  )) {
+    const there = await labelsOf(name);
+    expect(there, name).toBeDefined();
+    // What Prometheus adds to each.
+    for (const label of labels) expect([...(there ?? []), "instance", "job", "le"], name).toContain(label);
   }
 });
 
@@ -118,6 +201,19 @@ test("the Prometheus operator gets the same rules, and scrapes ports that the ma
   }
 });
 
-test("the dashboard's panels have ids of their own", () => {
-  expect(new Set(panels.map(({ id }) => id)).size).toBe(panels.length);
+test("the dashboard's panels have ids and places of their own, and every variable that they name is there", () => {
+  const all = shown.panels;
+  expect(new Set(all.map(({ id }) => id)).size).toBe(all.length);
+  const cells = all.flatMap(({ gridPos: { x, y, w, h } }) =>
+    Array.from({ length: w * h }, (_, index) => `${x + (index % w)},${y + Math.floor(index / w)}`),
+  );
+  expect(new Set(cells).size).toBe(cells.length);
+  for (const { gridPos } of all) expect(gridPos.x + gridPos.w).toBeLessThanOrEqual(24);
+  const variables = new Set(["__rate_interval", ...shown.templating.list.map(({ name }) => name)]);
+  for (const { targets } of panels) {
+    expect(new Set(targets.map(({ refId }) => refId)).size).toBe(targets.length);
+    for (const [, name = ""] of targets.flatMap(({ expr }) => [...expr.matchAll(/\$\{?(\w+)/g)])) {
+      expect(variables).toContain(name);
+    }
+  }
 });
