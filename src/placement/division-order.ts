@@ -19,6 +19,20 @@ export class DivisionOrder {
     return position !== undefined && position <= within ? position : undefined;
   }
 
+  /** How many of the first `total` are a cluster's. */
+  share(cluster: string, total: number): number {
+    this.#extend(total);
+    const positions = this.#positions.get(cluster) ?? [];
+    let from = 0;
+    let to = positions.length;
+    while (from < to) {
+      const middle = Math.floor((from + to) / 2);
+      if ((positions[middle] ?? 0) <= total) from = middle + 1;
+      else to = middle;
+    }
+    return from;
+  }
+
   #extend(length: number): void {
     while (!this.#ended && this.#length < length) {
       const next = this.#sequence.next();

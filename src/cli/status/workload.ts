@@ -1,6 +1,6 @@
 import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { workloadOf } from "../../controllers/preferences/divisions.ts";
+import { workloadOf } from "../../controllers/preferences/workload.ts";
 import { divide, type Replicas } from "../../placement/division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { roomFor } from "../../placement/room.ts";

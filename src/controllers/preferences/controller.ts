@@ -12,9 +12,9 @@ import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { decide } from "./decide.ts";
-import { workloadOf } from "./divisions.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
+import { workloadOf } from "./workload.ts";
 
 /** What an author wants of a workload's division, and the members as they are for it. */
 export interface Sharing {

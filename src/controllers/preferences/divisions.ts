@@ -5,11 +5,12 @@ import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Rule } from "../../placement/candidate.ts";
 import { type Replicas, sharesOf } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
-import { divisionRule } from "../../placement/division-rule.ts";
+import { divisionRule, type Others } from "../../placement/division-rule.ts";
 import { hasRoom } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { controllerOf } from "../../pods/phase.ts";
 import { OwnedProxies } from "./owned-proxies.ts";
+import { workloadOf } from "./workload.ts";
 
 interface Known {
   readonly signature: string;
@@ -37,13 +38,32 @@ export class Divisions {
     const { member } = this.proxies.get(proxy.metadata.uid) ?? {};
     if (member !== undefined) placed[member] = (placed[member] ?? 0) - 1;
     const requests = podRequests(proxy);
+    const others = owner === undefined ? [] : this.proxies.others(owner);
     const capacities: Record<string, number> = {};
     for (const candidate of candidates) {
-      if (!hasRoom(requestsIn?.(candidate) ?? requests, candidate))
-        capacities[candidate.name] = placed[candidate.name] ?? 0;
+      const { name } = candidate;
+      if (hasRoom(requestsIn?.(candidate) ?? requests, candidate)) continue;
+      capacities[name] = others.reduce(
+        (sum, other) => sum + (this.proxies.placed(other)[name] ?? 0),
+        placed[name] ?? 0,
+      );
     }
     const order = this.#order(proxy, preferences, candidates, capacities);
-    return divisionRule({ preferences, order, placed });
+    if (owner === undefined || others.length === 0) return divisionRule({ preferences, order, placed });
+    const beside = this.#beside(owner, others, candidates, capacities);
+    return divisionRule({ preferences, order, placed, others: beside });
+  }
+
+  /** What a Deployment's other ReplicaSets have among these members. */
+  #beside(owner: string, others: readonly string[], candidates: readonly Candidate[], capacities: Replicas): Others {
+    const clusters = candidates.map(({ name }) => name);
+    const counted = new Set(clusters);
+    return {
+      leaving: others.flatMap((other) => this.proxies.leaving(other).filter((member) => counted.has(member))),
+      atOnce: this.proxies.atOnce(owner),
+      clusters,
+      roomy: clusters.filter((name) => capacities[name] === undefined),
+    };
   }
 
   /** What a proxy that is being bound says of its deletion, so that what is furthest above its share goes first. */
@@ -54,7 +74,10 @@ export class Divisions {
     if (known === undefined) return {};
     const placed = this.proxies.placed(own.owner);
     const all = Object.values(placed).reduce((sum, one) => sum + one, 0);
-    const position = known.order.position(own.member, own.nth, all) ?? all + own.nth;
+    // During an update the one that was placed last goes first, so that one that is rolled back goes the same way back.
+    const updating = this.proxies.others(own.owner).length > 0;
+    const nth = updating ? own.ordinal : known.order.position(own.member, own.nth, all);
+    const position = nth ?? all + own.nth;
     const cost = String(-position);
     return { [DELETION_COST_ANNOTATION]: cost, [OWN_DELETION_COST_ANNOTATION]: cost };
   }
@@ -86,14 +109,6 @@ export class Divisions {
     if (owner !== undefined) this.#known.set(owner, { signature, preferences, order });
     return order;
   }
-}
-
-/** Name of what the author wrote: a Deployment's ReplicaSets must not each begin with another cluster. */
-export function workloadOf({ metadata }: Stored<Pod>): string {
-  const name = controllerOf({ metadata })?.name ?? metadata.name;
-  const hash = metadata.labels?.["pod-template-hash"];
-  const workload = hash !== undefined && name.endsWith(`-${hash}`) ? name.slice(0, -hash.length - 1) : name;
-  return `${metadata.namespace}/${workload}`;
 }
 
 function hasNoCost(proxy: Stored<Pod>): boolean {

@@ -1,7 +1,8 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
-import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { deploymentOf } from "./workload.ts";
 
 /** One live proxy: neither ended nor being deleted. */
 export interface OwnedProxy {
@@ -11,6 +12,9 @@ export interface OwnedProxy {
   /** The member that has it or is about to. */
   member?: string;
   bound: boolean;
+  ready: boolean;
+  /** How many its owner had placed when it was given its member, itself included. */
+  ordinal?: number;
   /** How many its member had of the owner's when it was given this one, itself included. */
   nth?: number;
   /** Its owner reads deletion costs, and its author has written none. */
@@ -20,8 +24,23 @@ export interface OwnedProxy {
 }
 
 interface Owner {
+  readonly uid: string;
+  /** The Deployment that it belongs to. */
+  readonly deployment: Deployment | undefined;
   readonly proxies: Map<string, OwnedProxy>;
   readonly placed: Record<string, number>;
+  total: number;
+  ready: number;
+  /** Members of what it has, as it will go; reckoned when it is asked for. */
+  leaving: readonly string[] | undefined;
+}
+
+/** A Deployment's ReplicaSets. */
+interface Deployment {
+  readonly name: string;
+  readonly owners: Set<Owner>;
+  /** The most replicas that were on their way at once in an update; only the division of limits needs it. */
+  atOnce: number;
 }
 
 const NONE: Replicas = {};
@@ -33,6 +52,8 @@ const NONE: Replicas = {};
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();
+  /** The owners that belong to one Deployment. */
+  readonly #deployments = new Map<string, Deployment>();
 
   /** A proxy is as the host shows it. */
   update(proxy: Stored<Pod>, costed = false): void {
@@ -44,14 +65,19 @@ export class OwnedProxies {
     }
     let own = this.#proxies.get(uid);
     if (own === undefined) {
-      own = { uid, key: objectKey(proxy.metadata), owner, bound: false, costed };
+      own = { uid, key: objectKey(proxy.metadata), owner, bound: false, ready: false, costed };
       this.#proxies.set(uid, own);
-      this.#owner(owner).proxies.set(uid, own);
+      this.#owner(owner, proxy).proxies.set(uid, own);
     }
     own.costed = costed;
     if (!isBound(proxy)) return;
-    own.bound = true;
     const cost = ownCost(proxy);
+    const ready = conditionOf(proxy, "Ready")?.status === "True";
+    const known = this.#owners.get(owner);
+    if (known !== undefined && (!own.bound || own.ready !== ready || own.cost !== cost)) known.leaving = undefined;
+    if (known !== undefined && own.ready !== ready) known.ready += ready ? 1 : -1;
+    own.bound = true;
+    own.ready = ready;
     if (cost === undefined) delete own.cost;
     else own.cost = cost;
     this.#move(own, (proxy.spec?.nodeName ?? "").slice(VIRTUAL_NODE_PREFIX.length));
@@ -63,8 +89,16 @@ export class OwnedProxies {
     this.#move(own, undefined);
     this.#proxies.delete(uid);
     const owner = this.#owners.get(own.owner);
-    owner?.proxies.delete(uid);
-    if (owner?.proxies.size === 0) this.#owners.delete(own.owner);
+    if (owner === undefined) return;
+    owner.proxies.delete(uid);
+    if (own.ready) owner.ready -= 1;
+    if (owner.proxies.size > 0) return;
+    this.#owners.delete(own.owner);
+    const { deployment } = owner;
+    if (deployment === undefined) return;
+    deployment.owners.delete(owner);
+    if (deployment.owners.size < 2) deployment.atOnce = 0;
+    if (deployment.owners.size === 0) this.#deployments.delete(deployment.name);
   }
 
   /** A proxy that is not bound has its delegate, or a promise of room, in this member; undefined: nowhere any more. */
@@ -87,6 +121,37 @@ export class OwnedProxies {
     return this.#owners.get(owner)?.placed ?? NONE;
   }
 
+  /** How many the owner has placed. */
+  total(owner: string): number {
+    return this.#owners.get(owner)?.total ?? 0;
+  }
+
+  /** Other owners of the same Deployment that have placed some: its other ReplicaSets. */
+  others(owner: string): string[] {
+    const own = this.#owners.get(owner);
+    const owners = own?.deployment?.owners;
+    if (own === undefined || owners === undefined || owners.size === 1) return [];
+    return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
+  }
+
+  /** How many replicas of the owner's Deployment come and go at once in its update, as far as it has shown. */
+  atOnce(owner: string): number {
+    const deployment = this.#owners.get(owner)?.deployment;
+    if (deployment === undefined) return 0;
+    let now = 0;
+    for (const { proxies, ready } of deployment.owners) now += proxies.size - ready;
+    deployment.atOnce = Math.max(deployment.atOnce, now);
+    return deployment.atOnce;
+  }
+
+  /** Members of the owner's placed proxies, in the order in which these go. Shared: it is good until the next event. */
+  leaving(owner: string): readonly string[] {
+    const known = this.#owners.get(owner);
+    if (known === undefined) return [];
+    known.leaving ??= leavingOf(known);
+    return known.leaving;
+  }
+
   /** The owner's live proxies. */
   of(owner: string): readonly OwnedProxy[] {
     return [...(this.#owners.get(owner)?.proxies.values() ?? [])];
@@ -100,19 +165,34 @@ export class OwnedProxies {
     return [...this.#owners.keys()];
   }
 
-  #owner(uid: string): Owner {
+  #owner(uid: string, proxy: Stored<Pod>): Owner {
     let owner = this.#owners.get(uid);
     if (owner === undefined) {
-      owner = { proxies: new Map(), placed: {} };
+      const deployment = this.#deployment(deploymentOf(proxy));
+      owner = { uid, deployment, proxies: new Map(), placed: {}, total: 0, ready: 0, leaving: undefined };
       this.#owners.set(uid, owner);
+      deployment?.owners.add(owner);
     }
     return owner;
   }
 
+  #deployment(name: string | undefined): Deployment | undefined {
+    if (name === undefined) return undefined;
+    let deployment = this.#deployments.get(name);
+    if (deployment === undefined) {
+      deployment = { name, owners: new Set(), atOnce: 0 };
+      this.#deployments.set(name, deployment);
+    }
+    return deployment;
+  }
+
   #move(own: OwnedProxy, member: string | undefined): void {
-    if (own.member === member) return;
-    const { placed } = this.#owner(own.owner);
+    const owner = this.#owners.get(own.owner);
+    if (own.member === member || owner === undefined) return;
+    owner.leaving = undefined;
+    const { placed } = owner;
     if (own.member !== undefined) {
+      owner.total -= 1;
       const left = (placed[own.member] ?? 0) - 1;
       if (left > 0) placed[own.member] = left;
       else delete placed[own.member];
@@ -124,7 +204,18 @@ export class OwnedProxies {
     own.member = member;
     own.nth = (placed[member] ?? 0) + 1;
     placed[member] = own.nth;
+    owner.total += 1;
+    own.ordinal = owner.total;
   }
+}
+
+/** As a ReplicaSet ends its pods: those without a node first, then those that are not ready, then by deletion cost. */
+function leavingOf({ proxies }: Owner): string[] {
+  const stage = ({ bound, ready }: OwnedProxy): number => (bound ? (ready ? 2 : 1) : 0);
+  const costOf = ({ cost, ordinal = 0 }: OwnedProxy): number => cost ?? -ordinal;
+  return [...proxies.values()]
+    .sort((a, b) => stage(a) - stage(b) || costOf(a) - costOf(b))
+    .flatMap(({ member }) => member ?? []);
 }
 
 /** The deletion cost that Legation wrote; undefined when there is none, or somebody has written another one. */
