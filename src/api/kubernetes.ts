@@ -6,6 +6,7 @@ import type {
   V1ContainerStatus,
   V1EndpointSlice,
   V1Lease,
+  V1LimitRange,
   V1Namespace,
   V1Node,
   V1NodeCondition,
@@ -19,6 +20,9 @@ import type {
   V1PodCondition,
   V1PodSpec,
   V1PodStatus,
+  V1PriorityClass,
+  V1ResourceQuota,
+  V1RuntimeClass,
   V1Secret,
   V1Service,
   V1Taint,
@@ -78,6 +82,21 @@ export type PersistentVolumeClaim = Wire<V1PersistentVolumeClaim>;
 export type Lease = Wire<V1Lease>;
 export type CertificateSigningRequest = Wire<V1CertificateSigningRequest>;
 export type KubeEvent = Wire<CoreV1Event>;
+export type ResourceQuota = Wire<V1ResourceQuota>;
+export type LimitRange = Wire<V1LimitRange>;
+export type PriorityClass = Wire<V1PriorityClass>;
+export type RuntimeClass = Wire<V1RuntimeClass>;
+/** Of the Multi-Cluster Services API (KEP-1645), as far as it is read. */
+export interface ServiceExport extends KubeObject {
+  status?: { readonly conditions?: readonly ExportCondition[] | null } | null;
+}
+export interface ExportCondition {
+  readonly type: string;
+  readonly status: string;
+  readonly reason?: string;
+  readonly message?: string;
+  readonly lastTransitionTime?: string | null;
+}
 
 /** Names one object inside one cluster; `namespace` is absent for cluster-scoped resources. */
 export interface ObjectRef {

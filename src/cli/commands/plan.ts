@@ -7,6 +7,7 @@ import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
 import { type Plan, planOf } from "../plan/plan.ts";
 import { readClaims, readExisting, readHost } from "../plan/read-host.ts";
+import { readRules } from "../plan/read-rules.ts";
 import { planText } from "../plan/text.ts";
 import { workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -47,12 +48,13 @@ export const planCommand: Subcommand<PlanInput> = {
     }
     const { client, namespace: current } = await session.connect(options, "host");
     const where = namespace ?? current;
-    const [host, claims, existing] = await Promise.all([
+    const [host, claims, rules, existing] = await Promise.all([
       readHost(client, signal),
       readClaims(client, objects, where, signal),
+      readRules(client, objects, where, signal),
       readExisting(client, objects, where, signal),
     ]);
-    const plan = planOf(objects, { ...host, claims }, { namespace: where, now: Date.now(), existing });
+    const plan = planOf(objects, { ...host, claims, rules }, { namespace: where, now: Date.now(), existing });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     if (!plan.fits) throw unfit(plan, filename);
   },

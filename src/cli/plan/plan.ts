@@ -8,6 +8,7 @@ import { makerOf, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
+import { withWrittenRules } from "./written-rules.ts";
 
 /** One pod of a workload, and where it goes. */
 export type PlannedPod = {
@@ -54,8 +55,8 @@ export interface Plan {
   /** Every pod of it has a place. */
   readonly fits: boolean;
   readonly workloads: readonly WorkloadPlan[];
-  /** What the host cannot tell, so that the answer is a guess there. */
-  readonly guesses: readonly { readonly cluster: string; readonly message: string }[];
+  /** What the host cannot tell of a member, or of itself to this person, so that the answer is a guess there. */
+  readonly guesses: readonly { readonly cluster?: string; readonly message: string }[];
 }
 
 /** Places all pods of a manifest, one after another in its order, in the host's state. Nothing outside is touched. */
@@ -70,7 +71,8 @@ export function planOf(
   },
 ): Plan {
   const namespaces = withWritten(host.namespaces, objects);
-  const simulation = new Simulation({ ...host, namespaces }, options.now);
+  const rules = withWrittenRules(host.rules, objects, options.namespace);
+  const simulation = new Simulation({ ...host, namespaces, ...(rules === undefined ? {} : { rules }) }, options.now);
   for (const { apiVersion, kind, metadata } of objects) {
     const { name, namespace = options.namespace } = metadata;
     if (apiVersion === "v1" && kind === "PersistentVolumeClaim" && name !== undefined) {
@@ -94,9 +96,10 @@ export function planOf(
   return {
     fits: workloads.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
     workloads,
-    guesses: simulation.members.flatMap(({ name: cluster, guesses }) =>
-      guesses.map((message) => ({ cluster, message })),
-    ),
+    guesses: [
+      ...(host.rules?.unread ?? []).map((message) => ({ message })),
+      ...simulation.members.flatMap(({ name: cluster, guesses }) => guesses.map((message) => ({ cluster, message }))),
+    ],
   };
 }
 
@@ -115,6 +118,10 @@ function planWorkload(
   const plan = { ...workload, warnings: [], notes: [], pods: [], clusters: [] };
   if (namespace === undefined) {
     const message = `namespace ${workload.namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
+    return { ...plan, outcome: "refused", message };
+  }
+  if (namespace.metadata.deletionTimestamp !== undefined) {
+    const message = `namespace ${workload.namespace} is being deleted: nothing new is let in`;
     return { ...plan, outcome: "refused", message };
   }
   const mode = delegationMode(namespace);
@@ -147,9 +154,16 @@ function planWorkload(
       const message = "its pods do not ask for delegation: they run on the host";
       return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
     }
+    const letIn = simulation.admit(pod.object);
+    if (letIn.refused !== undefined) {
+      if (kind === "Pod") return { ...plan, outcome: "refused", message: letIn.refused, warnings: [...warnings] };
+      // What a controller says of a pod that it could not create.
+      tally.add(pod.object.metadata.name, { reason: "FailedCreate", message: letIn.refused, others: [] });
+      continue;
+    }
     if (isOverflow(pod.object))
       notes.add("the host's own scheduler is asked first: this is for pods that it has no room for");
-    tally.add(pod.object.metadata.name, simulation.place(pod.object));
+    tally.add(letIn.pod.metadata.name, simulation.place(letIn.pod));
   }
   return {
     ...plan,

@@ -12,7 +12,7 @@ import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
 import { Groups } from "../../controllers/delegation/groups.ts";
 import { Memories } from "../../controllers/delegation/memory.ts";
-import type { MemberView, Observed } from "../../controllers/delegation/model.ts";
+import type { MemberView, Needs, Observed } from "../../controllers/delegation/model.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "../../controllers/delegation/placement-rules.ts";
 import { PlacementView } from "../../controllers/delegation/placement-view.ts";
 import { Shapes } from "../../controllers/delegation/shapes.ts";
@@ -22,9 +22,11 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
+import { dependenciesOf, dependencyKey } from "../../pods/dependencies.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
 import { Store } from "../../runtime/store.ts";
 import { SimulatedClaims } from "./claims.ts";
+import { HostAdmission, type HostRules, type LetIn } from "./host-admission.ts";
 import { HostedMember } from "./member.ts";
 
 /** What the host says of itself and its members. */
@@ -37,6 +39,8 @@ export interface HostState {
   readonly defaults: readonly Stored<PlacementDefaults>[];
   /** Of the namespaces that were asked for; absent: what pods need of claims is not looked at. */
   readonly claims?: ReadonlyMap<string, readonly Stored<PersistentVolumeClaim>[]>;
+  /** What else lets pods in or holds them back; absent: that is not looked at. */
+  readonly rules?: HostRules;
 }
 
 /** Where one pod goes. */
@@ -76,9 +80,13 @@ export class Simulation {
   readonly #now: number;
   readonly #waiting = new Map<string, Place>();
   readonly #claims: SimulatedClaims;
+  readonly #admission: HostAdmission;
+  readonly #missing: HostRules["missing"];
 
   constructor(state: HostState, now: number) {
     this.#now = now;
+    this.#admission = new HostAdmission(state.rules);
+    this.#missing = state.rules?.missing ?? new Set();
     this.#claims = new SimulatedClaims(state.claims, (name) => this.#members.has(name));
     const nodes = new Map(state.nodes.map((node) => [node.metadata.name, node]));
     this.#members = new Map(
@@ -142,8 +150,14 @@ export class Simulation {
     this.#claims.add(namespace, name);
   }
 
+  /** The pod as the host's API server would let it in, or why it would not. */
+  admit(pod: Stored<Pod>): LetIn {
+    return this.#admission.admit(pod);
+  }
+
   /** Forgets a pod: it is about to be replaced. */
   remove(proxy: Stored<Pod>): void {
+    this.#admission.release(proxy);
     const { uid } = proxy.metadata;
     for (const member of this.#members.values()) member.load.release(uid);
     this.#memories.forget(uid);
@@ -184,6 +198,13 @@ export class Simulation {
     return { reason: "NotPlaced", message: explain(ranking.refusals), others: ranking.refusals };
   }
 
+  /** What is missing on the host is waited for before anything else. */
+  #needs(proxy: Stored<Pod>): Needs | undefined {
+    const lacking = dependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
+    if (lacking === undefined) return this.#claims.needs(proxy);
+    return { read: true, missing: lacking.missing, in: () => "unprepared" };
+  }
+
   #add(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
     this.#divisions.update(proxy);
@@ -218,7 +239,7 @@ export class Simulation {
       members: this.members.map((member) => viewOf(member, this.#now)),
       memory: this.#memories.of(uid),
       ...this.#view.of(proxy),
-      needs: () => this.#claims.needs(proxy),
+      needs: () => this.#needs(proxy),
       apiAccess: () => ({ mode: "none" }),
       specIn: (candidate) => this.#view.specIn(proxy, candidate),
       outOfService: () => false,

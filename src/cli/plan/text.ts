@@ -8,7 +8,7 @@ const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "di
 export function planText({ workloads, guesses }: Plan, terminal: Terminal): string {
   const parts = workloads.map((workload) => workloadText(workload, terminal));
   if (guesses.length > 0) {
-    const lines = guesses.map(({ cluster, message }) => `  ${cluster}: ${message}`);
+    const lines = guesses.map(({ cluster = "this cluster", message }) => `  ${cluster}: ${message}`);
     parts.push([terminal.paint("yellow", "guesses, since the host cannot tell:"), ...lines].join("\n"));
   }
   return parts.join("\n\n");

@@ -1,0 +1,98 @@
+import type { Container, PodSpec } from "../../api/kubernetes.ts";
+import { type Amounts, addAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import type { LimitRangeRule, LimitRule } from "./rules.ts";
+
+/** The spec with what a LimitRange gives to containers that do not say it themselves (plugin LimitRanger). */
+export function withDefaults(spec: PodSpec, ranges: readonly LimitRangeRule[]): PodSpec {
+  const items = itemsOf(ranges, "Container");
+  if (items.length === 0) return spec;
+  const filled = (container: Container): Container => {
+    let { limits = {}, requests = {} } = container.resources ?? {};
+    // Defaulting comes first: what is limited and not requested is requested as it is limited.
+    requests = { ...limits, ...requests };
+    for (const { default: defaults = {}, defaultRequest = {} } of items) {
+      limits = { ...written(defaults), ...limits };
+      requests = { ...written(defaultRequest), ...requests };
+    }
+    return { ...container, resources: { ...container.resources, limits, requests } };
+  };
+  const { containers, initContainers } = spec;
+  return {
+    ...spec,
+    containers: containers.map(filled),
+    ...(initContainers === undefined ? {} : { initContainers: initContainers.map(filled) }),
+  };
+}
+
+/** Why a LimitRange does not let the pod in, in LimitRanger's words; undefined: all do. */
+export function limitRefusal(spec: PodSpec, ranges: readonly LimitRangeRule[]): string | undefined {
+  const { containers, initContainers = [] } = spec;
+  const problems = [
+    ...itemsOf(ranges, "Container").flatMap((item) =>
+      [...containers, ...initContainers].flatMap((container) => broken(item, amountsOf(container))),
+    ),
+    ...itemsOf(ranges, "Pod").flatMap((item) => broken(item, sumOf(containers))),
+  ];
+  const [first, ...rest] = new Set(problems);
+  return rest.length === 0 ? first : `[${[first, ...rest].join(", ")}]`;
+}
+
+function written(list: Readonly<Record<string, string | number>>): Record<string, string> {
+  return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, String(amount)]));
+}
+
+interface Stated {
+  readonly requests: Amounts;
+  readonly limits: Amounts;
+}
+
+function itemsOf(ranges: readonly LimitRangeRule[], type: string): LimitRule[] {
+  return ranges.flatMap(({ spec }) => spec?.limits ?? []).filter((item) => item.type === type);
+}
+
+function amountsOf({ resources }: Container): Stated {
+  const limits = parseAmounts(resources?.limits);
+  return { limits, requests: { ...limits, ...parseAmounts(resources?.requests) } };
+}
+
+function sumOf(containers: readonly Container[]): Stated {
+  const requests: Record<string, number> = {};
+  const limits: Record<string, number> = {};
+  for (const container of containers) {
+    const stated = amountsOf(container);
+    addAmounts(requests, stated.requests);
+    addAmounts(limits, stated.limits);
+  }
+  return { requests, limits };
+}
+
+function broken({ type, min, max, maxLimitRequestRatio }: LimitRule, { requests, limits }: Stated): string[] {
+  const problems: string[] = [];
+  for (const [name, text] of Object.entries(min ?? {})) {
+    const least = parseAmounts({ least: text }).least ?? 0;
+    const what = `minimum ${name} usage per ${type} is ${text}`;
+    const request = requests[name];
+    if (request === undefined) problems.push(`${what}.  No request is specified`);
+    else if (request < least) problems.push(`${what}, but request is ${writeQuantity(name, request)}`);
+    else if ((limits[name] ?? least) < least)
+      problems.push(`${what}, but limit is ${writeQuantity(name, limits[name] ?? 0)}`);
+  }
+  for (const [name, text] of Object.entries(max ?? {})) {
+    const most = parseAmounts({ most: text }).most ?? 0;
+    const what = `maximum ${name} usage per ${type} is ${text}`;
+    const limit = limits[name];
+    if (limit === undefined) problems.push(`${what}.  No limit is specified`);
+    else if (limit > most) problems.push(`${what}, but limit is ${writeQuantity(name, limit)}`);
+    else if ((requests[name] ?? 0) > most)
+      problems.push(`${what}, but request is ${writeQuantity(name, requests[name] ?? 0)}`);
+  }
+  for (const [name, text] of Object.entries(maxLimitRequestRatio ?? {})) {
+    const most = parseAmounts({ most: text }).most ?? 0;
+    const what = `${name} max limit to request ratio per ${type} is ${text}`;
+    const [request = 0, limit = 0] = [requests[name], limits[name]];
+    if (request === 0) problems.push(`${what}, but no request is specified or request is 0`);
+    else if (limit === 0) problems.push(`${what}, but no limit is specified or limit is 0`);
+    else if (limit / request > most) problems.push(`${what}, but provided ratio is ${(limit / request).toFixed(6)}`);
+  }
+  return problems;
+}

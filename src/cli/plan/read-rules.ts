@@ -1,0 +1,113 @@
+import type {
+  KubeObject,
+  LimitRange,
+  PriorityClass,
+  ResourceQuota,
+  RuntimeClass,
+  Stored,
+} from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { configMaps, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import {
+  type DependencyKey,
+  type DependencyKind,
+  dependenciesOf,
+  dependencyKey,
+  dependencyRef,
+} from "../../pods/dependencies.ts";
+import type { WrittenObject } from "./documents.ts";
+import type { HostRules } from "./host-admission.ts";
+import { podsOf, workloadKind } from "./workloads.ts";
+
+const NAMED: Readonly<Record<DependencyKind, Resource<KubeObject>>> = {
+  ConfigMap: configMaps,
+  Secret: secrets,
+  ServiceAccount: serviceAccounts,
+};
+const core = { group: "", version: "v1", namespaced: true } as const;
+const QUOTAS: Resource<ResourceQuota> = { ...core, plural: "resourcequotas", kind: "ResourceQuota" };
+const LIMIT_RANGES: Resource<LimitRange> = { ...core, plural: "limitranges", kind: "LimitRange" };
+const PRIORITY_CLASSES: Resource<PriorityClass> = {
+  group: "scheduling.k8s.io",
+  version: "v1",
+  namespaced: false,
+  plural: "priorityclasses",
+  kind: "PriorityClass",
+};
+const RUNTIME_CLASSES: Resource<RuntimeClass> = {
+  group: "node.k8s.io",
+  version: "v1",
+  namespaced: false,
+  plural: "runtimeclasses",
+  kind: "RuntimeClass",
+};
+
+/**
+ * Reads what else the pods of a manifest depend on: of ConfigMaps and Secrets those alone that pods name, and classes only where
+ * one is named. What the person may not read is said, and taken for granted.
+ */
+export async function readRules(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  current: string,
+  signal: AbortSignal,
+): Promise<HostRules> {
+  const pods = objects.flatMap((object) => {
+    const kind = workloadKind(object);
+    if (kind === undefined || kind === "DaemonSet") return [];
+    return [{ metadata: { namespace: object.metadata.namespace ?? current }, spec: podsOf(object, kind).spec }];
+  });
+  const unread = new Set<string>();
+  const readable = async <T>(what: string, reading: Promise<T>): Promise<T | undefined> => {
+    try {
+      return await reading;
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) throw error;
+      unread.add(
+        `${what} cannot be read with these credentials: that pods have what they need of them is taken for granted`,
+      );
+      return undefined;
+    }
+  };
+  const listIn = async <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[]> => {
+    const namespaces = [...new Set(pods.map(({ metadata }) => metadata.namespace))];
+    const pages = namespaces.map((namespace) =>
+      readable(`${resource.plural} in namespace ${namespace}`, host.list(resource, { namespace, signal })),
+    );
+    return (await Promise.all(pages)).flatMap((page) => page?.items ?? []);
+  };
+  const classes = async <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[] | undefined> =>
+    (await readable(resource.plural, host.list(resource, { signal })))?.items;
+  const keys = new Set(pods.flatMap((pod) => dependenciesOf(pod).map(dependencyKey)));
+  const absent = async (key: DependencyKey): Promise<DependencyKey[]> => {
+    const { kind, ...ref } = dependencyRef(key);
+    const { plural } = NAMED[kind];
+    const found = await readable(`${plural} in namespace ${ref.namespace}`, isThere(host, NAMED[kind], ref, signal));
+    return found === false ? [key] : [];
+  };
+  const [missing, quotas, limitRanges, priorityClasses, runtimeClasses] = await Promise.all([
+    Promise.all([...keys].map(absent)),
+    listIn(QUOTAS),
+    listIn(LIMIT_RANGES),
+    pods.some(({ spec }) => spec.priorityClassName !== undefined) ? classes(PRIORITY_CLASSES) : undefined,
+    pods.some(({ spec }) => spec.runtimeClassName !== undefined) ? classes(RUNTIME_CLASSES) : undefined,
+  ]);
+  return {
+    missing: new Set(missing.flat()),
+    quotas,
+    limitRanges,
+    ...(priorityClasses === undefined ? {} : { priorityClasses }),
+    ...(runtimeClasses === undefined ? {} : { runtimeClasses }),
+    unread: [...unread].sort(),
+  };
+}
+
+async function isThere(
+  host: ClusterClient,
+  resource: Resource<KubeObject>,
+  ref: { readonly namespace: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<boolean> {
+  return (await host.find(resource, ref, { signal })) !== undefined;
+}
