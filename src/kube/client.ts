@@ -31,6 +31,8 @@ export interface ListOptions extends RequestOptions {
 export interface ListPage<T extends KubeObject> {
   readonly items: Stored<T>[];
   readonly resourceVersion: string;
+  /** Size of what was parsed, as JSON. */
+  readonly size: number;
   /** Token of the next page; absent on the last. */
   readonly continue?: string;
 }
@@ -70,7 +72,12 @@ export interface RawRequest extends RequestOptions {
 
 /** One line of a watch, as the API server sent it. */
 export type WatchEvent<T extends KubeObject> =
-  | { readonly type: "ADDED" | "MODIFIED" | "DELETED"; readonly object: Stored<T> }
+  | {
+      readonly type: "ADDED" | "MODIFIED" | "DELETED";
+      readonly object: Stored<T>;
+      /** Size of what was parsed, as JSON. */
+      readonly size: number;
+    }
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };
 
 export interface WatchOptions {

@@ -16,7 +16,6 @@ import type {
   WriteOptions,
 } from "./client.ts";
 import { isKubeError } from "./errors.ts";
-import type { Answer } from "./exchange.ts";
 import { cutManagedFields, parseJson } from "./json.ts";
 import { collectionPath, objectPath, withQuery } from "./paths.ts";
 import { apiVersionOf, type Resource } from "./resources.ts";
@@ -92,7 +91,9 @@ export class HttpClient implements ClusterClient {
       path: withQuery(collectionPath(resource, namespace), query),
       ...limits(options),
     };
-    const body = this.#parse(await this.#transport.send(request), request, options.dropManagedFields);
+    const { text } = await this.#transport.send(request);
+    const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
+    const body = this.#parse(kept, request);
     const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;
     if (!isRecord(body) || !isRecord(body.metadata) || typeof version !== "string") {
       throw this.#transport.error("BadAnswer", "the answer is not a list", request);
@@ -101,6 +102,7 @@ export class HttpClient implements ClusterClient {
     return {
       items: this.#items<T>(resource, body.items, request),
       resourceVersion: version,
+      size: kept.length,
       ...(typeof next === "string" && next !== "" ? { continue: next } : {}),
     };
   }
@@ -142,7 +144,7 @@ export class HttpClient implements ClusterClient {
       body: JSON.stringify(body),
       ...limits(options),
     };
-    return this.#parse(await this.#transport.send(request), request);
+    return this.#parse((await this.#transport.send(request)).text, request);
   }
 
   async replace<T extends KubeObject>(
@@ -259,7 +261,8 @@ export class HttpClient implements ClusterClient {
     request: WireRequest,
     dropManagedFields?: boolean,
   ): Promise<Stored<T>> {
-    const body = this.#parse(await this.#transport.send(request), request, dropManagedFields);
+    const { text } = await this.#transport.send(request);
+    const body = this.#parse(dropManagedFields === true ? cutManagedFields(text) : text, request);
     // A dry run's answer has no resourceVersion, since nothing was stored.
     if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
     if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
@@ -289,9 +292,9 @@ export class HttpClient implements ClusterClient {
     throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
   }
 
-  #parse({ text }: Answer, request: WireRequest, dropManagedFields?: boolean): unknown {
+  #parse(text: string, request: WireRequest): unknown {
     try {
-      return parseJson(dropManagedFields === true ? cutManagedFields(text) : text);
+      return parseJson(text);
     } catch (cause) {
       throw this.#transport.error("BadAnswer", "the answer is not JSON", request, cause);
     }

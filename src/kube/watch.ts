@@ -82,9 +82,12 @@ function decode<T extends KubeObject>(
   request: WireRequest,
 ): WatchEvent<T> {
   let event: unknown;
+  let size: number;
   try {
     const text = line.toString("utf8");
-    event = parseJson(dropManagedFields === true ? cutManagedFields(text) : text);
+    const kept = dropManagedFields === true ? cutManagedFields(text) : text;
+    size = kept.length;
+    event = parseJson(kept);
   } catch (cause) {
     throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);
   }
@@ -94,7 +97,8 @@ function decode<T extends KubeObject>(
     case "ADDED":
     case "MODIFIED":
     case "DELETED":
-      if (isStored<T>(object) && (!transport.untrusted || isWellFormed(resource, object))) return { type, object };
+      if (isStored<T>(object) && (!transport.untrusted || isWellFormed(resource, object)))
+        return { type, object, size };
       break;
     case "BOOKMARK":
       if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {

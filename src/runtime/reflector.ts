@@ -205,10 +205,11 @@ export class Reflector<T extends KubeObject> {
         ...(token === undefined ? {} : { continue: token }),
       });
       this.#lastContactMs = clock.now();
+      // Which of them is how large does not matter to what all hold together.
+      const size = page.size / page.items.length;
       for (const item of page.items) {
         const object = this.#stage(staged, item);
         if (budget === undefined) continue;
-        const size = sizeOf(object);
         sizes.set(objectKey(object.metadata), size);
         bytes += size;
         if (bytes > budget.most) throw this.#tooMuch(budget);
@@ -235,15 +236,14 @@ export class Reflector<T extends KubeObject> {
     return object;
   }
 
-  /** Takes an object's size to account; undefined: it has gone. */
-  #charge(key: ObjectKey, object: Stored<T> | undefined): void {
+  /** Takes an object's size to account; 0: it has gone. */
+  #charge(key: ObjectKey, size: number): void {
     const { budget } = this.#options;
     if (budget === undefined) return;
-    const size = object === undefined ? 0 : sizeOf(object);
     const more = size - (this.#sizes.get(key) ?? 0);
     if (!budget.hold(more)) throw this.#tooMuch(budget);
     this.#bytes += more;
-    if (object === undefined) this.#sizes.delete(key);
+    if (size === 0) this.#sizes.delete(key);
     else this.#sizes.set(key, size);
   }
 
@@ -311,12 +311,12 @@ export class Reflector<T extends KubeObject> {
     const previous = this.#store.get(key);
     if (event.type === "DELETED") {
       if (previous === undefined) return;
-      this.#charge(key, undefined);
+      this.#charge(key, 0);
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
-    this.#charge(key, object);
+    this.#charge(key, event.size);
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -362,7 +362,10 @@ export class Reflector<T extends KubeObject> {
       this.#version = undefined;
     }
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
-    log.warn({ ...detail, resource: resource.plural, delayMs: Math.round(delayMs) }, error instanceof Error ? error.message : String(error));
+    log.warn(
+      { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
+      error instanceof Error ? error.message : String(error),
+    );
     this.#setState("backing-off");
     return delayMs;
   }
@@ -387,10 +390,6 @@ export class Reflector<T extends KubeObject> {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
   }
-}
-
-function sizeOf(object: KubeObject): number {
-  return JSON.stringify(object).length;
 }
 
 function sameUid(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {

@@ -24,7 +24,7 @@ async function start(): Promise<NodeServers> {
     address: "192.0.2.7",
     certificate: { kind: "own", hosts: ["192.0.2.7"] },
     host: fakeClient({
-      list: () => Promise.resolve({ items: [], resourceVersion: "1" }),
+      list: () => Promise.resolve({ items: [], resourceVersion: "1", size: 0 }),
       watch: async function* (_resource, { signal }) {
         yield { type: "BOOKMARK", resourceVersion: "2", initialEventsEnd: false };
         if (!signal.aborted) await once(signal, "abort");

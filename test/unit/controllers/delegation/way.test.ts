@@ -14,7 +14,7 @@ const SHOWN = (): boolean => true;
 
 let told: (Part | Stretch)[];
 let about: TracedPod[];
-let now: number;
+let now = AT;
 
 beforeEach(() => {
   told = [];
