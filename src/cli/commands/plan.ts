@@ -9,7 +9,7 @@ import { type Plan, planOf } from "../plan/plan.ts";
 import { readClaims, readExisting, readHost } from "../plan/read-host.ts";
 import { readRules } from "../plan/read-rules.ts";
 import { planText } from "../plan/text.ts";
-import { workloadKind } from "../plan/workloads.ts";
+import { servedVersion, workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 interface PlanInput extends GlobalInput {
@@ -39,10 +39,21 @@ export const planCommand: Subcommand<PlanInput> = {
   input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
   run: async ({ filename, namespace, ...options }, session) => {
     const { terminal, signal } = session;
+    const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
     const objects = inNamespace(await readDocuments(filename, stdin), namespace);
+    for (const object of objects) {
+      const version = servedVersion(object);
+      if (version === undefined) continue;
+      throw new Failure("failure", {
+        object: `${object.kind} ${object.metadata.name ?? object.metadata.generateName}`,
+        field: "apiVersion",
+        problem: `${object.apiVersion} is not served`,
+        remedy: `write ${version}`,
+      });
+    }
     if (!objects.some((object) => workloadKind(object) !== undefined)) {
       throw new Failure("failure", {
-        object: filename.join(", "),
+        object: sources,
         problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
       });
     }
@@ -56,7 +67,11 @@ export const planCommand: Subcommand<PlanInput> = {
     ]);
     const plan = planOf(objects, { ...host, claims, rules }, { namespace: where, now: Date.now(), existing });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
-    if (!plan.fits) throw unfit(plan, filename);
+    const passedOver = customKinds(objects);
+    if (passedOver.length > 0) {
+      terminal.progress(`passed over, with whatever pods their controllers make: ${passedOver.join(", ")}`);
+    }
+    if (!plan.fits) throw unfit(plan, sources);
   },
 };
 
@@ -74,12 +89,20 @@ function inNamespace(objects: readonly WrittenObject[], namespace: string | unde
   return objects;
 }
 
-function unfit({ workloads }: Plan, filename: readonly string[]): Failure {
+/** Kinds that no API server has of its own: whether they make pods, and which, is not known here. */
+function customKinds(objects: readonly WrittenObject[]): string[] {
+  const custom = objects.filter(
+    ({ apiVersion }) => /^[^/]*\.[^/]*\//.test(apiVersion) && !/^[^/]*\.k8s\.io\//.test(apiVersion),
+  );
+  return [...new Set(custom.map(({ apiVersion, kind }) => `${kind} (${apiVersion})`))].sort();
+}
+
+function unfit({ workloads }: Plan, sources: string): Failure {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
   const waiting = workloads.flatMap(({ pods }) => pods).filter(({ cluster }) => cluster === undefined).length;
   const problems = [
     ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? "pod" : "pods"} would wait`]),
     ...(refused === 0 ? [] : [`${refused} ${refused === 1 ? "object" : "objects"} would be refused`]),
   ];
-  return new Failure("unfit", { object: filename.join(", "), problem: problems.join(", ") });
+  return new Failure("unfit", { object: sources, problem: problems.join(", ") });
 }

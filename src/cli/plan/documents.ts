@@ -2,7 +2,7 @@ import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
 import type { Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
-import { parseAllDocuments } from "yaml";
+import { type Document, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
 
@@ -39,7 +39,7 @@ const documentSchema: z.ZodType<WrittenObject> = z
     path: ["metadata", "name"],
     message: "is missing",
   });
-const listSchema = z.looseObject({ kind: z.string().endsWith("List"), items: z.array(z.unknown()) });
+const listSchema = z.looseObject({ kind: z.string().endsWith("List"), items: z.array(z.unknown()).nullable() });
 
 const EXTENSION = /\.(ya?ml|json)$/;
 
@@ -57,6 +57,13 @@ export async function readDocuments(paths: readonly string[], stdin: Readable): 
 }
 
 async function filesOf(path: string): Promise<string[]> {
+  if (/^https?:\/\//.test(path)) {
+    throw new Failure("failure", {
+      object: path,
+      problem: "is not on this machine, and is not fetched",
+      remedy: `write curl -sL ${path} | legation plan -f -`,
+    });
+  }
   try {
     if (!(await stat(path)).isDirectory()) return [path];
     const names = (await readdir(path)).filter((name) => EXTENSION.test(name)).sort();
@@ -82,26 +89,64 @@ function unreadable(path: string, cause: unknown): Failure {
 
 /** The objects of one YAML or JSON text: empty documents are passed over, lists are what they hold. */
 export function parseDocuments(text: string, file: string): WrittenObject[] {
+  const json = jsonOf(text);
+  if (json !== undefined) return objectsOf(json.value, `${file}: document 1`);
   return parseAllDocuments(text).flatMap((document, index) => {
     const where = `${file}: document ${index + 1}`;
     const [error] = document.errors;
     if (error !== undefined) throw new Failure("failure", { object: where, problem: error.message });
-    return objectsOf(document.toJS(), where);
+    return objectsOf(plainOf(document, where), where);
   });
+}
+
+/** JSON is YAML, too, but what `kubectl get -o json` writes is large, and read this way a hundred times as fast. */
+function jsonOf(text: string): { readonly value: unknown } | undefined {
+  if (!/^\s*\{/.test(text)) return undefined;
+  try {
+    return { value: JSON.parse(text) };
+  } catch {
+    // Several documents, or YAML that begins like JSON: its own parser says what is wrong, and where.
+    return undefined;
+  }
+}
+
+function plainOf(document: Document, where: string): unknown {
+  try {
+    return document.toJS();
+  } catch (error) {
+    // Aliases that are nested until they fill the memory.
+    throw new Failure("failure", { object: where, problem: error instanceof Error ? error.message : String(error) });
+  }
 }
 
 function objectsOf(value: unknown, where: string): WrittenObject[] {
   if (value === null || value === undefined) return [];
   const list = listSchema.safeParse(value);
-  if (list.success) return list.data.items.flatMap((item, index) => objectsOf(item, `${where}: items[${index}]`));
+  if (list.success)
+    return (list.data.items ?? []).flatMap((item, index) => objectsOf(item, `${where}: items[${index}]`));
   return [objectOf(value, where)];
 }
 
 /** A value as an object of Kubernetes; `where` is for the error. */
 export function objectOf(value: unknown, where: string): WrittenObject {
-  const parsed = documentSchema.safeParse(value);
+  if (typeof value !== "object" || Array.isArray(value)) {
+    throw new Failure("failure", {
+      object: where,
+      problem: "is no object of Kubernetes",
+      remedy: "write apiVersion, kind and metadata, as for `kubectl apply`",
+    });
+  }
+  const parsed = documentSchema.safeParse(withoutNulls(value));
   if (parsed.success) return parsed.data;
   throw new Failure("failure", { object: where, problem: problemsOf(parsed.error) });
+}
+
+/** To the API server, null is as good as absent. */
+function withoutNulls(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(withoutNulls);
+  if (typeof value !== "object" || value === null) return value;
+  const fields = Object.entries(value).filter(([, field]) => field !== null);
+  return Object.fromEntries(fields.map(([key, field]) => [key, withoutNulls(field)]));
 }
 
 /** What is wrong, each with its field. */

@@ -1,7 +1,7 @@
 import { authorAnnotations } from "../../api/annotations.ts";
-import { DELETION_COST_ANNOTATION } from "../../api/keys.ts";
+import { DELETION_COST_ANNOTATION, PLACED_CONDITION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
 
@@ -42,6 +42,7 @@ export function standingOf(
     notes: [
       ...(kept.length === 0 ? [] : [`${kept.length} of its pods are there already, and stay`]),
       ...(surplus === 0 ? [] : [`${surplus} pods go, probably ${namesOf(leaving)}`]),
+      ...waitingNotes(kept),
     ],
   };
 }
@@ -55,6 +56,18 @@ export function makerOf(pods: readonly Stored<Pod>[]): { kind: string; name: str
 
 function templateOf({ spec }: WrittenObject): unknown {
   return isMap(spec) ? spec.template : undefined;
+}
+
+/** What members have refused is remembered by the controller alone; what it says of pods that wait, they say themselves. */
+function waitingNotes(pods: readonly Stored<Pod>[]): string[] {
+  const said = pods.flatMap((pod) => {
+    const { status, reason, message } = conditionOf(pod, PLACED_CONDITION) ?? {};
+    return isBound(pod) || status !== "False" ? [] : [{ pod, words: `${reason}: ${message}` }];
+  });
+  return [...Map.groupBy(said, ({ words }) => words)].map(([words, those]) => {
+    const names = namesOf(those.map(({ pod }) => pod));
+    return `${names} ${those.length === 1 ? "waits" : "wait"} now, and its condition says ${words}`;
+  });
 }
 
 // Of more than these nobody reads the names.

@@ -35,6 +35,17 @@ export function workloadKind({
   return KINDS.find((known) => known === kind && API_VERSIONS[known] === apiVersion);
 }
 
+// Groups in which Kubernetes itself has, or had, these kinds.
+const OWN_GROUPS: ReadonlySet<string> = new Set(["", "apps", "batch", "extensions"]);
+
+/** The apiVersion to write instead, for a workload of a version that no API server has any more; undefined: all is well. */
+export function servedVersion({ apiVersion, kind }: Pick<WrittenObject, "apiVersion" | "kind">): string | undefined {
+  const known = KINDS.find((one) => one === kind);
+  const group = apiVersion.includes("/") ? apiVersion.slice(0, apiVersion.indexOf("/")) : "";
+  if (known === undefined || API_VERSIONS[known] === apiVersion || !OWN_GROUPS.has(group)) return undefined;
+  return API_VERSIONS[known];
+}
+
 const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
 const resources = z.looseObject({ requests: amounts.nullish(), limits: amounts.nullish() });
 const container = z.looseObject({ name: z.string(), resources: resources.nullish() });

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseDocuments, readDocuments } from "../../../../src/cli/plan/documents.ts";
-import { podsOf, workloadKind } from "../../../../src/cli/plan/workloads.ts";
+import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/plan/workloads.ts";
 
 const pod = (name: string): string => `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\n`;
 
@@ -31,16 +31,43 @@ describe("manifests are read", () => {
     ["a: [", /m: document 1: /],
     ["kind: Pod", /m: document 1: apiVersion: /],
     [`${pod("a")}---\napiVersion: v1\nkind: Pod\nmetadata: {}\n`, /m: document 2: metadata\.name: is missing/],
-    [`${pod("a")}---\n- 1`, /m: document 2/],
+    [`${pod("a")}---\n- 1`, /m: document 2: is no object of Kubernetes/],
+    ["Error from server (NotFound)", /m: document 1: is no object of Kubernetes/],
+    ['{"kind": "Pod", "metadata": ', /m: document 1: /],
+    [
+      `a: &a [x, x]\n${[..."bcdefghi"].map((key, i) => `${key}: &${key} [${`*${"abcdefghi"[i]},`.repeat(9)}]`).join("\n")}`,
+      /m: document 1: .*alias/,
+    ],
     ["kind: PodList\nitems: [{kind: Pod}]", /m: document 1: items\[0\]: apiVersion: /],
   ])("and what is wrong in %j is named with its place", (text, problem) => {
     expect(() => parseDocuments(text, "m")).toThrow(problem);
+  });
+
+  test("with null as what is not there, lists of nothing, and several documents of JSON", () => {
+    const json = JSON.stringify({ apiVersion: "v1", kind: "Pod", metadata: { name: "a", labels: null } });
+    expect(parseDocuments(json, "m")).toEqual([{ apiVersion: "v1", kind: "Pod", metadata: { name: "a" } }]);
+    expect(parseDocuments(`${json}\n---\n${json}`, "m")).toHaveLength(2);
+    expect(parseDocuments('{"kind": "PodList", "items": null}', "m")).toEqual([]);
+  });
+
+  test("of thousands of objects in no time", () => {
+    const items = Array.from({ length: 5000 }, (_, i) => ({
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: `p${i}` },
+    }));
+    const started = performance.now();
+    expect(parseDocuments(JSON.stringify({ apiVersion: "v1", kind: "List", items }, undefined, 2), "m")).toHaveLength(
+      5000,
+    );
+    expect(performance.now() - started).toBeLessThan(2000);
   });
 
   test("a folder without manifests and a file that is not there are told", async () => {
     const path = folder({ "notes.txt": "" });
     await expect(readDocuments([path], Readable.from([]))).rejects.toThrow("the folder has no *.yaml, *.yml or *.json");
     await expect(readDocuments([join(path, "a.yaml")], Readable.from([]))).rejects.toThrow("ENOENT");
+    await expect(readDocuments(["https://example.com/a.yaml"], Readable.from([]))).rejects.toThrow("is not fetched");
   });
 });
 
@@ -59,4 +86,8 @@ test("another API's Deployment is no workload that is known", () => {
   expect(workloadKind({ apiVersion: "apps/v1", kind: "Deployment" })).toBe("Deployment");
   expect(workloadKind({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
   expect(workloadKind({ apiVersion: "v1", kind: "toString" })).toBeUndefined();
+  expect(servedVersion({ apiVersion: "example.com/v1", kind: "Deployment" })).toBeUndefined();
+  expect(servedVersion({ apiVersion: "extensions/v1beta1", kind: "Deployment" })).toBe("apps/v1");
+  expect(servedVersion({ apiVersion: "batch/v1beta1", kind: "CronJob" })).toBe("batch/v1");
+  expect(servedVersion({ apiVersion: "batch/v1", kind: "Job" })).toBeUndefined();
 });
