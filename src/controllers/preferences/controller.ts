@@ -168,9 +168,25 @@ export class PreferencesController {
       replicas,
       waiting,
       ...(replacing ? { replacingUntil: moved.until } : {}),
+      ...this.#others(owner),
       requests: podRequests(newest),
       futile: this.#futile.get(owner) ?? new Map(),
     };
+  }
+
+  #others(owner: string): Pick<Observed, "others"> {
+    const { owned } = this.#options;
+    const uids = owned.others(owner);
+    if (uids.length === 0) return {};
+    const placed: Record<string, number> = {};
+    let unready = 0;
+    for (const uid of uids) {
+      for (const [member, count] of Object.entries(owned.placed(uid))) placed[member] = (placed[member] ?? 0) + count;
+      unready += owned.unready(uid);
+    }
+    const total = owned.total(owner);
+    const larger = uids.some((uid) => owned.total(uid) > total || (owned.total(uid) === total && uid < owner));
+    return { others: { placed, unready, larger } };
   }
 
   /** Everything is in its place again: a member that has no more than before a move did not get what was moved for it. */

@@ -8,6 +8,10 @@ import type { Action, Observed, Replica } from "./model.ts";
 const MOVED_AT_A_TIME = 0.1;
 // Corrections of deletion costs are seldom and never urgent.
 const COSTS_AT_A_TIME = 50;
+// The end of an update is no event of the ReplicaSet that stays.
+const UPDATED_MS = 10_000;
+// By so many replicas a workload may be off its division in an update, whatever is done.
+const OFF_IN_UPDATE = 1;
 
 /** What to do for one owner's replicas now, and when to look again when nothing happens. */
 export interface PreferencesDecision {
@@ -26,6 +30,8 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
   }
   const moves = movesOf(observed, now);
   if (moves.length > 0) return { actions: moves, outcome: "Moving" };
+  // While it is updated, the order of going is that of coming: so the update can be rolled back the way it came.
+  if (observed.others !== undefined) return { actions: [], outcome: "Changing", requeueAt: now + UPDATED_MS };
   const costs = costsOf(observed).slice(0, COSTS_AT_A_TIME);
   const futile = [...observed.futile.values()].filter((until) => until > now);
   return {
@@ -37,18 +43,24 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
 
 /** Evictions from the members furthest above their share, each for a place that another one has for the replacement. */
 function movesOf(observed: Observed, now: number): Action[] {
-  const { preferences, movable, replicas, closed, key } = observed;
-  if (!preferences.rebalance || !movable) return [];
+  const { preferences, movable, replicas, closed, key, others } = observed;
+  if (!preferences.rebalance || !movable || others?.larger === true) return [];
   const here = replicas.filter(({ member }) => !closed.has(member));
-  const unready = replicas.filter(({ ready, member }) => !ready && !closed.has(member)).length;
-  let budget = Math.max(1, Math.floor(here.length * MOVED_AT_A_TIME)) - unready;
-  if (budget <= 0) return [];
+  const unready = here.filter(({ ready }) => !ready).length + (others?.unready ?? 0);
   const placed = countsOf(here);
+  let total = here.length;
+  for (const [member, count] of Object.entries(others?.placed ?? {})) {
+    if (closed.has(member)) continue;
+    placed[member] = (placed[member] ?? 0) + count;
+    total += count;
+  }
+  let budget = Math.max(1, Math.floor(total * MOVED_AT_A_TIME)) - unready;
+  if (budget <= 0) return [];
   const names = observed.candidates.map(({ name }) => name);
   const capacities = Object.fromEntries(
     observed.candidates.map((candidate) => [candidate.name, capacityOf(candidate, placed, observed, now)]),
   );
-  const ideal = divide({ total: here.length, preferences, clusters: names, capacities, key }).replicas;
+  const ideal = divide({ total, preferences, clusters: names, capacities, key }).replicas;
   const gains = names.flatMap((name) =>
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
   );
@@ -65,7 +77,7 @@ function movesOf(observed: Observed, now: number): Action[] {
   return actions;
 
   function over(member: string): number {
-    return (placed[member] ?? 0) - (ideal[member] ?? 0);
+    return (placed[member] ?? 0) - (ideal[member] ?? 0) - (others === undefined ? 0 : OFF_IN_UPDATE);
   }
 }
 

@@ -2,6 +2,7 @@ import type { ObjectKey } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate } from "../../placement/candidate.ts";
+import type { Replicas } from "../../placement/division.ts";
 
 /** One replica that has a member. */
 export interface Replica {
@@ -17,6 +18,15 @@ export interface Replica {
   readonly createdAt: string;
 }
 
+/** Replicas of a Deployment's other ReplicaSets. */
+export interface OtherReplicas {
+  readonly placed: Replicas;
+  /** How many of them are not ready, or have no member yet. */
+  readonly unready: number;
+  /** One of these ReplicaSets has more: it moves for all, so that two never move for the same place. */
+  readonly larger: boolean;
+}
+
 /** Everything that one decision about an owner's replicas depends on. */
 export interface Observed {
   readonly preferences: SchedulingPreferences;
@@ -29,6 +39,8 @@ export interface Observed {
   readonly waiting: number;
   /** Some were evicted and have no replacement yet, which is waited for until then; epoch ms. */
   readonly replacingUntil?: number;
+  /** What the Deployment's other ReplicaSets have while it is updated; absent: nothing. */
+  readonly others?: OtherReplicas;
   /** The members that may have replicas now. */
   readonly candidates: readonly Candidate[];
   /** Members that do not answer or are cordoned: what is there stays there. */

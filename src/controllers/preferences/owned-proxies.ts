@@ -126,6 +126,12 @@ export class OwnedProxies {
     return this.#owners.get(owner)?.total ?? 0;
   }
 
+  /** How many of the owner's are not ready, or have no member yet. */
+  unready(owner: string): number {
+    const { proxies, ready = 0 } = this.#owners.get(owner) ?? {};
+    return (proxies?.size ?? 0) - ready;
+  }
+
   /** Other owners of the same Deployment that have placed some: its other ReplicaSets. */
   others(owner: string): string[] {
     const own = this.#owners.get(owner);
@@ -139,7 +145,7 @@ export class OwnedProxies {
     const deployment = this.#owners.get(owner)?.deployment;
     if (deployment === undefined) return 0;
     let now = 0;
-    for (const { proxies, ready } of deployment.owners) now += proxies.size - ready;
+    for (const { uid } of deployment.owners) now += this.unready(uid);
     deployment.atOnce = Math.max(deployment.atOnce, now);
     return deployment.atOnce;
   }

@@ -76,6 +76,34 @@ describe("rebalancing", () => {
     expect(decide(world({ replicas: crooked, ...parts }), NOW).actions).toEqual([]);
   });
 
+  describe("while its Deployment is updated", () => {
+    const others = { placed: { east: 6 }, unready: 0, larger: false };
+    const own = replicas("west", 9);
+
+    test("moves for all ReplicaSets together, and for what an update is not off by itself", () => {
+      const weights = { west: 1, east: 1, south: 1 };
+      expect(moves(decide(world({ replicas: own, others }), NOW).actions)).toEqual([]);
+      expect(moves(decide(world({ replicas: own, others, weights }), NOW).actions)).toEqual(["team/west-8 west south"]);
+    });
+
+    test.each<[string, Partial<NonNullable<Observed["others"]>>]>([
+      ["another one has more, which moves for all", { larger: true }],
+      ["a replica of another one is not ready", { unready: 1 }],
+    ])("moves nothing when %s", (_, parts) => {
+      const weights = { west: 1, east: 1, south: 1 };
+      const decision = decide(world({ replicas: own, others: { ...others, ...parts }, weights }), NOW);
+      expect(decision.actions).toEqual([]);
+      expect(decision.requeueAt).toBeGreaterThan(NOW);
+    });
+
+    test("leaves deletion costs in the order of coming", () => {
+      const crooked = replicas("west", 9, (nth) => ({ costed: true, cost: -9 + nth }));
+      const balanced = { ...others, placed: { east: 9 } };
+      expect(decide(world({ replicas: crooked, others: balanced }), NOW).actions).toEqual([]);
+      expect(decide(world({ replicas: crooked }), NOW).actions).not.toEqual([]);
+    });
+  });
+
   test("tries a member again when it has had time", () => {
     const futile = new Map([["east", NOW + 1]]);
     expect(decide(world({ replicas: crooked, futile }), NOW).requeueAt).toBe(NOW + 1);
