@@ -27,7 +27,7 @@ import { Divisions } from "../preferences/divisions.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { Groups } from "./groups.ts";
+import { type GroupName, Groups } from "./groups.ts";
 import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -213,6 +213,13 @@ export class DelegationController {
     this.#rules.update(pod);
     const key = objectKey(pod.metadata);
     return { ...this.#observed(key, pod), needs: () => undefined };
+  }
+
+  /** The pod's group, and the member that has its pods; undefined when it has none. */
+  groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined {
+    const group = this.#rules.groupOf(pod);
+    const home = this.#groups.placeOf(pod.metadata.uid)?.home;
+    return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }
 
   /** Whether the namespace has a mode of delegation. */

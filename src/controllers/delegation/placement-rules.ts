@@ -13,7 +13,7 @@ import { boundTo } from "../../pods/bound.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
-import { type Groups, groupOf } from "./groups.ts";
+import { type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { Memories } from "./memory.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 
@@ -52,7 +52,7 @@ export class PlacementRules {
 
   /** A proxy came or changed, or what its namespace says. */
   update(proxy: Stored<Pod>): void {
-    this.#options.groups.update(proxy, this.#groupOf(proxy));
+    this.#options.groups.update(proxy, this.groupOf(proxy));
   }
 
   /** Operators' rules, and then those of authors, for a proxy that needs a place. */
@@ -69,7 +69,8 @@ export class PlacementRules {
     return this.#options.namespaces().get(objectKey({ name: namespace }));
   }
 
-  #groupOf(proxy: Stored<Pod>): ReturnType<typeof groupOf> {
+  /** The group that the pod belongs to by what it, its namespace or its owners say. */
+  groupOf(proxy: Stored<Pod>): GroupName | undefined {
     const { annotations = {} } = proxy.metadata;
     const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
     // Asked at every event of every proxy, of which few have a group.

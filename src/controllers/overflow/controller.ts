@@ -7,10 +7,12 @@ import type { Refusal } from "../../placement/candidate.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import type { GroupName } from "../delegation/groups.ts";
 import type { Observed as PlacementObserved } from "../delegation/model.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import type { Action, Observed } from "./model.ts";
+import { HostGroups } from "./host-groups.ts";
+import type { Action, Observed, UnsettledGroup } from "./model.ts";
 import { Sightings } from "./seen.ts";
 import { bindsLabels } from "./support.ts";
 
@@ -19,6 +21,8 @@ export interface Delegation {
   optedIn(namespace: string): boolean;
   overflowAfterSeconds(pod: Stored<Pod>): number;
   observeOverflow(pod: Stored<Pod>): PlacementObserved;
+  /** The pod's group, and the member that has its pods; undefined when it has none. */
+  groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined;
   /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
   reserve(pod: Stored<Pod>, member: string): boolean;
   /** Takes that back. */
@@ -50,6 +54,7 @@ export class OverflowController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #sightings = new Sightings();
   readonly #told = new Set<string>();
+  readonly #groups = new HostGroups();
   #roomTimer: Timer | undefined;
   #supported = false;
 
@@ -68,6 +73,7 @@ export class OverflowController {
     const executor = new Executor({
       ...options,
       podOf: (key) => this.#pods.store.get(key),
+      groups: this.#groups,
       onTold: (uid) => this.#told.add(uid),
       onAccepted: () => this.onRoom(),
     });
@@ -129,6 +135,15 @@ export class OverflowController {
       afterMs: delegation.overflowAfterSeconds(pod) * 1000,
       told: this.#told.has(uid),
       view: () => delegation.observeOverflow(pod),
+      group: () => this.#unsettled(pod),
     };
+  }
+
+  #unsettled(pod: Stored<Pod>): UnsettledGroup | undefined {
+    const { delegation, clock } = this.#options;
+    const group = delegation.groupOf(pod);
+    if (group === undefined || group.home !== undefined) return undefined;
+    const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id, clock.now());
+    return { text: group.text, ...(onHost === undefined ? {} : { onHost }) };
   }
 }

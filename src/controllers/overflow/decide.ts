@@ -7,6 +7,8 @@ import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 
 // What a group, a division or a name waits for has no event of its own here.
 const LOOK_AGAIN_MS = 1000;
+// The host's own pods are not watched: a group that has left its nodes is found out about this late.
+const GROUP_AGAIN_MS = 10_000;
 
 /**
  * A pod that the host's own scheduler is asked first for. It is left alone until that scheduler has said for long enough that
@@ -55,6 +57,11 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   const { pod } = observed;
   const view = observed.view();
   if (view.invalid !== undefined) return { actions: tell(observed, view.invalid), outcome: "Waiting" };
+  const group = observed.group?.();
+  if (group?.onHost === true) {
+    const message = `stays on this cluster: ${group.text} has pods on its nodes`;
+    return { actions: tell(observed, message), outcome: "Waiting", requeueAt: now + GROUP_AGAIN_MS };
+  }
   const soon = now + LOOK_AGAIN_MS;
   if (view.follows === true || view.settling === true) return { actions: [], outcome: "Waiting", requeueAt: soon };
   const { ranking } = placementOf(pod, view, now);
@@ -69,6 +76,9 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
       outcome: "Waiting",
       ...(untils.length === 0 ? {} : { requeueAt: Math.min(...untils) }),
     };
+  }
+  if (group !== undefined && group.onHost === undefined) {
+    return { actions: [{ type: "seek", uid: pod.metadata.uid }], outcome: "Seeking" };
   }
   return { actions: [overflow(pod, member, delegateFor(pod, view, member))], outcome: "Overflowing" };
 }

@@ -7,6 +7,7 @@ import type { Refusal } from "../../placement/candidate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "../delegation/events.ts";
 import type { OverflowOptions } from "./controller.ts";
+import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
 import { trialRefusal } from "./trial-refusal.ts";
 
@@ -16,6 +17,7 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 interface ExecutorOptions extends OverflowOptions {
   /** The pod as the host last showed it. */
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  readonly groups: HostGroups;
   readonly onTold: (uid: string) => void;
   /** A member takes pods again of a shape that it had refused. */
   readonly onAccepted: () => void;
@@ -31,7 +33,15 @@ export class Executor {
 
   /** Does one action; the result says when the store shows it. Rejects with KubeError. */
   execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
-    return action.type === "tell" ? this.#tell(action, context) : this.#overflow(action, context);
+    if (action.type === "tell") return this.#tell(action, context);
+    return action.type === "seek" ? this.#seek(context) : this.#overflow(action, context);
+  }
+
+  async #seek({ key, signal }: Context): Promise<Shown<Observed>> {
+    const { host, groups, delegation, clock } = this.#options;
+    const { namespace = "" } = objectRef(key);
+    await groups.read(host, namespace, (pod) => delegation.groupOf(pod)?.id, { now: clock.now(), signal });
+    return () => true;
   }
 
   async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {

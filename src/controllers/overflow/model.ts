@@ -10,6 +10,14 @@ export interface Seen {
   readonly unplacedAt: number;
 }
 
+/** The group of a pod that no member has a pod of yet. */
+export interface UnsettledGroup {
+  /** For people. */
+  readonly text: string;
+  /** It has pods on the host's own nodes; absent: that is not known. */
+  readonly onHost?: boolean;
+}
+
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly pod: Stored<Pod>;
@@ -23,6 +31,8 @@ export interface Observed {
   readonly told: boolean;
   /** What placement depends on: asked only when the pod is due. */
   readonly view: () => PlacementObserved;
+  /** Its group, unless that is in a member already; asked after `view`. Absent: it has none. */
+  readonly group?: () => UnsettledGroup | undefined;
 }
 
 export type Action =
@@ -37,6 +47,8 @@ export type Action =
       readonly member: string;
       readonly delegate: Pod;
     }
+  /** Finds out whether groups of the namespace have pods on the host's own nodes. */
+  | { readonly type: "seek"; readonly uid: string }
   /** Tells the author in an event why the pod stays. */
   | { readonly type: "tell"; readonly uid: string; readonly message: string };
 

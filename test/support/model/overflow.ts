@@ -60,7 +60,7 @@ export function planOverflow(
     NOW,
   );
   const pending = actions.flatMap((action): OverflowStep[] => {
-    if (action.type === "tell") return [];
+    if (action.type !== "overflow") return [];
     const { uid, resourceVersion, member } = action;
     return [
       { type: "trial", uid, resourceVersion, member },

@@ -36,7 +36,10 @@ function careless(parts: {
   const { sees = (pod) => pod, does = (action) => action } = parts;
   return (observed, now) => {
     const decision = decideOverflow({ ...observed, pod: sees(observed.pod) }, now);
-    return { ...decision, actions: decision.actions.map((action) => (action.type === "tell" ? action : does(action))) };
+    return {
+      ...decision,
+      actions: decision.actions.map((action) => (action.type === "overflow" ? does(action) : action)),
+    };
   };
 }
 

@@ -67,6 +67,24 @@ describe("a pod in overflow mode", () => {
     );
   });
 
+  test("of a group with pods on the host's nodes stays with them; of one whose place is not known, that is found out first", () => {
+    const group = (onHost?: boolean): Partial<Observed> => ({
+      group: () => ({ text: "group flow", ...(onHost === undefined ? {} : { onHost }) }),
+    });
+    const actions = (others: Partial<Observed>): unknown => decide(observed({}, others), due).actions;
+    expect(actions(group(true))).toEqual([
+      { type: "tell", uid: "uid-1", message: "stays on this cluster: group flow has pods on its nodes" },
+    ]);
+    expect(actions(group())).toEqual([{ type: "seek", uid: "uid-1" }]);
+    expect(actions(group(false))).toMatchObject([{ type: "overflow", member: "west" }]);
+    expect(decide(observed({}, group(true)), due).requeueAt).toBeGreaterThan(due);
+    // Where no member has room, nothing has to be found out.
+    const full = { ...group(), view: () => world(observed().pod, []) };
+    expect(actions(full)).toMatchObject([
+      { type: "tell", message: expect.stringContaining("no member cluster has room") },
+    ]);
+  });
+
   test.each([
     ["a claim", { persistentVolumeClaim: { claimName: "data" } }],
     ["a claim of its own", { ephemeral: { volumeClaimTemplate: { spec: {} } } }],
