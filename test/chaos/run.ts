@@ -22,6 +22,7 @@ export interface ChaosReport {
 }
 
 const REST_MS = 150_000;
+const PATIENT = { timeoutMs: 60_000, intervalMs: 1_000 };
 // What looks like rest for a moment only is none.
 const STILL_MS = 2_000;
 
@@ -97,5 +98,9 @@ async function mendAll(scene: Scene): Promise<void> {
     await legation.controller.stop("SIGKILL");
   }
   await legation.controller.start();
-  await Promise.all(Object.keys(members).map((member) => cordon(scene, member, false)));
+  for (const [name, member] of Object.entries(members)) {
+    // It may have left, and not been able to come back.
+    await eventually(() => legation.join(name, member).then(() => true), PATIENT);
+    await eventually(() => cordon(scene, name, false).then(() => true), PATIENT);
+  }
 }
