@@ -2,7 +2,7 @@ import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kuberne
 import { type LabelExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, parseAmounts } from "../api/quantity.ts";
-import { repellingTaint } from "./tolerations.ts";
+import { repellingTaint, taintText } from "./tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
 export interface NodeNeeds {
@@ -26,7 +26,17 @@ export interface NodeFit {
   readonly largest: Amounts;
   /** One of these has as much as the pod requests, of every resource. */
   readonly large: boolean;
+  /** How many of the others do not take it, by what is against it, in words. */
+  readonly against: ReadonlyMap<string, number>;
 }
+
+/** What is against a node that the pod does not select. */
+export const NOT_SELECTED = "not selected by the pod";
+
+// Members write their nodes' taints, and messages are kept on the host.
+const MOST_REASONS = 8;
+const MOST_TAINT_LENGTH = 120;
+const OTHERWISE = "otherwise";
 
 /** What a pod wants of its node. */
 export function nodeNeeds({ spec }: Pod, requests: Amounts): NodeNeeds {
@@ -47,11 +57,24 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   let selected = 0;
   let tolerated = 0;
   let large = false;
+  const against = new Map<string, number>();
+  const count = (reason: string): void => {
+    const known = against.has(reason) || against.size < MOST_REASONS ? reason : OTHERWISE;
+    against.set(known, (against.get(known) ?? 0) + 1);
+  };
   for (const node of nodes) {
     all += 1;
-    if (node.spec?.unschedulable === true || !isNodeReady(node) || !isSelected(needs, node)) continue;
+    const closed = untold(node) ?? (isSelected(needs, node) ? closedBy(node) : NOT_SELECTED);
+    if (closed !== undefined) {
+      count(closed);
+      continue;
+    }
     selected += 1;
-    if (repellingTaint(node.spec?.taints ?? [], needs.tolerations) !== undefined) continue;
+    const taint = repellingTaint(node.spec?.taints ?? [], needs.tolerations);
+    if (taint !== undefined) {
+      count(`with taint ${taintText(taint).slice(0, MOST_TAINT_LENGTH)}`);
+      continue;
+    }
     tolerated += 1;
     const allocatable = allocatableOf(node);
     for (const resource in allocatable) {
@@ -59,7 +82,18 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
     }
     large ||= Object.entries(needs.requests).every(([resource, wanted]) => wanted <= (allocatable[resource] ?? 0));
   }
-  return { nodes: all, selected, tolerated, largest, large };
+  return { nodes: all, selected, tolerated, largest, large, against };
+}
+
+/** Of nodes that take no pods the host is told how many they are, and not more. */
+function untold({ metadata }: KubeNode): string | undefined {
+  return metadata === undefined ? "cordoned or not ready" : undefined;
+}
+
+/** Why the node takes no new pods at all. */
+function closedBy(node: KubeNode): string | undefined {
+  if (node.spec?.unschedulable === true) return "cordoned";
+  return isNodeReady(node) ? undefined : "not ready";
 }
 
 // Each kind of pod is held against every node: their quantities are read once.

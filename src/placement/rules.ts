@@ -8,7 +8,7 @@ import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
-import { type NodeNeeds, nodeNeeds } from "./node-fit.ts";
+import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
 import { spreadRule } from "./spread.ts";
 import { isTolerated, repellingTaint, taintText } from "./tolerations.ts";
 
@@ -143,15 +143,7 @@ function nodeRule(inMember: InMember): Rule {
       const { requests } = seen;
       const fit = nodesFor?.(needsOf(seen));
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
-      if (fit.selected === 0) {
-        return { reason: "NoNodeMatches", message: `none of its ${fit.nodes} nodes is one that the pod selects` };
-      }
-      if (fit.tolerated === 0) {
-        return {
-          reason: "NoNodeMatches",
-          message: "the pod tolerates the taints of none of the nodes that it selects",
-        };
-      }
+      if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };
       for (const resource in requests) {
         const wanted = requests[resource] ?? 0;
         const most = fit.largest[resource] ?? 0;
@@ -167,4 +159,12 @@ function nodeRule(inMember: InMember): Rule {
       return together ? { reason: "TooLarge", message: "no one node has all that is requested" } : undefined;
     },
   };
+}
+
+/** What is against each of the nodes, counted as kube-scheduler counts it. */
+function noneOf({ nodes, against }: NodeFit): string {
+  const all = nodes === 1 ? "1 node" : `${nodes} nodes`;
+  if (against.get(NOT_SELECTED) === nodes) return `none of its ${all} is one that the pod selects`;
+  const reasons = [...against].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1));
+  return `none of its ${all} takes the pod: ${reasons.map(([reason, count]) => `${count} ${reason}`).join(", ")}`;
 }

@@ -88,7 +88,7 @@ export class HostedMember implements PlacementMember {
           `the host is not told ${unknown}: that one of them is what the pod selects is taken for granted`,
         );
         // Large enough is what no rule asks about any further.
-        return { nodes, selected: nodes, tolerated: nodes, largest: {}, large: true };
+        return { nodes, selected: nodes, tolerated: nodes, largest: {}, large: true, against: new Map() };
       },
     };
   }

@@ -87,7 +87,11 @@ export const NODES: readonly Scenario[] = [
     ],
     {
       "on-pool": { in: { north: 1 } },
-      "off-pool": { waits: onlyNamed({ north: "the pod tolerates the taints of none of the nodes that it selects" }) },
+      "off-pool": {
+        waits: onlyNamed({
+          north: "none of its 3 nodes takes the pod: 2 with taint gpu:NoSchedule, 1 not selected by the pod",
+        }),
+      },
     },
   ),
   scenario(
@@ -306,7 +310,7 @@ export const POLICY: readonly Scenario[] = [
       "pinned-away": {
         waits: onlyNamed({
           west: NOT_SELECTED,
-          north: "the pod tolerates the taints of none of the nodes that it selects",
+          north: "none of its 3 nodes takes the pod: 2 with taint gpu:NoSchedule, 1 not selected by the pod",
         }),
       },
     },

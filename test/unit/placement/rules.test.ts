@@ -194,11 +194,15 @@ describe("a member's nodes", () => {
     ["any node", {}, ""],
     ["a label", { nodeSelector: { disk: "ssd" } }, ""],
     ["a label that none has", { nodeSelector: { disk: "floppy" } }, noneSelected],
-    ["a label of a cordoned node", { nodeSelector: { disk: "tape" } }, noneSelected],
+    [
+      "a label of a cordoned node",
+      { nodeSelector: { disk: "tape" } },
+      "west: none of its 4 nodes takes the pod: 3 not selected by the pod, 1 cordoned",
+    ],
     [
       "a label of a tainted node",
       { nodeSelector: { gpu: "" } },
-      "west: the pod tolerates the taints of none of the nodes that it selects",
+      "west: none of its 4 nodes takes the pod: 3 not selected by the pod, 1 with taint gpu:NoSchedule",
     ],
     ["a tainted node, tolerated", { nodeSelector: { gpu: "" }, tolerations: [{ key: "gpu", operator: "Exists" }] }, ""],
     ["affinity", required({ key: "generation", operator: "Gt", values: ["6"] }), ""],
@@ -212,6 +216,32 @@ describe("a member's nodes", () => {
     ["more than any node has", requesting({ cpu: "9" }), "west: cpu: 9 requested, the largest node has 8"],
   ])("are judged for a pod that wants %s", (_, spec, message) => {
     expect(words([west], { spec })).toBe(message);
+  });
+
+  test.each<[string, KubeNode[], string]>([
+    ["selected", [node("a", {}), node("b", {})], "none of its 2 nodes is one that the pod selects"],
+    ["cordoned", [node("a", { disk: "ssd" }, { unschedulable: true })], "none of its 1 node takes the pod: 1 cordoned"],
+    [
+      "cordoned, not ready and tainted",
+      [
+        node("a", { disk: "ssd" }, { unschedulable: true }),
+        { ...node("b", { disk: "ssd" }), status: { conditions: [{ type: "Ready", status: "Unknown" }] } },
+        { ...node("c", { disk: "ssd" }), status: { conditions: [{ type: "Ready", status: "False" }] } },
+        node("d", { disk: "ssd" }, { taints: [{ key: "gpu", value: "a", effect: "NoExecute" }] }),
+      ],
+      "none of its 4 nodes takes the pod: 2 not ready, 1 cordoned, 1 with taint gpu=a:NoExecute",
+    ],
+    ["told of to the host", [{}, {}], "none of its 2 nodes takes the pod: 2 cordoned or not ready"],
+    [
+      "tainted in many ways",
+      Array.from({ length: 12 }, (_, index) =>
+        node(`n${index}`, { disk: "ssd" }, { taints: [{ key: `k${index}`, effect: "NoSchedule" }] }),
+      ),
+      "4 otherwise, 1 with taint k0:NoSchedule, 1 with taint k1:NoSchedule, 1 with taint k2:NoSchedule",
+    ],
+  ])("say what is against the pod when none of them is %s", (_, these, message) => {
+    const member = candidate("west", { nodesFor: (needs) => fitOf(needs, these) });
+    expect(words([member], { spec: { nodeSelector: { disk: "ssd" } } })).toContain(message);
   });
 
   test("must have all that is requested on one of them", () => {
