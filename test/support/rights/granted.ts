@@ -19,8 +19,8 @@ const rulesSchema = z.looseObject({
 });
 
 /** Every right that the manifests give Legation's accounts, each as `describeRight` puts it. */
-export async function grantedRights(): Promise<string[]> {
-  const manifests = [...(await loadManifests(MANIFESTS)), ...(await loadManifests(join(MANIFESTS, "member")))];
+export async function grantedRights(folder: string = MANIFESTS): Promise<string[]> {
+  const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))];
   const rights = manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
     if (!parsed.success) return [];

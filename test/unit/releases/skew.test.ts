@@ -9,6 +9,7 @@ import { createLogger } from "../../../src/telemetry/logger.ts";
 import { type PodParts, pod, runningStatus } from "../../support/builders/pod.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 import { lastRelease, moduleOf } from "../../support/releases/last-release.ts";
+import { covers, grantedRights } from "../../support/rights/granted.ts";
 import { apply, request } from "../webhook/reviews.ts";
 
 /** What one version writes by, and the other reads by. A function that takes other arguments now is called here by both ways. */
@@ -192,6 +193,12 @@ describe.each([
     const noted = writer.unled.noteUnled(lease, now);
     expect(reader.unled.unledIn(noted)).toEqual([[Date.parse("2026-01-01T00:01:15Z"), now]]);
   });
+});
+
+test("no account loses a right: controllers and webhooks of the last release run on with what `legation install` grants", async () => {
+  const [before, now] = await Promise.all([grantedRights(join(release.folder, "manifests")), grantedRights()]);
+  expect(before.length).toBeGreaterThan(50);
+  expect(before.filter((right) => !now.some((granted) => covers(granted, right)))).toEqual([]);
 });
 
 describe("API servers find an answer at every path of the webhook configuration", () => {
