@@ -4,6 +4,7 @@ import { MemberNamespaces } from "../clusters/namespaces.ts";
 import { type MemberConnection, Registry } from "../clusters/registry.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps, namespaces } from "../kube/resources.ts";
+import { turn } from "../kube/turn.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
@@ -235,9 +236,13 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     await stop();
     throw error;
   }
-  homeApi.onProxies();
-  dependencies.onProxies();
-  services.onProxies();
+  for (const member of registry.members()) {
+    homeApi.onProxies(member);
+    dependencies.onProxies(member);
+    services.onProxies(member);
+    // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
+    await turn();
+  }
   serving?.start();
   metrics?.members.follow({
     members: function* () {

@@ -1,4 +1,4 @@
-import { createSecureContext } from "node:tls";
+import { createSecureContext, type SecureContext } from "node:tls";
 import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
@@ -61,11 +61,17 @@ export class Connections {
     const previous = this.#current;
     const { ca, cert, key } = identity;
     const { concurrency } = this.#limits;
+    // Made once: reading the authorities anew costs more than the rest of a connection's handshake.
+    const secureContext = createSecureContext({
+      ...(ca === undefined ? {} : { ca }),
+      ...(cert === undefined ? {} : { cert }),
+      ...(key === undefined ? {} : { key }),
+    });
     const next = {
-      requests: this.#open(identity, concurrency + OUT_OF_TURN),
-      watches: this.#open(identity, null),
+      requests: this.#open(secureContext, concurrency + OUT_OF_TURN),
+      watches: this.#open(secureContext, null),
       // Not one that idles: the server may be closing it, and an upgrade is not safe to send twice.
-      upgrades: this.#open(identity, null, "once"),
+      upgrades: this.#open(secureContext, null, "once"),
       ca,
       cert,
       key,
@@ -80,16 +86,11 @@ export class Connections {
     return next;
   }
 
-  #open(identity: Identity, connections: number | null, use?: "once"): Dispatcher {
+  #open(secureContext: SecureContext, connections: number | null, use?: "once"): Dispatcher {
     const { server, tlsServerName, insecureSkipTlsVerify, proxyUrl } = this.#credentials;
     const tls = {
       rejectUnauthorized: !insecureSkipTlsVerify,
-      // Made once: reading the authorities anew costs more than the rest of a connection's handshake.
-      secureContext: createSecureContext({
-        ...(identity.ca === undefined ? {} : { ca: identity.ca }),
-        ...(identity.cert === undefined ? {} : { cert: identity.cert }),
-        ...(identity.key === undefined ? {} : { key: identity.key }),
-      }),
+      secureContext,
       ...(tlsServerName === undefined ? {} : { servername: tlsServerName }),
     };
     const options = {

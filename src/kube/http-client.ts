@@ -23,6 +23,7 @@ import { isRecord } from "./status.ts";
 import { isStored, isWellFormed } from "./stored.ts";
 import { StreamOpener } from "./stream.ts";
 import type { Transport, WireRequest } from "./transport.ts";
+import { turn } from "./turn.ts";
 import { upgrade } from "./upgrade.ts";
 import { watchEvents } from "./watch.ts";
 
@@ -34,6 +35,8 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   apply: "application/apply-patch+yaml",
 };
 
+// A millisecond's parsing: smaller lists need not wait for others.
+const LARGE_ANSWER = 100_000;
 const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
 const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
@@ -92,6 +95,7 @@ export class HttpClient implements ClusterClient {
       ...limits(options),
     };
     const { text } = await this.#transport.send(request);
+    if (text.length > LARGE_ANSWER) await turn();
     const kept = options.dropManagedFields === true ? cutManagedFields(text) : text;
     const body = this.#parse(kept, request);
     const version = isRecord(body) && isRecord(body.metadata) ? body.metadata.resourceVersion : undefined;

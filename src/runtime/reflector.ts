@@ -3,6 +3,7 @@ import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, KubeError } from "../kube/errors.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
+import { turn } from "../kube/turn.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
@@ -48,6 +49,8 @@ export interface ReflectorOptions<T extends KubeObject> {
 }
 
 const PAGE_SIZE = 500;
+// Other work of the process waits no longer than this for what a list has brought.
+const PIECE_MS = 10;
 // A page of 500 large objects from a busy server takes longer than an ordinary request may.
 const LIST_TIMEOUT_MS = 30_000;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
@@ -219,9 +222,9 @@ export class Reflector<T extends KubeObject> {
       if (budget?.hold(bytes - this.#bytes) === false) throw this.#tooMuch(budget);
       this.#sizes = sizes;
       this.#bytes = bytes;
-      this.#lastListedAt = begunAt;
       this.#pageSize = PAGE_SIZE;
-      this.#replaceAll(staged);
+      await this.#replaceAll(staged, signal);
+      this.#lastListedAt = begunAt;
       return page.resourceVersion;
     }
   }
@@ -253,24 +256,33 @@ export class Reflector<T extends KubeObject> {
     return new KubeError(`it has more than the ${most} bytes that may be stored of it`, fields);
   }
 
-  /** The store becomes `staged` at once; then everyone hears of the differences. */
-  #replaceAll(staged: Map<ObjectKey, Stored<T>>): void {
+  /**
+   * The store becomes `staged`; then everyone hears of the differences, and it counts as synced. What is much is done in
+   * pieces, so that it does not hold up the process; what comes in between finds the store on its way, as it does in a watch.
+   */
+  async #replaceAll(staged: Map<ObjectKey, Stored<T>>, signal: AbortSignal): Promise<void> {
     const events: ReflectorEvent<T>[] = [];
+    const pieces = new Pieces(signal);
     for (const previous of this.#store.list()) {
       const key = objectKey(previous.metadata);
       const object = staged.get(key);
       if (object !== undefined && sameUid(object, previous)) continue;
       this.#store.delete(key);
       events.push({ type: "deleted", object: previous });
+      if (pieces.due) await pieces.next();
     }
     for (const [key, object] of staged) {
       const previous = this.#store.get(key);
       if (previous === object) continue;
       this.#store.set(object);
       events.push(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+      if (pieces.due) await pieces.next();
+    }
+    for (const event of events) {
+      this.#emit(event);
+      if (pieces.due) await pieces.next();
     }
     this.#store.synced = true;
-    for (const event of events) this.#emit(event);
     this.#synced.resolve();
   }
 
@@ -389,6 +401,26 @@ export class Reflector<T extends KubeObject> {
     } catch (err) {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
+  }
+}
+
+/** Long work in pieces: whoever does it looks after each step whether the others are to have their turn. */
+class Pieces {
+  readonly #signal: AbortSignal;
+  #begunAt = performance.now();
+
+  constructor(signal: AbortSignal) {
+    this.#signal = signal;
+  }
+
+  get due(): boolean {
+    return performance.now() - this.#begunAt > PIECE_MS;
+  }
+
+  async next(): Promise<void> {
+    await turn();
+    this.#signal.throwIfAborted();
+    this.#begunAt = performance.now();
   }
 }
 

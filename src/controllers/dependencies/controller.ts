@@ -98,9 +98,9 @@ export class DependencyController {
     await this.#loop.stop();
   }
 
-  /** The host's proxies have been read: who uses what is known. */
-  onProxies(): void {
-    for (const member of this.#options.registry.members()) this.#onRead(member);
+  /** The host's proxies have been read: who uses what in a member is known. */
+  onProxies(member: Member): void {
+    this.#onRead(member);
   }
 
   /** Members were connected, or left. */

@@ -63,7 +63,10 @@ export class HomeApiController {
     this.#secrets = new MemberSecrets({
       hostId: identity.id,
       onSecret: (key) => this.enqueue(key),
-      onRead: onChange,
+      onRead: (member) => {
+        options.onChange();
+        this.#enqueueAll([member]);
+      },
       clock,
       log,
     });
@@ -95,9 +98,9 @@ export class HomeApiController {
     this.#loop.enqueue(key);
   }
 
-  /** The host's proxies have been read. */
-  onProxies(): void {
-    this.#enqueueAll(this.#options.registry.members());
+  /** The host's proxies have been read, those of a member's delegates among them. */
+  onProxies(member: Member): void {
+    this.#enqueueAll([member]);
   }
 
   /** Members were connected, or left. */

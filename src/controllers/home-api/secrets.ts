@@ -13,7 +13,7 @@ export interface MemberSecretsOptions {
   /** The Secret of the delegate under this key came, changed or went. */
   readonly onSecret: (key: ObjectKey) => void;
   /** A member's Secrets have been read. */
-  readonly onRead: () => void;
+  readonly onRead: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -52,7 +52,7 @@ export class MemberSecrets {
       });
       this.#reflectors.set(member, reflector);
       reflector.start();
-      void reflector.whenSynced().then(onRead);
+      void reflector.whenSynced().then(() => onRead(member));
     }
   }
 

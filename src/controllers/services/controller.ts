@@ -85,12 +85,10 @@ export class ServiceController {
     await this.#loop.stop();
   }
 
-  /** The host's proxies have been read: who is where is known. */
-  onProxies(): void {
-    for (const member of this.#options.registry.members()) {
-      for (const delegate of member.delegates()) this.#onHeld(member, delegate);
-      this.#onRead(member);
-    }
+  /** The host's proxies have been read: who is where in a member is known. */
+  onProxies(member: Member): void {
+    for (const delegate of member.delegates()) this.#onHeld(member, delegate);
+    this.#onRead(member);
   }
 
   /** Members were connected, or left. */

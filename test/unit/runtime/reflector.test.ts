@@ -111,6 +111,52 @@ describe("the first list", () => {
     expect(states).toEqual(["listing", "watching"]);
   });
 
+  test("is told in pieces when that takes long: timers and sockets have their turn before it counts as synced", async () => {
+    const all = Array.from({ length: 20 }, (_, index) => put(`pod-${index}`));
+    const toldBefore: number[] = [];
+    let told = 0;
+    let looking = true;
+    const look = (): void => {
+      if (told > 0 && !reflector.store.synced) toldBefore.push(told);
+      if (looking) setTimeout(look, 0);
+    };
+    reflector = reflect({
+      onEvent: () => {
+        told += 1;
+        const until = performance.now() + 5;
+        while (performance.now() < until);
+      },
+    });
+    look();
+    reflector.start();
+    await reflector.whenSynced();
+    looking = false;
+    expect(told).toBe(20);
+    expect(inStore()).toEqual(all.sort());
+    expect(new Set(toldBefore).size).toBeGreaterThan(3);
+    await watching();
+  });
+
+  test("ends in the middle of it when it is stopped", async () => {
+    for (let index = 0; index < 20; index += 1) put(`pod-${index}`);
+    let told = 0;
+    reflector = reflect({
+      onEvent: () => {
+        told += 1;
+        const until = performance.now() + 5;
+        while (performance.now() < until);
+      },
+    });
+    reflector.start();
+    await expect.poll(() => told, { interval: 1 }).toBeGreaterThan(0);
+    await reflector.stop();
+    const toldThen = told;
+    expect(toldThen).toBeLessThan(20);
+    expect(reflector.store.synced).toBe(false);
+    await new Promise((resolve) => setTimeout(resolve, 20));
+    expect(told).toBe(toldThen);
+  });
+
   test("is read in pages and as a consistent read", async () => {
     for (let index = 0; index < 1_201; index += 1) put(`p${index}`);
     await started();
