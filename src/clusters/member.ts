@@ -32,6 +32,8 @@ export interface MemberListener {
   onEnded(member: Member, delegate: Stored<Pod>): void;
   /** Its nodes changed in a way that matters to placement. */
   onCapacity(member: Member): void;
+  /** It answers in time again. */
+  onPrompt(member: Member): void;
   /** Whether it can be reached, or has been read, changed. */
   onConnection(member: Member): void;
 }
@@ -122,6 +124,7 @@ export class Member {
       onChange: () => {
         this.#candidate = undefined;
         if (this.#promptness.overdue) this.#probe.hurry();
+        else listener.onPrompt(this);
       },
     });
     this.#foreign = new ForeignUsage({
@@ -321,10 +324,8 @@ export class Member {
     if (this.cordoned) return CORDONED;
     const { message } = this.#probed;
     if (message !== undefined) return notAnswering(message);
-    if (!this.reachable || !this.read) {
-      return { reason: "ClusterNotReady", message: "its pods are still being read" };
-    }
-    return undefined;
+    const known = this.reachable && this.read;
+    return known ? undefined : { reason: "ClusterNotReady", message: "its pods are still being read" };
   }
 
   #onDelegate(event: ReflectorEvent<Pod>): void {

@@ -52,6 +52,7 @@ export class Registry {
       },
       onEnded: (member, delegate) => listener.onEnded(member, delegate),
       onCapacity: (member) => listener.onCapacity(member),
+      onPrompt: (member) => listener.onPrompt(member),
       onConnection: (member) => listener.onConnection(member),
     };
     this.#clusters = new Reflector({

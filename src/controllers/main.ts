@@ -112,6 +112,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         overflow.onRoom();
         preferences.onMembers();
       },
+      onPrompt: () => delegation.onRoom(),
       onConnection: (member) => {
         tokens.enqueue(member.name);
         virtualNodes.onMember(member.name);

@@ -69,4 +69,6 @@ export interface Rule {
   readonly cost?: (candidate: Candidate) => number;
   /** What the cost is of, for people. */
   readonly concern?: string;
+  /** A member that is best by it is worth waiting for when its API server is late. */
+  readonly awaits?: boolean;
 }

@@ -38,6 +38,8 @@ export function divisionRule({ preferences, order, placed, others }: DivisionRul
   const best = others === undefined ? undefined : nextBeside(others, { preferences, order, placed });
   return {
     concern: PREFERENCES_ANNOTATION,
+    // What goes elsewhere would stay there.
+    awaits: true,
     refusal: ({ name }) => {
       const message = limitReached(preferences, name, placed[name] ?? 0);
       return message === undefined ? undefined : { reason: "NotPreferred", message };

@@ -7,6 +7,8 @@ export interface Ranking {
   readonly fitting: readonly string[];
   /** Members that may have it but lack room, the least overfull first: where it may wait. */
   readonly full: readonly string[];
+  /** One that fits and would be the best, were an answer of its API server not overdue: worth waiting for a moment. */
+  readonly awaited?: string;
   /** Why each of the others, and each full one, does not get it. */
   readonly refusals: readonly Refusal[];
 }
@@ -46,7 +48,20 @@ export function rank({ requests: written, requestsIn, rules = [], candidates }: 
       refusals.push({ cluster, ...shortage });
     }
   }
-  return { fitting: fitting.sort(byPreference).map(nameOf), full: full.sort(byPreference).map(nameOf), refusals };
+  const awaited = awaitedOf(fitting, rules);
+  return {
+    fitting: fitting.sort(byPreference).map(nameOf),
+    full: full.sort(byPreference).map(nameOf),
+    ...(awaited === undefined ? {} : { awaited: awaited.name }),
+    refusals,
+  };
+}
+
+/** The best by costs alone, when it is late and one of the rules that say so is worth waiting for. */
+function awaitedOf(fitting: readonly Scored[], rules: readonly Rule[]): Scored | undefined {
+  if (!fitting.some(({ overdue }) => overdue) || !rules.some(({ awaits = false }) => awaits)) return undefined;
+  const best = fitting.reduce((first, one) => (byMerit(one, first) < 0 ? one : first));
+  return best.overdue ? best : undefined;
 }
 
 interface Scored {
@@ -85,6 +100,10 @@ const nameOf = ({ name }: Scored): string => name;
 
 function byPreference(a: Scored, b: Scored): number {
   if (a.overdue !== b.overdue) return a.overdue ? 1 : -1;
+  return byMerit(a, b);
+}
+
+function byMerit(a: Scored, b: Scored): number {
   return byCosts(a.costs, b.costs) || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
 }
 

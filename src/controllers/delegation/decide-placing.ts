@@ -10,6 +10,8 @@ import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed }
 
 // A pod that follows the first of its group does so within moments: only what takes longer is worth a condition and an event.
 const FOLLOW_QUIETLY_MS = 5000;
+// By then a member that was only slow has answered, and one that is lost is known to be: its probe hurries.
+const AWAIT_MS = 10_000;
 
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
@@ -156,8 +158,19 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const free = (names: readonly string[]): string[] => openMembers(names, observed, now);
   // The promised room counts as used there, so that the member looks full for the pod it is kept for.
-  const promised = free(ranking.full).filter((name) => name === memory.promised);
+  const isLate = (name: string): boolean =>
+    members.some((each) => each.name === name && each.candidate.overdue === true);
+  const promised = free(ranking.full).filter((name) => name === memory.promised && !isLate(name));
   const [fitting] = [...promised, ...free(ranking.fitting)];
+  const [awaited] = free(ranking.awaited === undefined ? [] : [ranking.awaited]);
+  const awaitUntil = createdAt(proxy) + AWAIT_MS;
+  if (awaited !== undefined && fitting !== awaited && promised.length === 0 && now < awaitUntil) {
+    // Its place there is kept, so that the others of its workload have theirs elsewhere.
+    const requests = requestsFor(proxy, observed, awaited);
+    const promise: Action = { type: "promise", member: awaited, proxyUid, requests };
+    const actions = memory.promised === awaited ? [] : [promise];
+    return { actions, outcome: "Waiting", requeueAt: awaitUntil };
+  }
   const best = fitting ?? parkable(ranking, observed, now)[0];
   if (best === undefined) {
     return waiting("NotPlaced", explain(allRefusals(ranking, observed, now)), nextExpiry(observed, now));

@@ -88,6 +88,16 @@ describe("members are ranked for one pod", () => {
     expect(rank({ requests, rules, candidates }).fitting).toEqual(order);
   });
 
+  test.each<[string, Rule, boolean, string | undefined]>([
+    ["one that is best by a rule that awaits it", { ...costs({ a: 1, c: 1 }), awaits: true }, true, "b"],
+    ["none that is best by another rule", costs({ a: 1, c: 1 }), true, undefined],
+    ["none that answers in time", { ...costs({ a: 1, c: 1 }), awaits: true }, false, undefined],
+    ["none that is late and not the best", { ...costs({ b: 1 }), awaits: true }, true, undefined],
+  ])("is worth waiting for: %s", (_, rule, overdue, awaited) => {
+    const candidates = [candidate("a"), candidate("b", { overdue }), candidate("c")];
+    expect(rank({ requests, rules: [rule], candidates }).awaited).toBe(awaited);
+  });
+
   test("the first rule that refuses a member gives the reason, before that it is closed", () => {
     const closed = { reason: "Cordoned", message: "its virtual node is cordoned" } as const;
     const later: Rule = { refusal: () => ({ reason: "Full", message: "never heard" }) };
