@@ -28,6 +28,15 @@ export function moduleFolder(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
 }
 
+/** Folder with the sources of a module that the one in `folder` requires. */
+export function moduleSource(folder: string, module: string): string {
+  const list = spawnSync("go", ["list", "-m", "-f", "{{.Dir}}", module], { cwd: folder, encoding: "utf8" });
+  const source = list.stdout.trim();
+  if (list.status !== 0 || source === "")
+    throw new Error(`The sources of ${module} are not to be found: ${list.stderr.trim()}`);
+  return source;
+}
+
 /** Folder for what this project keeps between runs. */
 export function cacheDirectory(): string {
   const xdg = process.env.XDG_CACHE_HOME;

@@ -1,7 +1,6 @@
-import { spawnSync } from "node:child_process";
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type GoModule, moduleFolder } from "./build.ts";
+import { type GoModule, moduleFolder, moduleSource } from "./build.ts";
 
 /** Name of kwok's stages beside the planes' binaries. */
 export const KWOK_STAGES = "kwok-stages";
@@ -25,9 +24,7 @@ function versionFlags(goMod: string): string {
 }
 
 function copyKwokStages(to: string): void {
-  const list = spawnSync("go", ["list", "-m", "-f", "{{.Dir}}", "sigs.k8s.io/kwok"], { cwd: FOLDER, encoding: "utf8" });
-  const source = list.stdout.trim();
-  if (list.status !== 0 || source === "") throw new Error(`kwok's module is not to be found: ${list.stderr.trim()}`);
+  const source = moduleSource(FOLDER, "sigs.k8s.io/kwok");
   mkdirSync(to);
   for (const stage of ["node/fast", "node/heartbeat-with-lease", "pod/fast"]) {
     cpSync(join(source, "kustomize/stage", stage), join(to, stage.replace("/", "-")), {

@@ -18,6 +18,8 @@ export interface Addresses {
   readonly pods: string;
   /** Name of the link on the machine's side. */
   readonly link: string;
+  /** Under which all pods of the node are, in every tree of cgroups. */
+  readonly cgroup: string;
 }
 
 /** How many clusters with real pods one machine has room for. */
@@ -32,6 +34,7 @@ export function addressesOf(slot: number): Addresses {
     prefixLength: 30,
     pods: `10.${112 + slot}.0.0/16`,
     link: `legation${slot}`,
+    cgroup: `/legation${slot}`,
   };
 }
 
@@ -105,17 +108,20 @@ export function kubeletConfig({ directory, clusterDirectory, addresses }: NodeFi
     healthzPort: 0,
     authentication: {
       anonymous: { enabled: false },
-      webhook: { enabled: false },
+      // The token of a metrics server.
+      webhook: { enabled: true },
       x509: { clientCAFile: join(clusterDirectory, "pki", "ca.crt") },
     },
-    // Whoever has a certificate of this cluster's authority is its API server.
+    // Whoever has a certificate of this cluster's authority is its API server; nobody else is here to be kept out.
     authorization: { mode: "AlwaysAllow" },
     containerRuntimeEndpoint: "unix:///run/containerd/containerd.sock",
     cgroupDriver: "cgroupfs",
-    cgroupRoot: "/",
-    // Version 1 of the cgroups will do, without a tree per quality of service.
-    cgroupsPerQOS: false,
+    // Other nodes of this machine have theirs beside it.
+    cgroupRoot: addresses.cgroup,
+    // Without a cgroup for each pod a kubelet panics at a resize: it takes for granted that there is one to change.
+    cgroupsPerQOS: true,
     enforceNodeAllocatable: [],
+    // Version 1 of the cgroups will do.
     failCgroupV1: false,
     failSwapOn: false,
     makeIPTablesUtilChains: false,

@@ -123,34 +123,13 @@ function removeCgroup(path: string): boolean {
   return !exists(path);
 }
 
-/** Ids of the containers and sandboxes that the node's containerd knew last. */
-function containerIds(directory: string): string[] {
-  return ["containers", "sandboxes"].flatMap((kind) => {
-    const folder = join(directory, "containerd", "io.containerd.grpc.v1.cri", kind);
-    return exists(folder) ? readdirSync(folder) : [];
-  });
-}
-
-/**
- * The kernel ends a node's processes, but leaves their cgroups: `k8s.io/ID`, under version 1 in one tree per
- * controller, under version 2 in one for all. Other nodes' are in the same folder.
- */
-async function removeCgroups(directory: string): Promise<void> {
-  const ids = containerIds(directory);
-  const parents = [CGROUPS, ...readdirSync(CGROUPS).map((entry) => join(CGROUPS, entry))]
-    .map((tree) => join(tree, "k8s.io"))
-    .filter(exists);
-  let left = parents.flatMap((parent) => ids.map((id) => join(parent, id))).filter(exists);
+/** The kernel ends a node's processes, but leaves their cgroups, under version 1 in one tree per controller. */
+async function removeCgroups(cgroup: string): Promise<void> {
+  const trees = [CGROUPS, ...readdirSync(CGROUPS).map((entry) => join(CGROUPS, entry))];
+  let left = trees.map((tree) => join(tree, cgroup)).filter(exists);
   for (let attempt = 0; attempt < 50 && left.length > 0; attempt += 1) {
     left = left.filter((path) => !removeCgroup(path));
     if (left.length > 0) await sleep(50);
-  }
-  for (const parent of parents) {
-    try {
-      rmdirSync(parent);
-    } catch {
-      // Somebody else's containers are in it.
-    }
   }
 }
 
@@ -183,7 +162,7 @@ export function describeRealNode(spec: RealNodeSpec): RealNode {
     readyTimeoutMs: NODE_READY_MS,
   });
   const cleanUp = async (): Promise<void> => {
-    await removeCgroups(directory);
+    await removeCgroups(addresses.cgroup);
     taken.get(addresses.slot)?.release();
   };
   return { process: node, door, cleanUp };

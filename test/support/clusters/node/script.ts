@@ -34,11 +34,30 @@ sleep 2147483647 & wait
 `;
 }
 
+/**
+ * Shell that makes the node's own cgroup, in each tree under version 1; kubelet wants to find it. Under version 2 the root has
+ * to hand its controllers down.
+ */
+function cgroups({ cgroup }: Addresses): string {
+  return `if [ -e /sys/fs/cgroup/cgroup.controllers ]; then
+  mkdir -p /sys/fs/cgroup${cgroup}
+  for parent in /sys/fs/cgroup /sys/fs/cgroup${cgroup}; do
+    for controller in $(cat "$parent/cgroup.controllers"); do
+      echo "+$controller" >"$parent/cgroup.subtree_control" || true
+    done
+  done
+else
+  for tree in /sys/fs/cgroup/*/; do mkdir -p "$tree${cgroup}"; done
+fi
+`;
+}
+
 /** The script of a real node: network, containerd, the image, and the kubelet, whose end is the node's. */
 export function nodeScript(files: NodeFiles): string {
   const { directory, clusterDirectory, nodeName, addresses, binaries, images } = files;
   const archives = [join(directory, "image.tar"), ...images];
   return `${network(addresses)}
+${cgroups(addresses)}
 # Places that containerd and the kubelet insist on.
 mount -t tmpfs tmpfs /var/lib
 mount -t tmpfs tmpfs /var/log
