@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
+import type { SchedulingPreferences } from "../../src/api/preferences.ts";
+import { divide } from "../../src/placement/division.ts";
 import { conditionOf, isDeleting, isTerminal } from "../../src/pods/phase.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -92,10 +94,14 @@ function isReady(pod: Pod): boolean {
 
 /** Live pods by member; those without one under `none`. */
 async function division(of: (pod: Pod) => boolean = () => true): Promise<Record<string, number>> {
+  return countsOf(await podsOf(clients().host, namespace), (pod) => isLive(pod) && of(pod));
+}
+
+function countsOf(all: readonly Pod[], of: (pod: Pod) => boolean): Record<string, number> {
   const counts: Record<string, number> = {};
-  for (const pod of await podsOf(clients().host, namespace)) {
+  for (const pod of all.filter(of)) {
     const on = pod.spec?.nodeName?.replace("legation-", "") ?? "none";
-    if (isLive(pod) && of(pod)) counts[on] = (counts[on] ?? 0) + 1;
+    counts[on] = (counts[on] ?? 0) + 1;
   }
   return counts;
 }
@@ -121,6 +127,44 @@ describe("a Deployment with weights", () => {
     await divided({ west: 6, east: 3 }, image("web:2"));
     await run("scale", "deployment/web", "--replicas=3");
     await divided({ west: 2, east: 1 });
+  });
+
+  test("keeps its division as a whole at every moment of an update, also of one that is rolled back", async () => {
+    const preferences: SchedulingPreferences = {
+      rebalance: true,
+      clusters: { west: { weight: 1, minReplicas: 4 }, east: { weight: 3, minReplicas: 0 } },
+    };
+    const strategy = { rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } };
+    await apply({ preferences, spec: { replicas: 8, strategy } });
+    await divided({ west: 5, east: 3 });
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+
+    const moments = new Set<string>();
+    const ready: Record<string, number> = {};
+    const { stop } = await watchPods(clients().host, namespace, (all) => {
+      const placed = countsOf(all, (pod) => isLive(pod) && pod.spec?.nodeName !== undefined);
+      const total = Object.values(placed).reduce((sum, one) => sum + one, 0);
+      const { replicas } = divide({ total, preferences, clusters: ["west", "east"] });
+      const off = Math.abs((placed.west ?? 0) - (replicas.west ?? 0));
+      moments.add(JSON.stringify({ off, placed }));
+      const newest = all.filter((pod) => isReady(pod) && image("web:3")(pod)).length;
+      ready["web:3"] = Math.max(ready["web:3"] ?? 0, newest);
+    });
+    onTestFinished(stop);
+    await run("set", "image", "deployment/web", "main=web:2");
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    await divided({ west: 5, east: 3 }, image("web:2"));
+    await run("set", "image", "deployment/web", "main=web:3");
+    await eventuallyPasses(async () => expect(ready["web:3"]).toBeGreaterThanOrEqual(3), {
+      ...patient,
+      intervalMs: 50,
+    });
+    await run("rollout", "undo", "deployment/web");
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    await divided({ west: 5, east: 3 }, image("web:2"));
+    // Eight and nine of them, by turns.
+    expect(moments.size).toBeGreaterThan(2);
+    expect([...moments].filter((moment) => !/^{"off":[01],/.test(moment))).toEqual([]);
   });
 
   test("never has more than maxReplicas in a member, and says why the rest waits", async () => {
