@@ -8,6 +8,8 @@ import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "
 import { forwards } from "./decide-forwarding.ts";
 import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
 
+// What an earlier leader had sent to an API server that did not answer is done when it does, maybe just after it was read.
+const SETTLES_MS = 1000;
 // A pod that follows the first of its group does so within moments: only what takes longer is worth a condition and an event.
 const FOLLOW_QUIETLY_MS = 5000;
 // By then a member that was only slow has answered, and one that is lost is known to be: its probe hurries.
@@ -144,6 +146,10 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
       `${names}: may have the pod from before the controller started, and has not answered since`,
     );
   }
+
+  const settling = memory.fresh ? [] : members.filter(({ candidate }) => observed.allows(candidate) === undefined);
+  const settledAt = Math.max(...settling.map(({ reachableSince }) => reachableSince + SETTLES_MS));
+  if (now < settledAt) return { actions: [], outcome: "Waiting", requeueAt: settledAt };
 
   const quietUntil = observed.follows === true ? createdAt(proxy) + FOLLOW_QUIETLY_MS : 0;
   if (now < quietUntil) return { actions: [], outcome: "Waiting", requeueAt: quietUntil };

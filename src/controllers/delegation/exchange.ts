@@ -68,17 +68,24 @@ export class Exchange {
     memories.reported(proxyUid, message);
   }
 
-  /** Shows on the proxy what its delegate says. */
+  /**
+   * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
+   * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew.
+   */
   async status(action: ActionOf<"status">, { key, signal }: Context): Result {
-    const { patch } = action;
+    const { patch, resourceVersion } = action;
     const { uid } = patch.metadata;
     if (this.#isIneffective(uid, action)) return undefined;
-    return patchProxy(uid, async () => {
-      const options = { subresource: "status", signal, metadataOnly: true };
-      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body: patch }, options);
+    const options = { subresource: "status", signal, metadataOnly: true };
+    const body = { ...patch, metadata: { uid, resourceVersion } };
+    try {
+      const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, options);
       this.#noteEffect(uid, action, written);
-      return written;
-    });
+      return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
+    } catch (error) {
+      if (isKubeError(error, "NotFound")) return undefined;
+      throw error;
+    }
   }
 
   /**

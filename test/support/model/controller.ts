@@ -3,7 +3,7 @@ import type { DelegationDecision, MemberView, Observed } from "../../../src/cont
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
-import { bindPod, deletePod, holdPod, patchStatus, recordOn, releasePod } from "./api-server.ts";
+import { bindPod, deletePod, holdPod, meets, patchStatus, recordOn, releasePod } from "./api-server.ts";
 import { recorded, same } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
 import {
@@ -26,9 +26,9 @@ export type Decide = (observed: Observed, now: number) => DelegationDecision;
 
 /**
  * What becomes of one request: done and answered; done, and the answer lost; not done, and no answer either; never sent,
- * which its sender knows; refused by the API server for good.
+ * which its sender knows; given up, and done later, if ever; refused by the API server for good.
  */
-export type Fate = "done" | "unanswered" | "vanished" | "not sent" | "refused";
+export type Fate = "done" | "unanswered" | "vanished" | "late" | "not sent" | "refused";
 
 const HOST = { name: "host", id: "host-id" };
 const REF: ObjectRef = { namespace: "team", name: "web-0" };
@@ -39,7 +39,7 @@ const TOLD: ReadonlySet<Step["type"]> = new Set(["report", "announce"]);
 /** Observes and decides, as one moment; undefined when there is nothing to do. */
 export function plan(world: World, decide: Decide): World | undefined {
   const proxy = shownProxy(world.host);
-  const members = world.members.map(viewOf);
+  const members = viewsOf(world);
   if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
     if (world.members.every(({ departed }) => departed === undefined)) return undefined;
     return { ...world, members: world.members.map(({ departed: _, ...member }) => member) };
@@ -62,12 +62,16 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): Observed 
     ref: REF,
     host: HOST,
     proxy,
-    members: world.members.map(viewOf),
+    members: viewsOf(world),
     memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: new Map() },
     allows: () => undefined,
     apiAccess: () => ({ mode: "none" }),
     outOfService: (member) => memberOf(world, member).outOfService,
   };
+}
+
+function viewsOf({ members }: World): MemberView[] {
+  return members.filter(({ left }) => left !== true).map(viewOf);
 }
 
 function viewOf(member: MemberState): MemberView {
@@ -78,7 +82,7 @@ function viewOf(member: MemberState): MemberView {
   return {
     name,
     reachable,
-    reachableSince: 0,
+    reachableSince: member.unsettled === true ? NOW : 0,
     read,
     ...(delegate === undefined ? {} : { delegate }),
     ...(departed === undefined ? {} : { departed }),
@@ -101,6 +105,7 @@ export function fates(world: World): { readonly free: readonly Fate[]; readonly 
   if (step === undefined || isMemoryOnly(step)) return { free: ["done"], faults: [] };
   const creates = step.type === "create";
   const member = "member" in step && step.type !== "bind" && step.type !== "sweep" ? step.member : undefined;
+  if (member !== undefined && memberOf(world, member).left === true) return { free: ["not sent"], faults: [] };
   if (member !== undefined && !memberOf(world, member).linked) {
     return { free: creates ? ["not sent", "vanished"] : ["not sent"], faults: ["unanswered"] };
   }
@@ -113,13 +118,15 @@ export function execute(world: World, fate: Fate): World {
   if (step === undefined) return world;
   const done = fate === "done" || fate === "unanswered" ? perform({ ...world, pending }, step) : { ...world, pending };
   const next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
+  // The proxy has changed since: everything is decided anew.
+  if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
   return fate === "done" || fate === "refused" ? followed(next, world, step, fate) : { ...next, pending: [] };
 }
 
 type StepOf<Type extends Step["type"]> = Extract<Step, { readonly type: Type }>;
 
 /** What the API server does. */
-function perform(world: World, step: Step): World {
+export function perform(world: World, step: Step): World {
   const proxy = truth(world.host);
   switch (step.type) {
     case "create": {
@@ -143,7 +150,7 @@ function perform(world: World, step: Step): World {
     case "record":
       return onHost(world, recordOn(proxy, step));
     case "status":
-      return onHost(world, patchStatus(proxy, step.patch));
+      return meets(proxy, step) ? onHost(world, patchStatus(proxy, step.patch)) : world;
     case "finish":
       return onHost(world, deletePod(proxy, { uid: step.proxyUid, graceSeconds: 0 }));
     case "release":
@@ -169,7 +176,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
       // A conflict is no success, and forgets nothing.
       return truth(world.host) === truth(before.host) ? world : forgets((memories) => memories.forget(step.proxyUid));
     case "sweep": {
-      if (truth(world.host)?.metadata.uid === step.proxyUid) return world;
+      if (truth(world.host)?.metadata.uid === step.proxyUid || world.held?.includes(step.uid) === true) return world;
       return { ...world, pending: [{ type: "swept", member: step.member, uid: step.uid }, ...pending] };
     }
     case "resolve": {
@@ -205,7 +212,7 @@ function created(before: World, world: World, { member, proxyUid, parked }: Step
   const free = truth(memberOf(before, member)) === undefined;
   const memory = remember(world.memory, (memories) => {
     memories.attempt(proxyUid, member, NOW, parked);
-    if (fate === "unanswered" || fate === "vanished" || (fate === "done" && free)) {
+    if (fate === "unanswered" || fate === "vanished" || fate === "late" || (fate === "done" && free)) {
       memories.uncertain(proxyUid, member);
     }
     if (fate !== "refused" || mayBeThere(before, { member, proxyUid })) return;
@@ -239,6 +246,7 @@ export function restart(world: World): World {
     ...member,
     reachable: false,
     read: false,
+    ...(world.late === undefined ? {} : { unsettled: true as const }),
     versions: [undefined, truth(member)],
   }));
   const inherits = proxy !== undefined && !isBound(proxy) && !isOverflow(proxy);

@@ -2,6 +2,8 @@ import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { deletePod, type Slot } from "./api-server.ts";
 import { type Decide, execute, fates, observe, plan, restart, seeHost, seeMember } from "./controller.ts";
+import { membership, restoration } from "./disasters.ts";
+import { lateEvents, lateFaults, settleEvents } from "./late.ts";
 import {
   type DecideOverflow,
   executeOverflow,
@@ -13,13 +15,7 @@ import {
 } from "./overflow.ts";
 import { ended, foreignPod, newProxy, running, scheduled, unschedulable, withStatus } from "./pods.ts";
 import { later } from "./recollection.ts";
-import { changeMember, inMember, type MemberState, onHost, truth, type World } from "./world.ts";
-
-/** One thing that can happen next, and the world after it. */
-export interface Event {
-  readonly what: string;
-  readonly world: World;
-}
+import { changeMember, type Event, inMember, type MemberState, marked, onHost, truth, type World } from "./world.ts";
 
 /** What the exploration is about. */
 export interface Scenario {
@@ -34,12 +30,18 @@ export interface Scenario {
   readonly running?: boolean;
   /** Begins when the host has no node for the first of them, and a member would take it. */
   readonly offered?: boolean;
+  /** Requests may be done though their senders have given them up, or are gone. */
+  readonly late?: boolean;
+  /** A Cluster may be deleted by force, and made again. */
+  readonly forgets?: boolean;
+  /** The host may be set back to a backup. */
+  readonly restores?: boolean;
   /** They are the host's own scheduler's first; what decides when that has found no node. */
   readonly overflow?: DecideOverflow;
 }
 
 /** The world before anything: two members that answer and hold nothing. */
-export function beginning({ faults, overflow }: Scenario): World {
+export function beginning({ faults, overflow, late = false }: Scenario): World {
   const member = (name: string): MemberState => ({
     name,
     versions: [undefined],
@@ -51,7 +53,17 @@ export function beginning({ faults, overflow }: Scenario): World {
   const members = [member("west"), member("east")];
   const host = { versions: [undefined] };
   const waiting = overflow === undefined ? {} : { overflow: { host, pending: [], refused: [] } };
-  return { host, members, memory: {}, pending: [], faults, created: 0, abandoned: [], ...waiting };
+  return {
+    host,
+    members,
+    memory: {},
+    pending: [],
+    faults,
+    created: 0,
+    abandoned: [],
+    ...waiting,
+    ...(late ? { late: [] } : {}),
+  };
 }
 
 /** Everything that can happen next. */
@@ -60,6 +72,10 @@ export function events(world: World, scenario: Scenario): Event[] {
     ...controllerEvents(world, scenario),
     ...overflowEvents(world, scenario),
     ...hostEvents(world),
+    ...lateEvents(world),
+    ...settleEvents(world),
+    ...(scenario.forgets === true ? membership(world).free : []),
+    ...(scenario.restores === true ? restoration(world).free : []),
     ...userEvents(world, scenario),
     ...world.members.flatMap((member) => [...linkEvents(world, member), ...memberEvents(world, member)]),
   ];
@@ -84,11 +100,15 @@ function controllerEvents(world: World, { decide }: Scenario): Event[] {
   return found;
 }
 
-/** All that is waited for has come. */
+/** All that is waited for has come; what has not been done by now never will be. */
 export function muchLater(world: World): World {
-  const memory = later(world.memory);
-  const { overflow } = world;
-  return overflow === undefined ? { ...world, memory } : { ...world, memory, overflow: { ...overflow, refused: [] } };
+  const { overflow, late } = world;
+  return {
+    ...world,
+    memory: later(world.memory),
+    ...(late === undefined ? {} : { late: [] }),
+    ...(overflow === undefined ? {} : { overflow: { ...overflow, refused: [] } }),
+  };
 }
 
 function overflowEvents(world: World, scenario: Scenario): Event[] {
@@ -122,6 +142,7 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
   if (planned !== undefined) {
     const name = stepName(planned);
     for (const fate of fates(planned).faults) found.push({ what: `${name}: ${fate}`, world: execute(planned, fate) });
+    if (scenario.late === true) found.push(...lateFaults(planned));
   }
   const overflowing = plannedOverflow(world, scenario);
   if (overflowing !== undefined) {
@@ -130,6 +151,8 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
       found.push({ what: `${name}: ${fate}`, world: executeOverflow(overflowing, fate) });
     }
   }
+  if (scenario.forgets === true) found.push(...membership(world).faults);
+  if (scenario.restores === true) found.push(...restoration(world).faults);
   for (const member of world.members) {
     const { name } = member;
     const slot = truth(member);
@@ -173,7 +196,8 @@ function userEvents(world: World, { pods, controlled = false, overflow }: Scenar
   return found;
 }
 
-function linkEvents(world: World, { name, linked, reachable, read, versions }: MemberState): Event[] {
+function linkEvents(world: World, { name, linked, reachable, read, versions, left }: MemberState): Event[] {
+  if (left === true) return [];
   const change = (what: string, parts: Partial<MemberState>): Event => ({
     what: `${name}: ${what}`,
     world: changeMember(world, name, (member) => ({ ...member, ...parts })),
@@ -213,10 +237,6 @@ function outOfService(world: World, name: string): World {
   const proxy = truth(world.host);
   const out = changeMember(world, name, (member) => ({ ...member, outOfService: true }));
   return proxy === undefined ? out : marked(out, proxy.metadata.uid);
-}
-
-function marked(world: World, mark: string): World {
-  return world.abandoned.includes(mark) ? world : { ...world, abandoned: [...world.abandoned, mark].sort() };
 }
 
 /** Not Legation's. */

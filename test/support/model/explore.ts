@@ -1,16 +1,10 @@
 import { execute, plan, seeHost, seeMember } from "./controller.ts";
-import {
-  beginning,
-  type Event,
-  events,
-  memberEvents,
-  muchLater,
-  plannedOverflow,
-  type Scenario,
-} from "./environment.ts";
+import { joined } from "./disasters.ts";
+import { beginning, events, memberEvents, muchLater, plannedOverflow, type Scenario } from "./environment.ts";
+import { lateEvents, settleEvents } from "./late.ts";
 import { executeOverflow, hostEvents, seeWaiting } from "./overflow.ts";
 import { brokenRule, waitsForName, wrongAtRest } from "./rules.ts";
-import { changeMember, keyOf, type World } from "./world.ts";
+import { changeMember, type Event, keyOf, type World } from "./world.ts";
 
 /** What an exploration has found. */
 export interface Exploration {
@@ -120,7 +114,10 @@ function fairEvent(world: World, scenario: Scenario): Event | undefined {
   const { decide } = scenario;
   const key = keyOf(world);
   const changing = (event: Event): Event | undefined => (keyOf(event.world) === key ? undefined : event);
-  for (const { name, linked, reachable, outOfService, read, versions } of world.members) {
+  const [arrival] = lateEvents(world);
+  if (arrival !== undefined) return arrival;
+  for (const { name, linked, reachable, outOfService, read, versions, left } of world.members) {
+    if (left === true) return { what: `${name}: joined again`, world: joined(world, name) };
     if (!linked || outOfService) {
       return {
         what: `${name}: mended`,
@@ -132,6 +129,8 @@ function fairEvent(world: World, scenario: Scenario): Event | undefined {
       return { what: `${name}: reachable`, world: changeMember(world, name, (m) => ({ ...m, reachable: true })) };
     }
   }
+  const [settled] = settleEvents(world);
+  if (settled !== undefined) return settled;
   if (world.host.versions.length > 1) return { what: "host: seen", world: seeHost(world) };
   if ((world.overflow?.host.versions.length ?? 0) > 1) return { what: "waiting: seen", world: seeWaiting(world) };
   const planned = world.pending.length > 0 ? world : plan(world, decide);

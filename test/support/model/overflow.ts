@@ -6,10 +6,9 @@ import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/phase.ts";
 import { pod as builtPod } from "../builders/pod.ts";
 import { deletePod, meets, type Slot } from "./api-server.ts";
-import type { Event } from "./environment.ts";
 import { ended, running, same, withMetadata, withStatus } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
-import { memberOf, type OverflowState, onHost, shown, shownProxy, truth, type World } from "./world.ts";
+import { type Event, memberOf, type OverflowState, onHost, shown, shownProxy, truth, type World } from "./world.ts";
 
 /** The function under test. */
 export type DecideOverflow = (observed: Observed, now: number) => OverflowDecision;

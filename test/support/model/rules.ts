@@ -32,7 +32,7 @@ function liveDelegates({ members }: World): Stored<Pod>[] {
 
 function twoAlive(world: World): string | undefined {
   const owners = liveDelegates(world).map((pod) => ownerOf(pod)?.uid);
-  const twice = owners.find((uid, index) => owners.indexOf(uid) !== index);
+  const twice = owners.find((uid, index) => owners.indexOf(uid) !== index && !world.abandoned.includes(`left:${uid}`));
   return twice === undefined ? undefined : `${twice} has two live delegates`;
 }
 
@@ -66,7 +66,9 @@ function foreignTouched(before: World, after: World): string | undefined {
 
 function releasedTooSoon(before: World, after: World): string | undefined {
   const uid = truth(before.host)?.metadata.uid;
-  if (uid === undefined || truth(after.host)?.metadata.uid === uid || after.abandoned.includes(uid)) return undefined;
+  if (uid === undefined || truth(after.host)?.metadata.uid === uid) return undefined;
+  // Nobody can wait for a delegate that does not exist yet: it is swept as soon as it is seen.
+  if ([uid, `late:${uid}`, `left:${uid}`].some((mark) => after.abandoned.includes(mark))) return undefined;
   const left = liveDelegates(after).some((pod) => ownerOf(pod)?.uid === uid);
   return left ? `${uid} is gone, and its delegate lives` : undefined;
 }
@@ -74,6 +76,7 @@ function releasedTooSoon(before: World, after: World): string | undefined {
 function phaseWentBack(before: World, after: World): string | undefined {
   const [earlier, now] = [truth(before.host), truth(after.host)];
   if (earlier === undefined || earlier.metadata.uid !== now?.metadata.uid) return undefined;
+  if (before.held === undefined && after.held !== undefined) return undefined;
   const [from = "Pending", to = "Pending"] = [earlier.status?.phase, now.status?.phase];
   const [fromOrder = 0, toOrder = 0] = [ORDER[from], ORDER[to]];
   if (toOrder > fromOrder || from === to) return undefined;
@@ -100,7 +103,10 @@ function wrongStatus({ host, abandoned, overflow }: World): string | undefined {
 /** What is wrong with a world in which nothing more will happen. */
 export function wrongAtRest(world: World): string | undefined {
   const proxy = truth(world.host);
-  const delegates = world.members.flatMap((member) => truth(member) ?? []).filter((pod) => !isForeign(pod));
+  const all = world.members.flatMap((member) => truth(member) ?? []).filter((pod) => !isForeign(pod));
+  const isHeld = (pod: Stored<Pod>): boolean =>
+    world.held?.includes(pod.metadata.uid) === true && ownerOf(pod)?.uid !== proxy?.metadata.uid;
+  const delegates = all.filter((pod) => !isHeld(pod));
   const orphan = delegates.find((pod) => ownerOf(pod)?.uid !== proxy?.metadata.uid);
   if (orphan !== undefined) return `${orphan.metadata.uid} has been left behind`;
   if (proxy === undefined) return undefined;

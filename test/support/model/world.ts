@@ -21,6 +21,10 @@ export interface MemberState extends Cluster {
   readonly read: boolean;
   readonly departed?: Stored<Pod>;
   readonly outOfService: boolean;
+  /** It has answered only now: what was sent to it before may still be done. */
+  readonly unsettled?: true;
+  /** Its Cluster is gone: the controller knows nothing of it. */
+  readonly left?: true;
 }
 
 /** A request that follows from the answer to another one. */
@@ -49,12 +53,29 @@ export interface World {
   readonly memory: Readonly<Record<string, Memory>>;
   /** What is left to do of the last decision. */
   readonly pending: readonly Step[];
+  /** Requests that their senders have given up, and that may still be done. */
+  readonly late?: readonly Step[];
+  /** What the host had when its backup was made, and the delegates that there were. */
+  readonly backup?: { readonly slot: Slot; readonly delegates: readonly string[] };
+  /** After the host was set back: delegates of the lost future, which are kept. */
+  readonly held?: readonly string[];
   /** How many faults may still happen. */
   readonly faults: number;
   /** How many proxies there have been. */
   readonly created: number;
   /** Proxies that were deleted by force, or whose member was out of service: nobody waits for their delegates. */
   readonly abandoned: readonly string[];
+}
+
+/** One thing that can happen next, and the world after it. */
+export interface Event {
+  readonly what: string;
+  readonly world: World;
+}
+
+/** The world with one more exception from the rules. */
+export function marked(world: World, mark: string): World {
+  return world.abandoned.includes(mark) ? world : { ...world, abandoned: [...world.abandoned, mark].sort() };
 }
 
 /** What is true in a cluster now. */
@@ -137,26 +158,40 @@ export function freeUid(world: World, member: string): string {
   for (const { versions, departed } of world.members) {
     for (const slot of [...versions, departed]) used.add(slot?.metadata.uid);
   }
-  for (const step of world.pending) used.add("uid" in step ? step.uid : "delegateUid" in step ? step.delegateUid : "");
+  for (const step of [...world.pending, ...(world.late ?? [])])
+    used.add("uid" in step ? step.uid : "delegateUid" in step ? step.delegateUid : "");
+  for (const uid of [...(world.held ?? []), ...(world.backup?.delegates ?? [])]) used.add(uid);
   let number = 1;
   while (used.has(`${member}-${number}`)) number += 1;
   return `${member}-${number}`;
 }
 
 /** Equal for worlds that are alike. */
-export function keyOf({ host, members, memory, pending, faults, created, abandoned, overflow }: World): string {
+export function keyOf(world: World): string {
+  const { host, members, memory, pending, late = [], faults, created, abandoned, overflow, backup, held } = world;
   const versions = (cluster: Cluster): string => cluster.versions.map((s) => s?.metadata.resourceVersion).join(",");
   const each = members.map(
     (member) =>
-      `${versions(member)}:${member.departed?.metadata.resourceVersion ?? ""}:${Number(member.linked)}${Number(member.reachable)}${Number(member.read)}${Number(member.outOfService)}`,
+      `${versions(member)}:${member.departed?.metadata.resourceVersion ?? ""}:${Number(member.linked)}${Number(member.reachable)}${Number(member.read)}${Number(member.outOfService)}${member.unsettled ?? false}${member.left ?? false}`,
   );
-  const steps = pending.map((step) =>
-    JSON.stringify(step, (key, value) => (key === "delegate" || key === "message" ? undefined : value)),
-  );
+  const brief = (step: Step): string =>
+    JSON.stringify(step, (key, value) => (key === "delegate" || key === "message" ? undefined : value));
   const remembered = Object.entries(memory).map(([uid, entry]) => `${uid}${memoryKey(entry)}`);
   const waiting =
     overflow === undefined ? [] : [versions(overflow.host), JSON.stringify(overflow.pending), overflow.refused];
-  return [versions(host), ...each, ...remembered, ...steps, faults, created, abandoned, ...waiting].join("|");
+  return [
+    versions(host),
+    ...each,
+    ...remembered,
+    ...pending.map(brief),
+    "late",
+    ...late.map(brief),
+    faults,
+    created,
+    abandoned,
+    ...waiting,
+    ...(backup === undefined ? [] : [backup.slot?.metadata.resourceVersion, backup.delegates, held]),
+  ].join("|");
 }
 
 function memoryKey({ fresh, uncertain, promised, attempts }: Memory): string {

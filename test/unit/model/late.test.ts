@@ -1,0 +1,56 @@
+import { describe, expect, test } from "vitest";
+import { decide } from "../../../src/controllers/delegation/decide.ts";
+import type { Decide } from "../../support/model/controller.ts";
+import { explore } from "../../support/model/explore.ts";
+
+/** How many worlds each scenario may see; half as many as in decide.test.ts, since there are more of them. */
+const STATES = Number(process.env.LEGATION_MODEL_STATES ?? 3000);
+const TIMEOUT_MS = 20_000 + STATES * 5;
+
+/** Does every scenario as far as it may go. */
+function expectRules(scenario: Parameters<typeof explore>[0]): void {
+  const { violation, states, complete } = explore(scenario, { states: STATES });
+  expect(violation).toBeUndefined();
+  expect(complete || states >= STATES).toBe(true);
+}
+
+describe("requests that are done long after their senders have given them up, or were killed, break no rule", () => {
+  test.each([
+    { what: "of a bare pod", pods: 1, faults: 1 },
+    { what: "of a bare pod, twice", pods: 1, faults: 2 },
+    { what: "of a pod with a controller", pods: 1, faults: 1, controlled: true },
+    { what: "of a pod that runs, twice", pods: 1, faults: 2, running: true },
+    { what: "of two pods of one name", pods: 2, faults: 1 },
+  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
+    expectRules({ decide, late: true, ...scenario });
+  });
+
+  test("but for one that places pods of an earlier leader as soon as a member answers", { timeout: TIMEOUT_MS }, () => {
+    const hasty: Decide = (observed, now) =>
+      decide({ ...observed, members: observed.members.map((member) => ({ ...member, reachableSince: 0 })) }, now);
+    const { violation } = explore({ decide: hasty, late: true, pods: 1, faults: 2 }, { states: 5 * STATES });
+    expect(violation?.rule).toMatch(/two live delegates/);
+  });
+});
+
+describe("a member that is forgotten by force, and joined again, breaks no rule but what was said", () => {
+  test.each([
+    { what: "for a bare pod", pods: 1, faults: 1 },
+    { what: "for a pod with a controller", pods: 1, faults: 1, controlled: true },
+    { what: "for one that runs, and one of its name after it, with two faults", pods: 2, faults: 2, running: true },
+    { what: "with requests under way", pods: 1, faults: 2, late: true },
+  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) =>
+    expectRules({ decide, forgets: true, ...scenario }),
+  );
+});
+
+describe("a host that is set back to a backup of any moment breaks no rule from then on", () => {
+  test.each([
+    { what: "with a bare pod", pods: 1, faults: 1 },
+    { what: "with a pod with a controller", pods: 1, faults: 1, controlled: true },
+    { what: "with one that runs, and one of its name after it", pods: 2, faults: 1, running: true },
+    { what: "with one that runs, and one fault more", pods: 1, faults: 2, running: true },
+  ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) =>
+    expectRules({ decide, restores: true, ...scenario }),
+  );
+});
