@@ -1,5 +1,5 @@
 import type { KubeNode } from "../api/kubernetes.ts";
-import { addAmounts, parseAmounts } from "../api/quantity.ts";
+import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
 import { isNodeReady } from "../placement/node-fit.ts";
 
 /** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
@@ -37,6 +37,11 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
     for (const [name, value] of Object.entries(amounts)) largestNode[name] = Math.max(largestNode[name] ?? 0, value);
   }
   return { nodes: count, readyNodes, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
+}
+
+/** Whether a node may have as much of each resource, as far as the largest of each tell. */
+export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
+  return Object.keys(requests).every((resource) => (requests[resource] ?? 0) <= (largestNode[resource] ?? 0));
 }
 
 /** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */

@@ -1,11 +1,13 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts } from "../api/quantity.ts";
 import { podRequests } from "../placement/requests.ts";
-import { isTerminal } from "../pods/phase.ts";
+import { isBound, isTerminal } from "../pods/phase.ts";
 
 interface Counted {
   readonly requests: Amounts;
   readonly namespace: string;
+  /** What of its requests counts at present. */
+  counted: Amounts;
 }
 
 const NOTHING: Amounts = {};
@@ -13,13 +15,22 @@ const NOTHING: Amounts = {};
 /**
  * What the delegates of one member request, kept current by addition and subtraction, so that placing a pod costs
  * the same however many there are. A delegate counts from the moment its creation is decided (`reserve`), because the
- * watch shows it only later and a burst would otherwise all go to one member.
+ * watch shows it only later and a burst would otherwise all go to one member. One that waits for a node, and is larger
+ * than any there, takes nothing from others: of it only the object counts, as one of `pods`.
  */
 export class Load {
   readonly used: Record<string, number> = {};
+  /** Whether one of the member's nodes is as large. */
+  readonly #fits: (requests: Amounts) => boolean;
   readonly #counted = new Map<string, Counted>();
   readonly #reserved = new Map<string, Counted>();
   readonly #namespaces = new Map<string, Record<string, number>>();
+  /** Delegates without a node: whether they fit changes with the nodes. */
+  readonly #waiting = new Map<string, Counted>();
+
+  constructor(fits: (requests: Amounts) => boolean = () => true) {
+    this.#fits = fits;
+  }
 
   /** What the delegates of one namespace request. */
   usedIn(namespace: string): Amounts {
@@ -28,60 +39,90 @@ export class Load {
 
   /** What is reserved for a proxy whose delegate the member has not shown yet. */
   keptFor(proxyUid: string): Amounts | undefined {
-    return this.#reserved.get(proxyUid)?.requests;
+    return this.#reserved.get(proxyUid)?.counted;
   }
 
-  /** Counts a delegate that is about to be created; `proxyUid` identifies it until it has a uid of its own. */
-  reserve(proxyUid: string, requests: Amounts, namespace = ""): void {
+  /**
+   * Counts a delegate that is about to be created; `proxyUid` identifies it until it has a uid of its own. `waits` when
+   * there is no room for it.
+   */
+  reserve(proxyUid: string, requests: Amounts, namespace = "", waits = false): void {
     this.release(proxyUid);
-    const counted = { requests, namespace };
-    this.#reserved.set(proxyUid, counted);
-    this.#add(counted);
+    const entry = { requests, namespace, counted: waits ? this.#waitingCount(requests) : requests };
+    this.#reserved.set(proxyUid, entry);
+    this.#add(entry);
   }
 
   /** Takes back a reservation: the creation failed, or the delegate is counted by now. */
   release(proxyUid: string): void {
-    const counted = this.#reserved.get(proxyUid);
-    if (counted === undefined) return;
+    const entry = this.#reserved.get(proxyUid);
+    if (entry === undefined) return;
     this.#reserved.delete(proxyUid);
-    this.#subtract(counted);
+    this.#subtract(entry);
   }
 
   /** Counts a delegate as the member shows it; true when it has finished and what it used is free from now on. */
   count(delegate: Stored<Pod>, proxyUid: string | undefined): boolean {
     if (proxyUid !== undefined) this.release(proxyUid);
     if (isTerminal(delegate)) return this.forget(delegate);
-    if (this.#counted.has(delegate.metadata.uid)) return false;
-    const counted = { requests: podRequests(delegate), namespace: delegate.metadata.namespace ?? "" };
-    this.#counted.set(delegate.metadata.uid, counted);
-    this.#add(counted);
+    const { uid, namespace = "" } = delegate.metadata;
+    const known = this.#counted.get(uid);
+    if (known !== undefined) {
+      if (isBound(delegate) && this.#waiting.delete(uid)) this.#recount(known, known.requests);
+      return false;
+    }
+    const requests = podRequests(delegate);
+    const entry: Counted = { requests, namespace, counted: requests };
+    if (!isBound(delegate)) {
+      entry.counted = this.#waitingCount(requests);
+      this.#waiting.set(uid, entry);
+    }
+    this.#counted.set(uid, entry);
+    this.#add(entry);
     return false;
   }
 
   /** Stops counting a delegate that is gone; true when what it used is free from now on. */
   forget(delegate: Stored<Pod>): boolean {
-    const counted = this.#counted.get(delegate.metadata.uid);
-    if (counted === undefined) return false;
-    this.#counted.delete(delegate.metadata.uid);
-    this.#subtract(counted);
+    const { uid } = delegate.metadata;
+    const entry = this.#counted.get(uid);
+    if (entry === undefined) return false;
+    this.#counted.delete(uid);
+    this.#waiting.delete(uid);
+    this.#subtract(entry);
     return true;
   }
 
-  #add({ requests, namespace }: Counted): void {
-    addAmounts(this.used, requests);
+  /** The member's nodes have changed: what waits there may fit now, or not any more. */
+  recount(): void {
+    for (const entry of this.#waiting.values()) this.#recount(entry, this.#waitingCount(entry.requests));
+  }
+
+  #waitingCount(requests: Amounts): Amounts {
+    return this.#fits(requests) ? requests : { pods: requests.pods ?? 0 };
+  }
+
+  #recount(entry: Counted, counted: Amounts): void {
+    this.#subtract(entry);
+    entry.counted = counted;
+    this.#add(entry);
+  }
+
+  #add({ counted, namespace }: Counted): void {
+    addAmounts(this.used, counted);
     let sum = this.#namespaces.get(namespace);
     if (sum === undefined) {
       sum = {};
       this.#namespaces.set(namespace, sum);
     }
-    addAmounts(sum, requests);
+    addAmounts(sum, counted);
   }
 
-  #subtract({ requests, namespace }: Counted): void {
-    addAmounts(this.used, requests, -1);
+  #subtract({ counted, namespace }: Counted): void {
+    addAmounts(this.used, counted, -1);
     const sum = this.#namespaces.get(namespace);
     if (sum === undefined) return;
-    addAmounts(sum, requests, -1);
+    addAmounts(sum, counted, -1);
     // Namespaces come and go; each of them has a count of pods.
     if ((sum.pods ?? 0) <= 0) this.#namespaces.delete(namespace);
   }

@@ -17,7 +17,7 @@ import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
+import { type Capacity, capacityOf, fitsLargest, nodeFingerprint } from "./capacity.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
 import { Load } from "./load.ts";
 import { NodeFits } from "./node-fits.ts";
@@ -54,7 +54,7 @@ const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
 export class Member {
   readonly name: string;
   readonly client: ClusterClient;
-  readonly load: Load = new Load();
+  readonly load: Load = new Load((requests) => fitsLargest(requests, this.capacity.largestNode));
   /** For all that is stored of it. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
   readonly #hostId: string;
@@ -304,6 +304,7 @@ export class Member {
 
   #makeCandidate(): Candidate {
     const { allocatable, largestNode } = this.capacity;
+    this.load.recount();
     return candidateOf({
       cluster: this.#cluster,
       closed: this.#closed(),
@@ -322,8 +323,7 @@ export class Member {
   #closed(): Candidate["closed"] {
     if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
     if (this.cordoned) return CORDONED;
-    const { message } = this.#probed;
-    if (message !== undefined) return notAnswering(message);
+    if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
     const known = this.reachable && this.read;
     return known ? undefined : { reason: "ClusterNotReady", message: "its pods are still being read" };
   }

@@ -1,6 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
+import { fitsLargest } from "../../clusters/capacity.ts";
 import { Load } from "../../clusters/load.ts";
 import { NodeFits } from "../../clusters/node-fits.ts";
 import type { PlacementMember } from "../../controllers/delegation/placement-members.ts";
@@ -17,7 +18,7 @@ export class HostedMember implements PlacementMember {
   readonly settling = false;
   readonly roomVersion = "";
   /** What proxies there request; a simulation adds its own. */
-  readonly load: Load = new Load();
+  readonly load: Load = new Load((requests) => fitsLargest(requests, this.#candidate.largestNode));
   readonly #cluster: Stored<Cluster>;
   readonly #node: Stored<KubeNode> | undefined;
   readonly #candidate: Candidate;

@@ -182,7 +182,8 @@ export class Simulation {
         // Before the pod's own requests count.
         const behind = parked ? [] : behindBest(input, ranking, member);
         this.#memories.attempt(proxy.metadata.uid, member, this.#now, parked);
-        this.#members.get(member)?.load.reserve(proxy.metadata.uid, podRequests(delegate), proxy.metadata.namespace);
+        const { uid, namespace } = proxy.metadata;
+        this.#members.get(member)?.load.reserve(uid, podRequests(delegate), namespace, parked);
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
         if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);

@@ -138,7 +138,7 @@ export class Executor {
     this.#releaseRoom(proxyUid);
     memories.attempt(proxyUid, name, clock.now(), parked);
     if (parked !== true) this.#withShape(context.key, (shape) => shapes.attempt(name, shape, proxyUid, clock.now()));
-    member.load.reserve(proxyUid, podRequests(delegate), delegate.metadata?.namespace);
+    member.load.reserve(proxyUid, podRequests(delegate), delegate.metadata?.namespace, parked);
     try {
       const made = await member.answerOf(
         this.#options.memberNamespaces.createIn(member, delegate.metadata?.namespace ?? "", context.signal, () =>

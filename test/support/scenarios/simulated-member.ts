@@ -2,7 +2,7 @@ import type { Cluster } from "../../../src/api/cluster.ts";
 import { type KubeNode, type ObjectKey, objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../src/api/quantity.ts";
 import { addAmounts, parseAmounts } from "../../../src/api/quantity.ts";
-import { capacityOf } from "../../../src/clusters/capacity.ts";
+import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import { Load } from "../../../src/clusters/load.ts";
 import { NodeFits } from "../../../src/clusters/node-fits.ts";
 import type { MemberView } from "../../../src/controllers/delegation/model.ts";
@@ -19,7 +19,7 @@ export class SimulatedMember implements PlacementMember {
   readonly name: MemberName;
   readonly read = true;
   readonly settling = false;
-  readonly load: Load = new Load();
+  readonly load: Load = new Load((requests) => fitsLargest(requests, capacityOf(this.#nodes).largestNode));
   closed: Candidate["closed"];
   readonly #cluster: Cluster;
   readonly #nodes: readonly KubeNode[];

@@ -234,7 +234,7 @@ export class Simulation {
         this.#release(uid);
         this.#memories.attempt(uid, member.name, this.#now, action.parked);
         this.#shapes.attempt(member.name, shapeOf(proxy), uid, this.#now);
-        member.load.reserve(uid, podRequests(action.delegate), proxy.metadata.namespace);
+        member.load.reserve(uid, podRequests(action.delegate), proxy.metadata.namespace, action.parked);
         const refused = member.create(action.delegate);
         if (refused === undefined) {
           this.#memories.found(uid, member.name, this.#now);

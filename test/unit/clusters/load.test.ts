@@ -39,4 +39,49 @@ describe("the load of a member", () => {
     expect(load.count(ended, undefined)).toBe(false);
     expect(load.forget(ended)).toBe(false);
   });
+
+  describe("of pods that wait for a node", () => {
+    const bound = (delegate: Stored<Pod>): Stored<Pod> => ({
+      ...delegate,
+      spec: { containers: [], ...delegate.spec, nodeName: "node-0" },
+    });
+    let largest: number;
+    const load = (): Load => new Load(({ cpu = 0 }) => cpu <= largest);
+
+    test("counts all of one that some node may have", () => {
+      largest = 2;
+      const counted = load();
+      counted.count(asking("2"), undefined);
+      expect(counted.used).toEqual({ cpu: 2, pods: 1 });
+      expect(counted.usedIn("team")).toEqual({ cpu: 2, pods: 1 });
+    });
+
+    test("counts one that is larger than any node as an object and no more, until it has one", () => {
+      largest = 2;
+      const counted = load();
+      counted.reserve("proxy", { cpu: 4, pods: 1 }, "team", true);
+      expect(counted.used).toEqual({ pods: 1 });
+      expect(counted.keptFor("proxy")).toEqual({ pods: 1 });
+      counted.count(asking("4"), "proxy");
+      expect(counted.used).toEqual({ pods: 1 });
+      counted.count(bound(asking("4")), "proxy");
+      expect(counted.usedIn("team")).toEqual({ cpu: 4, pods: 1 });
+      expect(counted.forget(asking("4"))).toBe(true);
+      expect(counted.used).toEqual({ cpu: 0, pods: 0 });
+    });
+
+    test("counts it anew when nodes have come or gone, and no pod that has a node", () => {
+      largest = 2;
+      const counted = load();
+      counted.count(asking("4"), undefined);
+      counted.count(bound(asking("3", "uid-2")), undefined);
+      largest = 8;
+      counted.recount();
+      expect(counted.used).toEqual({ cpu: 7, pods: 2 });
+      largest = 1;
+      counted.recount();
+      expect(counted.used).toEqual({ cpu: 3, pods: 2 });
+      expect(counted.usedIn("team")).toEqual({ cpu: 3, pods: 2 });
+    });
+  });
 });
