@@ -77,6 +77,8 @@ export interface ClusterStatus {
   readonly unlistedNodeLabels?: readonly string[];
   /** What pods that are not this host's request there, as last read. */
   readonly requestedByOthers?: Readonly<Record<string, string>>;
+  /** Delegates there that are kept though the host does not know them: it was set back to an older state. */
+  readonly heldDelegates?: number;
   readonly conditions?: readonly ClusterCondition[];
 }
 
@@ -218,6 +220,12 @@ const statusSchema = z
       .describe("Labels of nodes that nodeKinds leaves out, since they would make too many kinds.")
       .exactOptional(),
     requestedByOthers: resourceList.describe("What pods of others request there, as last read.").exactOptional(),
+    heldDelegates: z
+      .int32()
+      .describe(
+        "Delegates there that are kept though the host, which was set back to an older state, does not know them.",
+      )
+      .exactOptional(),
     conditions: z
       .array(conditionSchema)
       .meta({ "x-kubernetes-list-type": "map", "x-kubernetes-list-map-keys": ["type"] })

@@ -1,6 +1,6 @@
 import { afterAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, HOST_LABEL, OWNER_ANNOTATION } from "../../src/api/keys.ts";
-import { leases, namespaces, pods } from "../../src/kube/resources.ts";
+import { clusters, leases, namespaces, pods } from "../../src/kube/resources.ts";
 import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
@@ -10,6 +10,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { runCli } from "../support/legation/cli.ts";
 import { type ReceivedSpan, startOtlpReceiver } from "../support/otlp/receiver.ts";
 
 const port = await freePort();
@@ -183,6 +184,11 @@ test("a delegate of a state that the host was set back from is shown, and kept u
   await controller.start();
   await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));
   expect(controller.log()).toContain("kept a delegate without a proxy");
+  await eventuallyPasses(async () =>
+    expect((await host.get(clusters, { name: "west" })).status?.heldDelegates).toBe(1),
+  );
+  const { stdout } = await runCli(["status", `--kubeconfig=${hostCluster().kubeconfig}`]);
+  expect(stdout).toContain("does not know them: 1 in west");
   // The next leader has not forgotten.
   await controller.stop();
   await controller.start();

@@ -1,9 +1,10 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { virtualNodeName } from "../../api/keys.ts";
+import { HOST_LABEL, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import { UNLED_ANNOTATION } from "../../runtime/unled.ts";
 import { age, table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -33,6 +34,8 @@ export interface ClusterStatus {
   readonly cpu: Share;
   readonly memory: Share;
   readonly pods: { readonly running: number; readonly unfinished: number };
+  /** Delegates that run there and that the host does not know, since it was restored from a backup; absent: none. */
+  readonly held?: number;
   readonly created?: string;
 }
 
@@ -85,6 +88,7 @@ function clusterStatus(cluster: Stored<Cluster>, proxies: readonly Stored<Pod>[]
       running: proxies.filter((proxy) => proxy.status?.phase === "Running").length,
       unfinished: proxies.length,
     },
+    ...((status?.heldDelegates ?? 0) === 0 ? {} : { held: status?.heldDelegates ?? 0 }),
     ...(metadata.creationTimestamp === undefined ? {} : { created: metadata.creationTimestamp }),
   };
 }
@@ -126,7 +130,22 @@ export function statusTable({ clusters, waiting }: HostStatus, now: number, term
     cluster.reason ?? "",
   ]);
   const reasons = clusters.some(({ reason }) => reason !== undefined);
-  return table(reasons ? header : header.slice(0, -1), rows) + waitingLine(waiting);
+  return table(reasons ? header : header.slice(0, -1), rows) + waitingLine(waiting) + heldLines(clusters);
+}
+
+/** What the host does not know goes on until somebody has looked, so it is said how to look, and how to end it. */
+function heldLines(clusters: readonly ClusterStatus[]): string {
+  const holding = clusters.filter(({ held = 0 }) => held > 0);
+  if (holding.length === 0) return "";
+  const counts = holding.map(({ name, held = 0 }) => `${held} in ${name}`).join(", ");
+  return [
+    `\npods that run though this cluster does not know them: ${counts}`,
+    "  it was restored from a backup that is older than they are. See what runs for it in a member:",
+    `    kubectl --context MEMBER get pods -A -l ${HOST_LABEL}=$(kubectl get namespace kube-system -o jsonpath={.metadata.uid})`,
+    "  let them end, delete there what you do not want, or let all of them go:",
+    `    kubectl -n ${SYSTEM_NAMESPACE} annotate lease legation-controller ${UNLED_ANNOTATION}-`,
+    `    kubectl -n ${SYSTEM_NAMESPACE} rollout restart deployment legation-controller`,
+  ].join("\n");
 }
 
 function waitingLine({ unplaced, gated }: HostStatus["waiting"]): string {

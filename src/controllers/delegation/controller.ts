@@ -28,6 +28,7 @@ import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { type GroupName, Groups } from "./groups.ts";
+import { HeldDelegates } from "./held-delegates.ts";
 import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -55,6 +56,7 @@ export class DelegationController {
     for (const key of keys) this.#loop.enqueue(key);
   });
   readonly #shapes = new Shapes();
+  readonly #held: HeldDelegates;
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #rules: PlacementRules;
   readonly #view: PlacementView;
@@ -118,8 +120,10 @@ export class DelegationController {
       homeApi: options.homeApi,
       clock,
     });
+    this.#held = new HeldDelegates(options);
     const executor = new Executor({
       ...options,
+      held: this.#held,
       memories: this.#memories,
       mayEnter: (proxyUid, member) => this.#groups.mayEnter(proxyUid, member),
       shapes: this.#shapes,
@@ -181,6 +185,11 @@ export class DelegationController {
   /** Number of proxies bound to a node. */
   boundTo(nodeName: string): number {
     return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
+  }
+
+  /** Number of delegates that are kept in a member though the host does not know them. */
+  heldIn(cluster: string): number {
+    return this.#held.countIn(cluster);
   }
 
   /** The proxies bound to a node. */

@@ -18,7 +18,7 @@ import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "./events.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
-import { HeldDelegates } from "./held-delegates.ts";
+import type { HeldDelegates } from "./held-delegates.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -44,6 +44,7 @@ interface ExecutorOptions extends DelegationOptions {
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
   /** Annotations that say when the proxy goes if its owner shrinks. */
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
+  readonly held: HeldDelegates;
 }
 
 // A member that answers does so in less; one that does not is asked again.
@@ -53,12 +54,10 @@ const SWEEP_MS = 2_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
-  readonly #held: HeldDelegates;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
-    this.#held = new HeldDelegates(options);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -223,7 +222,7 @@ export class Executor {
     const proxy = await this.#options.host.find(pods, objectRef(key), { signal });
     // The store is behind: the proxy is there, and its events will say so.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
-    if (this.#held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
+    if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;

@@ -9,10 +9,10 @@ import type { DelegationOptions } from "./options.ts";
  * runs there may be work that nobody wants to lose, so it stays until somebody has looked.
  */
 export class HeldDelegates {
-  readonly #options: Pick<DelegationOptions, "unled" | "metrics">;
-  readonly #told = new Set<string>();
+  readonly #options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">;
+  readonly #told = new Map<string, { readonly member: string; readonly key: ObjectKey }>();
 
-  constructor(options: Pick<DelegationOptions, "unled" | "metrics">) {
+  constructor(options: Pick<DelegationOptions, "unled" | "metrics" | "registry" | "onBound">) {
     this.#options = options;
   }
 
@@ -23,12 +23,22 @@ export class HeldDelegates {
     const { creationTimestamp: created } = delegate.metadata;
     if (!wasUnled(this.#options.unled, created)) return false;
     if (!this.#told.has(uid)) {
-      this.#told.add(uid);
+      this.#told.set(uid, { member: member.name, key });
       this.#options.metrics?.members.countHeld(member.name);
+      this.#options.onBound(member.name);
       const message =
         "kept a delegate without a proxy: it was made while nobody led, so the host was restored from a backup";
       log.warn({ member: member.name, uid, created }, message);
     }
     return true;
+  }
+
+  /** How many of them the member still has, as far as they have been found. */
+  countIn(name: string): number {
+    const member = this.#options.registry.member(name);
+    const there = [...this.#told].filter(
+      ([uid, one]) => one.member === name && member?.delegate(one.key)?.metadata.uid === uid,
+    );
+    return there.length;
   }
 }

@@ -36,7 +36,7 @@ export interface DelegationOptions extends ControllerOptions {
   readonly unled: readonly Interval[];
   /** How pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
-  /** The number of proxies bound to this Cluster's virtual node has changed. */
+  /** The number of proxies bound to this Cluster's virtual node, or of delegates held in it, has changed. */
   readonly onBound: (cluster: string) => void;
   /** A proxy came, changed or went; the proxies by owner know of it. */
   readonly onProxy: (proxy: Stored<Pod>) => void;

@@ -24,6 +24,8 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
+  /** Number of delegates that a Cluster's member keeps though the host does not know them. */
+  readonly heldIn: (cluster: string) => number;
 }
 
 interface Written {
@@ -175,6 +177,7 @@ export class VirtualNodeController {
       ...(foreign === undefined ? {} : { foreign }),
       features,
       proxies,
+      held: this.#options.heldIn(name),
     };
   }
 

@@ -18,7 +18,7 @@ export function clusterStatus(
     ? { status: "True" as const, reason: "ProbeSucceeded", message: "its API server answers" }
     : { status: "False" as const, reason: "ProbeFailed", message: facts.message ?? "its API server does not answer" };
   const before = current.conditions?.find(({ type }) => type === "Ready");
-  const { largestNode, nodeKinds, foreign } = facts;
+  const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     nodes: facts.nodes,
     pods: facts.proxies,
@@ -32,12 +32,14 @@ export function clusterStatus(
           nodeKinds: nodeKinds?.kinds ?? [],
           unlistedNodeLabels: nodeKinds?.unlistedLabels ?? [],
         }),
+    ...(held === 0 && current.heldDelegates === undefined ? {} : { heldDelegates: held }),
     ...(foreign === undefined ? {} : { requestedByOthers: formatAmounts(foreign) }),
   };
   const urgent =
     before?.status !== ready.status ||
     (facts.version !== undefined && current.version !== facts.version) ||
-    current.observedGeneration !== cluster.metadata.generation;
+    current.observedGeneration !== cluster.metadata.generation ||
+    (held > 0 && (current.heldDelegates ?? 0) === 0);
   const changed =
     urgent ||
     before.message !== ready.message ||

@@ -24,6 +24,8 @@ export interface MemberFacts {
   readonly features: readonly string[];
   /** Host's proxies bound to its virtual node. */
   readonly proxies: number;
+  /** Delegates there that are kept though the host does not know them; absent: none. */
+  readonly held?: number;
 }
 
 /** Where the API server finds the kubelet API of the virtual nodes. */

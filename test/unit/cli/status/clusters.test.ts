@@ -125,3 +125,20 @@ describe("the status of all members", () => {
     expect(text).toContain("1 not placed yet");
   });
 });
+
+test("pods that the host does not know are counted by member, with what to do about them", () => {
+  const session = recordedSession();
+  const held = (heldDelegates: number): NonNullable<Cluster["status"]> => ({ ...ready("True"), heldDelegates });
+  const clusters = [
+    cluster("west", { status: held(2) }),
+    cluster("east", { status: held(0) }),
+    cluster("north", { status: held(1) }),
+  ];
+  const status = hostStatus({ clusters, nodes: [], proxies: [] });
+  expect(status.clusters.map((one) => one.held)).toEqual([undefined, 1, 2]);
+  const text = statusTable(status, NOW, session.terminal);
+  expect(text).toContain("does not know them: 1 in north, 2 in west");
+  expect(text).toContain("kubectl -n legation-system annotate lease legation-controller legation.dev/unled-");
+  const none = statusTable(hostStatus({ clusters: [cluster("west")], nodes: [], proxies: [] }), NOW, session.terminal);
+  expect(none).not.toContain("does not know");
+});
