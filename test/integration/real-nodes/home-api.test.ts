@@ -5,10 +5,11 @@ import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { events, pods, secrets } from "../../../src/kube/resources.ts";
 import { apiSecretName } from "../../../src/pods/home-api.ts";
-import { startClusters } from "../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../support/clusters/types.ts";
+import type { Cluster } from "../../support/clusters/types.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
+import { afterFile, cleanUpFile } from "../../support/harness/after-file.ts";
+import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../../support/harness/pods-of.ts";
@@ -31,7 +32,6 @@ function pod(namespace: string, name: string, spec: Partial<PodSpec>, annotation
 }
 
 function inPods(): void {
-  let clusters: Clusters;
   let legation: Legation;
   let host: Cluster;
   let west: Cluster;
@@ -40,13 +40,8 @@ function inPods(): void {
   let namespace: string;
 
   beforeAll(async () => {
-    clusters = await startClusters({
-      names: ["host", "west"],
-      clusters: { host: { nodes: [] }, west: { realNode: true } },
-      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
-    });
-    host = clusters.get("host");
-    west = clusters.get("west");
+    host = hostCluster();
+    west = memberCluster("west");
     const connect = (name: string, { kubeconfig }: Cluster): ClusterClient =>
       createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
     client = connect("host", host);
@@ -58,7 +53,7 @@ function inPods(): void {
     namespace = await freshNamespace([host, west], {
       prefix: "home",
       labels: { "legation.dev/delegation": "annotated" },
-      onFinished: () => {},
+      onFinished: afterFile,
     });
     const rule = ["--verb=get,list,watch,create,delete", "--resource=pods,pods/log"];
     await kubectl(host, ["create", "role", "reader", "-n", namespace, ...rule]);
@@ -66,9 +61,9 @@ function inPods(): void {
     await kubectl(host, [...reader, `--serviceaccount=${namespace}:default`]);
   });
   afterAll(async () => {
+    await cleanUpFile();
     await legation?.stop();
     await Promise.all([client?.close(), member?.close()]);
-    await clusters?.stop();
   });
 
   /** Waits for the end of the pod and returns what it has said, from the member. */
@@ -146,6 +141,9 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
     const ref = { namespace, name: apiSecretName(proxy.metadata.uid) };
     const annotations = { "legation.dev/renew-at": new Date().toISOString() };
     await member.patch(secrets, ref, { type: "merge", body: { metadata: { annotations } } });
+    // One that asked for the token itself goes by its own clock.
+    await legation.controller.stop();
+    await legation.controller.start();
     // Kubelet looks at a pod's volumes every minute to minute and a half.
     await eventually(async () => (await read()) !== before, { timeoutMs: 150_000, intervalMs: 2_000 });
     const after = await read();

@@ -7,7 +7,8 @@ import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
-import type { Cluster, Clusters } from "../clusters/types.ts";
+import type { Cluster } from "../clusters/types.ts";
+import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { freshNamespace } from "../harness/namespace.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
@@ -49,19 +50,12 @@ async function serviceAddress(cluster: Cluster): Promise<string> {
   return (await kubectl(cluster, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"])).trim();
 }
 
-/** Starts both clusters and Legation for all tests of a file. */
+/** Starts Legation on the shared clusters for all tests of a file. */
 function useEngineClusters(): () => EngineClusters {
-  let clusters: Clusters | undefined;
   let running: EngineClusters | undefined;
   const directory = mkdtempSync(join(tmpdir(), "legation-engine-"));
   beforeAll(async () => {
-    const started = await startClusters({
-      names: ["host", "west"],
-      clusters: { host: { nodes: [] }, west: { realNode: true } },
-      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
-    });
-    clusters = started;
-    const [host, west] = [started.get("host"), started.get("west")];
+    const [host, west] = [hostCluster(), memberCluster("west")];
     const connect = ({ name, kubeconfig }: Cluster): ClusterClient =>
       createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
     const controllerFlags = [`--home-api-server=https://${await serviceAddress(host)}`];
@@ -82,11 +76,10 @@ function useEngineClusters(): () => EngineClusters {
   afterAll(async () => {
     await running?.legation.stop();
     await Promise.all([running?.client.close(), running?.member.close()]);
-    await clusters?.stop();
     rmSync(directory, { recursive: true, force: true });
   });
   return () => {
-    if (running === undefined) throw new Error("The clusters run from the file's beforeAll on: ask in a test.");
+    if (running === undefined) throw new Error("Legation runs from the file's beforeAll on: ask in a test.");
     return running;
   };
 }

@@ -13,12 +13,17 @@ export function hostCluster(): Cluster {
   return sharedClusters().get("host");
 }
 
-/** A member cluster of this run. */
+/** A member cluster of this run. On real nodes there is but `west`. */
 export function memberCluster(name: "west" | "east"): Cluster {
   return sharedClusters().get(name);
 }
 
+/** A cluster beside host and member for files on real nodes, with such a node itself and without Legation. */
+export function plainCluster(): Cluster {
+  return sharedClusters().get("plain");
+}
+
 function sharedClusters(): Clusters {
-  if (shared === undefined) throw new Error("A file on real nodes has no shared clusters: it starts its own.");
+  if (shared === undefined) throw new Error("A file with clusters of its own has no shared ones.");
   return shared;
 }

@@ -6,15 +6,17 @@ import { findBinaries } from "../clusters/binaries.ts";
 import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
-import type { Clusters, ClustersInfo } from "../clusters/types.ts";
+import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
 import { ensureEngines } from "../engines/python.ts";
-import { isOnRealNodes } from "./place-of-file.ts";
+import { hasOwnClusters, isOnRealNodes } from "./place-of-file.ts";
 
 declare module "vitest" {
   /** What every integration test can inject. */
   export interface ProvidedContext {
     /** The sets of clusters that files share, each for one file at a time. */
     sets: readonly ClustersInfo[];
+    /** The same on real nodes. */
+    realSets: readonly ClustersInfo[];
     /** Folder with the locks of the files that run. */
     turns: string;
     /** The kubectl that fits the clusters. */
@@ -22,41 +24,47 @@ declare module "vitest" {
   }
 }
 
-/** How many files can use shared clusters at the same time. */
+// How many files can use clusters of a kind at the same time: two cores have no more to give.
 const SETS = 2;
 
-/**
- * Starts what integration tests share: sets of a host, whose own two nodes must never get a delegated pod, and two
- * members; fewer where few files run.
- */
+// The host's own two nodes must never get a delegated pod.
+const SIMULATED = { names: ["host", "west", "east"], clusters: { host: { nodes: [{ count: 2 }] } } };
+// The host runs nothing itself; the plain cluster shows what a pod does without Legation.
+const REAL = {
+  names: ["host", "west", "plain"],
+  clusters: { host: { nodes: [] }, west: { realNode: true }, plain: { realNode: true } },
+};
+
+/** Starts what integration tests share: sets of clusters, fewer where few files run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
   const onProgress = (line: string): void => {
     process.stderr.write(`clusters: ${line}\n`);
   };
   const { kubectl } = await findBinaries(onProgress);
+  const realPossible = realNodesPossible() === undefined;
   // Minutes the first time: more than a test that needs real nodes may take.
-  if (realNodesPossible() === undefined) await findNodeBinaries(onProgress);
+  if (realPossible) await findNodeBinaries(onProgress);
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
   if (files.some((path) => path.includes("/engine-"))) await ensureEngines(onProgress);
-  const sharing = files.filter((path) => !isOnRealNodes(path));
-  const sets: Clusters[] = [];
-  for (let number = 0; number < Math.min(SETS, sharing.length); number++) {
-    const started = await startClusters({
-      names: ["host", "west", "east"],
-      clusters: { host: { nodes: [{ count: 2 }] } },
-      onProgress,
-    });
-    sets.push(started);
-  }
+  const started: Clusters[] = [];
+  const startSets = async (options: StartOptions, sharing: number): Promise<ClustersInfo[]> => {
+    const sets: ClustersInfo[] = [];
+    for (let number = 0; number < Math.min(SETS, sharing); number++) {
+      const set = await startClusters({ ...options, onProgress });
+      started.push(set);
+      sets.push(set.info);
+    }
+    return sets;
+  };
+  const simulated = files.filter((path) => !isOnRealNodes(path)).length;
+  const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
-  project.provide(
-    "sets",
-    sets.map(({ info }) => info),
-  );
+  project.provide("sets", await startSets(SIMULATED, simulated));
+  project.provide("realSets", realPossible ? await startSets(REAL, real) : []);
   project.provide("turns", turns);
   project.provide("kubectl", kubectl);
   return async () => {
-    await Promise.all(sets.map((set) => set.stop()));
+    await Promise.all(started.map((set) => set.stop()));
     rmSync(turns, { recursive: true, force: true });
   };
 }

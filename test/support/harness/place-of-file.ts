@@ -1,4 +1,9 @@
-/** True for a test file that starts real nodes of its own, and false for one on the shared clusters. */
+/** True for a test file whose pods run on real nodes, and false for one on the clusters with simulated ones. */
 export function isOnRealNodes(path: string): boolean {
   return path.includes("/test/integration/real-nodes/");
+}
+
+/** True for a file on real nodes that starts clusters of its own, for want of something in the shared ones. */
+export function hasOwnClusters(path: string): boolean {
+  return path.includes("/test/integration/real-nodes/own-clusters/");
 }

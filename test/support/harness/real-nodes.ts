@@ -4,9 +4,10 @@ import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
-import type { Cluster, Clusters } from "../clusters/types.ts";
+import type { Cluster } from "../clusters/types.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 import { cleanUpFile } from "./after-file.ts";
+import { hostCluster, memberCluster, plainCluster } from "./clusters.ts";
 import { freshNamespace, type NamespaceOptions } from "./namespace.ts";
 
 /** Where a manifest is tried: a namespace of one cluster, and a client of it. */
@@ -47,28 +48,21 @@ export function onRealNodes(tests: (realNodes: () => RealNodes) => void): void {
   whereRealNodesRun(() => tests(useRealNodes()));
 }
 
-/** Starts three clusters and Legation for all tests of a file. */
+/** Starts Legation on the shared clusters for all tests of a file. */
 function useRealNodes(): () => RealNodes {
-  let clusters: Clusters | undefined;
   let legation: Legation | undefined;
   let real: RealNodes | undefined;
   const clients: ClusterClient[] = [];
   beforeAll(async () => {
-    const started = await startClusters({
-      names: ["host", "west", "plain"],
-      clusters: { host: { nodes: [] }, west: { realNode: true }, plain: { realNode: true } },
-      onProgress: (line) => process.stderr.write(`clusters: ${line}\n`),
-    });
-    clusters = started;
-    const connect = (name: string): ClusterClient => {
-      const { kubeconfig } = started.get(name);
-      const credentials = loadKubeConfig({ kubeconfig, env: {} });
-      const client = createClusterClient({ cluster: name, credentials, userAgent: "test" });
+    const connect = (cluster: Cluster): ClusterClient => {
+      const credentials = loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} });
+      const client = createClusterClient({ cluster: cluster.name, credentials, userAgent: "test" });
       clients.push(client);
       return client;
     };
-    const [host, west, plain] = [connect("host"), connect("west"), connect("plain")];
-    legation = await startLegation({ host: started.get("host"), members: { west: started.get("west") } });
+    const [hostSide, memberSide, plainSide] = [hostCluster(), memberCluster("west"), plainCluster()];
+    const [host, west, plain] = [connect(hostSide), connect(memberSide), connect(plainSide)];
+    legation = await startLegation({ host: hostSide, members: { west: memberSide } });
     real = {
       legation,
       places: async (options = {}) => {
@@ -76,25 +70,24 @@ function useRealNodes(): () => RealNodes {
         // With the identity of the place where they run, as on the plain cluster.
         const annotations = { "legation.dev/api": "member" };
         const [direct, delegated] = await Promise.all([
-          freshNamespace(started.get("plain"), { ...options, prefix: "plain" }),
-          freshNamespace(started.get("host"), { annotations, ...options, prefix: "real", labels }),
+          freshNamespace(plainSide, { ...options, prefix: "plain" }),
+          freshNamespace(hostSide, { annotations, ...options, prefix: "real", labels }),
         ]);
         return {
-          plain: { cluster: started.get("plain"), client: plain, namespace: direct },
-          delegating: { cluster: started.get("host"), client: host, namespace: delegated },
+          plain: { cluster: plainSide, client: plain, namespace: direct },
+          delegating: { cluster: hostSide, client: host, namespace: delegated },
         };
       },
-      inMember: ({ namespace }) => ({ cluster: started.get("west"), client: west, namespace }),
+      inMember: ({ namespace }) => ({ cluster: memberSide, client: west, namespace }),
     };
   });
   afterAll(async () => {
     await cleanUpFile();
     await legation?.stop();
     await Promise.all(clients.map((client) => client.close()));
-    await clusters?.stop();
   });
   return () => {
-    if (real === undefined) throw new Error("The clusters run from the file's beforeAll on: ask in a test.");
+    if (real === undefined) throw new Error("Legation runs from the file's beforeAll on: ask in a test.");
     return real;
   };
 }

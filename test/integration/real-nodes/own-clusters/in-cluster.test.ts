@@ -3,15 +3,15 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { startClusters } from "../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../support/clusters/types.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
-import { freshNamespace } from "../../support/harness/namespace.ts";
-import { whereRealNodesRun } from "../../support/harness/real-nodes.ts";
-import { eventually } from "../../support/harness/wait.ts";
-import { legation } from "../../support/legation/cli.ts";
-import { LEGATION_IMAGE, writeLegationImage } from "../../support/legation/image.ts";
-import { podManifest } from "../../support/streams/pods.ts";
+import { startClusters } from "../../../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import { kubectl } from "../../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../../support/harness/namespace.ts";
+import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+import { legation } from "../../../support/legation/cli.ts";
+import { LEGATION_IMAGE, writeLegationImage } from "../../../support/legation/image.ts";
+import { podManifest } from "../../../support/streams/pods.ts";
 
 // Legation as `legation install` deploys it: pods on a node of the host, by the manifests as they are, from an image with what
 // the Dockerfile puts there. Nothing of it runs outside.

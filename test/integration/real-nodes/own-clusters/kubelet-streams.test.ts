@@ -4,23 +4,23 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
-import { issueAuthority } from "../../../src/certificates/issue.ts";
-import { freePort } from "../../support/clusters/ports.ts";
-import { startClusters } from "../../support/clusters/start.ts";
-import type { Cluster, Clusters } from "../../support/clusters/types.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
-import { freshNamespace } from "../../support/harness/namespace.ts";
-import { whereRealNodesRun } from "../../support/harness/real-nodes.ts";
-import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
-import { type Legation, type LegationProcess, startLegation } from "../../support/legation/start.ts";
-import { Channels } from "../../support/streams/channels.ts";
-import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../support/streams/kubectl.ts";
-import { podManifest, servingPod } from "../../support/streams/pods.ts";
+import { issueAuthority } from "../../../../src/certificates/issue.ts";
+import { freePort } from "../../../support/clusters/ports.ts";
+import { startClusters } from "../../../support/clusters/start.ts";
+import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import { kubectl } from "../../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../../support/harness/namespace.ts";
+import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
+import { eventually, eventuallyPasses } from "../../../support/harness/wait.ts";
+import { type Legation, type LegationProcess, startLegation } from "../../../support/legation/start.ts";
+import { Channels } from "../../../support/streams/channels.ts";
+import { type Ran, runStreaming, StreamingKubectl, type Transport } from "../../../support/streams/kubectl.ts";
+import { podManifest, servingPod } from "../../../support/streams/pods.ts";
 
 const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
 const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
-const APPROVAL = fileURLToPath(new URL("../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
+const APPROVAL = fileURLToPath(new URL("../../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
 const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
 
 function sha256(bytes: Buffer): string {
