@@ -1,7 +1,7 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { pods as podResource } from "../../kube/resources.ts";
+import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
@@ -10,7 +10,7 @@ import { printOutcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
 import { objectOf } from "../plan/documents.ts";
 import { makerOf } from "../plan/existing.ts";
-import { isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
+import { isMakerOf, isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
 import { readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
@@ -45,9 +45,10 @@ export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWork
       const { client, namespace: current } = await session.connect(options, "host");
       const workload: NamedWorkload = { kind, namespace: options.namespace ?? current, name: options.name };
       const { namespace } = workload;
-      const [stored, all, host] = await Promise.all([
+      const [stored, all, refusals, host] = await Promise.all([
         client.find(WORKLOAD_RESOURCES[kind], { namespace, name: workload.name }, { signal }),
         client.list(podResource, { namespace, signal }),
+        client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
         readHost(client, signal),
       ]);
       if (stored === undefined) {
@@ -60,7 +61,13 @@ export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWork
       const spec = podsOf(objectOf(stored, `${kind} ${namespace}/${workload.name}`), kind);
       const pods = all.items.filter((pod) => isPodOf(workload, pod));
       const next = nextPod(workload, spec, pods, host);
-      const facts = { ...workload, replicas: spec.replicas, pods, ...(next === undefined ? {} : { next }) };
+      const facts = {
+        ...workload,
+        replicas: spec.replicas,
+        pods,
+        refusals: refusals.items.filter(({ involvedObject }) => isMakerOf(workload, involvedObject ?? {})),
+        ...(next === undefined ? {} : { next }),
+      };
       const status = workloadStatus(facts, host, Date.now());
       printOutcome(terminal, options.output, { document: status, text: workloadText(status, terminal) });
     },

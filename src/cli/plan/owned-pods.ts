@@ -9,6 +9,18 @@ export interface NamedWorkload {
   readonly name: string;
 }
 
+/** Whether a controller of this kind and name makes the workload's pods, by the names that Kubernetes' controllers give. */
+export function isMakerOf(
+  { kind, name }: NamedWorkload,
+  maker: { readonly kind?: string; readonly name?: string },
+): boolean {
+  const { kind: makerKind, name: makerName = "" } = maker;
+  if (makerKind === kind) return makerName === name;
+  const suffix = makerName.startsWith(`${name}-`) ? makerName.slice(name.length + 1) : "";
+  if (kind === "Deployment") return makerKind === "ReplicaSet" && /^[a-z0-9]{1,10}$/.test(suffix);
+  return kind === "CronJob" && makerKind === "Job" && /^\d+$/.test(suffix);
+}
+
 /** Whether the pod is the workload's, by the names that Kubernetes' controllers give to what is between them. */
 export function isPodOf({ kind, namespace, name }: NamedWorkload, pod: Stored<Pod>): boolean {
   const { metadata } = pod;

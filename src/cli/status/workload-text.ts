@@ -1,19 +1,37 @@
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
+import type { Trouble } from "./trouble.ts";
 import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts";
 
 /** A workload's status as people read it. */
 export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
-  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, pending, next } = status;
+  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, pending, troubles, next } = status;
   const divided = rebalance !== undefined;
+  const readyCount = clusters.reduce((sum, member) => sum + member.ready, 0) + status.readyOnHost;
   const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
   const rows = clusters.map((member) => memberRow(member, divided, terminal));
-  const lines = [`${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there`, table(header, rows)];
+  const lines = [
+    `${kind} ${namespace}/${name}: ${replicas} wanted, ${pods} there, ${readyCount} ready`,
+    table(header, rows),
+  ];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
   if (onHost > 0) lines.push(`${onHost} of its pods are not delegated`);
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
-  return [...lines, ...pending.map((those) => pendingText(those, terminal))].join("\n");
+  return [
+    ...lines,
+    ...troubles.slice(0, MOST_TROUBLES).map((trouble) => troubleText(trouble, terminal)),
+    ...(troubles.length > MOST_TROUBLES ? [`… and ${troubles.length - MOST_TROUBLES} more troubles (-o json)`] : []),
+    ...pending.map((those) => pendingText(those, terminal)),
+  ].join("\n");
+}
+
+// What does not fit on a screen is not read.
+const MOST_TROUBLES = 8;
+
+function troubleText({ what, remedy }: Trouble, terminal: Terminal): string {
+  const line = `${terminal.paint("red", "trouble:")} ${what}`;
+  return remedy === undefined ? line : `${line}\n  ${remedy}`;
 }
 
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {

@@ -1,13 +1,14 @@
 import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/workload.ts";
 import { divide, type Replicas } from "../../placement/division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { roomFor } from "../../placement/room.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
+import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, Simulation } from "../plan/simulation.ts";
+import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
 export interface WorkloadFacts {
@@ -17,6 +18,8 @@ export interface WorkloadFacts {
   /** How many pods it is to have now. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
+  /** Of controllers that could not create pods of it. */
+  readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
   readonly next?: Stored<Pod>;
 }
@@ -59,7 +62,10 @@ export interface WorkloadStatus {
   readonly clusters: readonly WorkloadMember[];
   /** Pods that are the host's own. */
   readonly onHost: number;
+  readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
+  /** What else is wrong with it. */
+  readonly troubles: readonly Trouble[];
   /** Where one more pod would go; absent: it would wait, or is not delegated. */
   readonly next?: string;
 }
@@ -90,11 +96,12 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
       ...(division === undefined ? {} : { wanted: wanted ?? 0 }),
       ...(overflow === undefined ? {} : { overflow }),
       has: has[cluster] ?? 0,
-      ready: there.filter((pod) => conditionOf(pod, "Ready")?.status === "True").length,
+      ready: there.filter(isReady).length,
       phases: phasesOf(there),
       ...(whyNot === undefined ? {} : { whyNot }),
     };
   });
+  const own = pods.filter((pod) => !isMarked(pod));
   return {
     kind,
     namespace,
@@ -103,8 +110,10 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     pods: pods.length,
     ...(division === undefined ? {} : { rebalance: division.rebalance }),
     clusters,
-    onHost: pods.filter((pod) => !isMarked(pod)).length,
+    onHost: own.length,
+    readyOnHost: own.filter(isReady).length,
     pending: pendingOf(pods, [...names]),
+    troubles: troublesOf({ namespace, replicas, pods, clusters: host.clusters, refusals: facts.refusals ?? [] }),
     ...(place?.cluster === undefined ? {} : { next: place.cluster }),
   };
 }
@@ -135,6 +144,10 @@ function divisionOf(
     key: workloadOf(pod),
   });
   return { ...divided, rebalance: preferences.rebalance };
+}
+
+function isReady(pod: Pod): boolean {
+  return conditionOf(pod, "Ready")?.status === "True";
 }
 
 function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
@@ -169,15 +182,19 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
   return metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE;
 }
 
-/** In overflow mode a pod waits for a member only once the host has no place for it, and then says so. */
+/** In overflow mode a pod waits for a member only once the host has no place for it. */
 function waits(pod: Stored<Pod>): boolean {
-  return isMarked(pod) || (isOverflow(pod) && conditionOf(pod, PLACED_CONDITION) !== undefined);
+  return isMarked(pod) || (isOverflow(pod) && unschedulableMessage(pod) !== undefined);
 }
 
 function reasonOf(pod: Stored<Pod>): { readonly reason: string; readonly message: string } {
   if (isGated(pod)) {
     const gates = pod.spec?.schedulingGates?.map((gate) => gate.name).join(", ");
     return { reason: "SchedulingGated", message: `waits for its scheduling gates: ${gates}` };
+  }
+  if (isOverflow(pod)) {
+    const message = `this cluster has no node: ${unschedulableMessage(pod)}; an event NotOverflowed says why no member takes it`;
+    return { reason: "Unschedulable", message };
   }
   const { reason = "NotPlaced", message = "" } = conditionOf(pod, PLACED_CONDITION) ?? {
     message: "nobody has reported on it yet: it is being placed, or `legation controller` does not run",

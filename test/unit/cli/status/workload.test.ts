@@ -76,7 +76,7 @@ test("shows the division that is wanted and the one that there is, phases, and w
     ],
   });
   expect(workloadText(shown, recordedSession().terminal).split("\n")).toEqual([
-    "Deployment team/web: 3 wanted, 3 there",
+    "Deployment team/web: 3 wanted, 3 there, 3 ready",
     "CLUSTER  WANTED  HAS  READY  PODS       WHY NOT THE NEXT",
     "east     1       2    2      2 Running  west is better by legation.dev/scheduling-preferences",
     "west     2       1    1      1 Running",

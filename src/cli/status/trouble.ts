@@ -1,0 +1,152 @@
+import type { Cluster } from "../../api/cluster.ts";
+import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+
+/** Something that is wrong with a workload, and what can be done about it. */
+export interface Trouble {
+  readonly what: string;
+  readonly remedy?: string;
+}
+
+export interface TroubleFacts {
+  readonly namespace: string;
+  /** How many pods the workload is to have. */
+  readonly replicas: number;
+  readonly pods: readonly Stored<Pod>[];
+  readonly clusters: readonly Stored<Cluster>[];
+  /** Of controllers that could not create pods of it. */
+  readonly refusals: readonly KubeEvent[];
+}
+
+/** What every container says while it starts. */
+const STARTING: ReadonlySet<string> = new Set(["ContainerCreating", "PodInitializing"]);
+const LOST_TAINT = "node.kubernetes.io/unreachable";
+
+/** What is wrong beside pods that wait for a member: lost members, pods that are refused, that do not start, fail, or do not end. */
+export function troublesOf(facts: TroubleFacts): Trouble[] {
+  return [...lostMembers(facts), ...refused(facts), ...notStarting(facts), ...failed(facts)];
+}
+
+function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
+  return clusters.flatMap(({ metadata: { name }, status }) => {
+    const there = pods.filter((pod) => boundTo(pod) === name && !isTerminal(pod));
+    const ready = status?.conditions?.find(({ type }) => type === "Ready");
+    if (there.length === 0 || ready === undefined || ready.status === "True") return [];
+    const what = `${name} is lost since ${ready.lastTransitionTime}: ${ready.message}`;
+    const ending = there.filter(isDeleting);
+    const [first] = ending;
+    const live = there.filter((pod) => !isDeleting(pod));
+    return [
+      ...(live.length === 0
+        ? []
+        : [
+            {
+              what: `${what}; its ${count(live)} may run on there, and what is shown of them is old`,
+              remedy: whatBecomes(live),
+            },
+          ]),
+      ...(first === undefined
+        ? []
+        : [
+            {
+              what: `${live.length === 0 ? `${what}; ` : ""}${count(ending)} there cannot end while it does not answer (${first.metadata.name}, …)`,
+              remedy: `where it is gone for good: kubectl -n ${namespace} delete pod ${first.metadata.name} --grace-period=0 --force`,
+            },
+          ]),
+    ];
+  });
+}
+
+/** As the node lifecycle controller does with pods of a lost node. */
+function whatBecomes(pods: readonly Stored<Pod>[]): string {
+  const after = pods.map(({ spec }) => evictedAfter(spec?.tolerations ?? []));
+  const soonest = after.filter((seconds) => seconds !== undefined).sort((a, b) => a - b)[0];
+  if (soonest === undefined) return "they wait for it to come back, as their tolerations say (legation.dev/failover)";
+  const staying = after.filter((seconds) => seconds === undefined).length;
+  return `they are replaced elsewhere ${soonest} s after their node has the taint ${LOST_TAINT}${staying === 0 ? "" : `; ${staying} of them wait for it`}`;
+}
+
+/** Seconds; undefined: never. */
+function evictedAfter(tolerations: readonly Toleration[]): number | undefined {
+  const matching = tolerations.filter(
+    ({ key = LOST_TAINT, effect = "NoExecute" }) => key === LOST_TAINT && effect === "NoExecute",
+  );
+  if (matching.length === 0) return 0;
+  const limited = matching.flatMap(({ tolerationSeconds }) => tolerationSeconds ?? []);
+  return limited.length === 0 ? undefined : Math.min(...limited);
+}
+
+/** Only while pods are missing: an event outlives what it tells of. */
+function refused({ replicas, pods, refusals }: TroubleFacts): Trouble[] {
+  const there = pods.filter((pod) => !isTerminal(pod) && !isDeleting(pod)).length;
+  const last = [...refusals].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
+  if (there >= replicas || last === undefined) return [];
+  const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
+  return [{ what: `${replicas - there} more cannot be created (${kind} ${name}, ${timeOf(last)}): ${message}` }];
+}
+
+function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
+  return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
+}
+
+function notStarting({ namespace, pods }: TroubleFacts): Trouble[] {
+  const stuck = pods.flatMap((pod) => {
+    if (!isBound(pod) || isTerminal(pod) || isDeleting(pod)) return [];
+    const why = statusesOf(pod).flatMap(waitingWords)[0];
+    return why === undefined ? [] : [{ pod, words: `${boundTo(pod) ?? "this cluster"}: ${why}` }];
+  });
+  return grouped(stuck).map(([words, those]) => ({
+    what: `${count(those)} ${those.length === 1 ? "does" : "do"} not run in ${words}`,
+    remedy: seePod(namespace, those),
+  }));
+}
+
+function waitingWords({ name, state, restartCount }: ContainerStatus): string[] {
+  const { reason = "", message } = state?.waiting ?? {};
+  if (reason === "" || STARTING.has(reason)) return [];
+  const restarts = restartCount === 0 ? "" : ` (${restartCount} restarts)`;
+  return [`${name} waits: ${reason}${message === undefined ? "" : `: ${message}`}${restarts}`];
+}
+
+function failed({ namespace, pods }: TroubleFacts): Trouble[] {
+  const ended = pods.flatMap((pod) => {
+    if (pod.status?.phase !== "Failed" || isDeleting(pod)) return [];
+    const { reason, message } = pod.status;
+    const words = reason === undefined ? exitWords(pod) : `${reason}${message === undefined ? "" : `: ${message}`}`;
+    return [{ pod, words: `${boundTo(pod) ?? "this cluster"}: ${words}` }];
+  });
+  return grouped(ended).map(([words, those]) => ({
+    what: `${count(those)} ${those.length === 1 ? "has" : "have"} failed in ${words}`,
+    remedy: seePod(namespace, those),
+  }));
+}
+
+function exitWords(pod: Pod): string {
+  const words = statusesOf(pod).flatMap(({ name, state }) => {
+    const { exitCode = 0, reason } = state?.terminated ?? {};
+    return exitCode === 0
+      ? []
+      : [`${name} ended with exit code ${exitCode}${reason === undefined ? "" : ` (${reason})`}`];
+  });
+  return words[0] ?? "no container says why";
+}
+
+function statusesOf({ status }: Pod): ContainerStatus[] {
+  return [...(status?.initContainerStatuses ?? []), ...(status?.containerStatuses ?? [])];
+}
+
+function grouped(
+  found: readonly { readonly pod: Stored<Pod>; readonly words: string }[],
+): [string, readonly Stored<Pod>[]][] {
+  const groups = [...Map.groupBy(found, ({ words }) => words)];
+  return groups.map(([words, those]) => [words, those.map(({ pod }) => pod)]);
+}
+
+function seePod(namespace: string, [first]: readonly Stored<Pod>[]): string {
+  return `see legation status pod ${first?.metadata.name} -n ${namespace}`;
+}
+
+function count(pods: readonly unknown[]): string {
+  return pods.length === 1 ? "1 pod" : `${pods.length} pods`;
+}
