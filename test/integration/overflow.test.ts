@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { MODE_ANNOTATION, OVERFLOW_AFTER_ANNOTATION, PROXY_LABEL } from "../../src/api/keys.ts";
-import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { unschedulableMessage } from "../../src/pods/phase.ts";
@@ -11,8 +11,9 @@ import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { hostNodeWrites } from "../support/harness/host-nodes.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
-import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
+import { change, createIn, type Workload } from "../support/harness/workloads.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
 
@@ -35,16 +36,39 @@ beforeEach(async () => {
 });
 
 /** A pod that only the nodes of this test's pool can have: no cluster's, until it is offered one. */
-function overflowPod(parts: { readonly labels?: Record<string, string>; readonly name?: string } = {}): Pod {
-  const { labels = {}, name = NAME } = parts;
-  const annotations = {
+function overflowPod(parts: PodParts = {}): Pod {
+  const { labels = {}, name = NAME, annotations = {}, spec = {} } = parts;
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { namespace, name, labels, annotations: { ...overflowing(), ...annotations } },
+    spec: { ...poolSpec(), ...spec },
+  };
+}
+
+interface PodParts {
+  readonly labels?: Record<string, string>;
+  readonly name?: string;
+  readonly annotations?: Record<string, string>;
+  readonly spec?: Partial<PodSpec>;
+}
+
+function overflowing(): Record<string, string> {
+  return {
     [MODE_ANNOTATION]: "overflow",
     [OVERFLOW_AFTER_ANNOTATION]: "1s",
     [KWOK_ANNOTATIONS.stopsAfter]: "100ms",
   };
-  const spec = { nodeSelector: { [POOL]: namespace }, containers: [{ name: "main", image: "work:1" }] };
-  return { apiVersion: "v1", kind: "Pod", metadata: { namespace, name, labels, annotations }, spec };
 }
+
+/** What only nodes of the pool can have; with `cores`, each of them but one such pod. */
+function poolSpec(cores = "1"): PodSpec {
+  const resources = { requests: { cpu: cores } };
+  return { nodeSelector: { [POOL]: namespace }, containers: [{ name: "main", image: "work:1", resources }] };
+}
+
+// More than half of a node's.
+const MOST_CORES = "40";
 
 /** Puts one node of the cluster into this test's pool. */
 async function offerNode(client: ClusterClient): Promise<string> {
@@ -205,6 +229,141 @@ describe("a pod in overflow mode", () => {
     );
     await podGone(host, namespace, NAME, undefined, patient);
     expect(await delegates()).toEqual([]);
+  });
+});
+
+/** Where all pods of this test have their nodes, once there are so many: how many on the host, and in members. */
+async function placed(count: number): Promise<Record<string, number>> {
+  const nodesOf = async (): Promise<string[]> =>
+    (await podsOf(clients().host, namespace)).flatMap(({ spec }) => spec?.nodeName ?? []);
+  const found = await eventually(async () => {
+    const names = await nodesOf();
+    if (names.length !== count) throw new Error(`${names.length} pods have nodes`);
+    return names;
+  }, patient);
+  return Object.fromEntries(
+    [...Map.groupBy(found, (node) => (node.startsWith("legation-") ? node : "host"))].map(([node, those]) => [
+      node,
+      those.length,
+    ]),
+  );
+}
+
+describe("pods of one group in overflow mode", () => {
+  const grouped = (name: string, cores = MOST_CORES): Pod =>
+    overflowPod({ name, annotations: { "legation.dev/group": "flow" }, spec: poolSpec(cores) });
+
+  test("follow the first that has overflowed to its member, though another has more room", async () => {
+    const { host, west, east } = clients();
+    await Promise.all([west, east].map((member) => offerNode(member)));
+    await host.create(pods, grouped("first", "20"));
+    const [home = ""] = Object.keys(await placed(1));
+    await host.create(pods, grouped("second", "20"));
+    expect(await placed(2)).toEqual({ [home]: 2 });
+    await podThat(host, namespace, "second", inPhase("Running"), patient);
+  });
+
+  test("stay on the host while it runs others of them, and go when these have gone", async () => {
+    const { host, west } = clients();
+    const node = await offerNode(host);
+    await offerNode(west);
+    await host.create(pods, grouped("first"));
+    await podThat(
+      host,
+      namespace,
+      "first",
+      bound((name) => name === node),
+      patient,
+    );
+    await host.create(pods, grouped("second"));
+    await eventually(async () => {
+      expect(await said("NotOverflowed")).toEqual(["stays on this cluster: group flow has pods on its nodes"]);
+      return true;
+    }, patient);
+    expect(await delegates()).toEqual([]);
+    await host.patch(nodes, { name: node }, { type: "merge", body: { metadata: { labels: { [POOL]: null } } } });
+    await host.delete(pods, { namespace, name: "first" });
+    await podThat(
+      host,
+      namespace,
+      "second",
+      bound((name) => name === WEST),
+      patient,
+    );
+  });
+});
+
+test("a pod for which the host's scheduler makes room by preemption is left to it, though members have room", async () => {
+  const { host, west } = clients();
+  const node = await offerNode(host);
+  await offerNode(west);
+  const priority = `${namespace}-high`;
+  const path = "/apis/scheduling.k8s.io/v1/priorityclasses";
+  const body = { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name: priority }, value: 1000 };
+  await host.raw({ method: "POST", path, body });
+  onTestFinished(async () => void (await host.raw({ method: "DELETE", path: `${path}/${priority}` })));
+  const victim: Pod = {
+    apiVersion: "v1",
+    kind: "Pod",
+    // Three times as long as the other pod waits for the host.
+    metadata: { namespace, name: "victim", annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "3s" } },
+    spec: poolSpec(MOST_CORES),
+  };
+  await host.create(pods, victim);
+  await podThat(host, namespace, "victim", inPhase("Running"), patient);
+  await host.create(pods, overflowPod({ spec: { ...poolSpec(MOST_CORES), priorityClassName: priority } }));
+  await podThat(host, namespace, NAME, ({ status }) => status?.nominatedNodeName === node, patient);
+  await podThat(host, namespace, NAME, inPhase("Running"), patient);
+  const pod = await host.get(pods, { namespace, name: NAME });
+  expect(pod.spec?.nodeName).toBe(node);
+  expect(await delegates()).toEqual([]);
+  expect((await legationWrites(hostCluster(), namespace)).pods).toEqual(new Map());
+});
+
+describe("workloads in overflow mode", () => {
+  const template = (annotations: Record<string, string> = {}, spec: Partial<PodSpec> = {}): object => ({
+    // The host's scheduler may see the pods before it sees the label of the node.
+    metadata: {
+      labels: { app: "web" },
+      annotations: { ...overflowing(), [OVERFLOW_AFTER_ANNOTATION]: "3s", ...annotations },
+    },
+    spec: { ...poolSpec(MOST_CORES), ...spec },
+  });
+
+  test("as a Deployment spill over into members, and leave nothing there when they shrink", async () => {
+    const { host, west, east } = clients();
+    await Promise.all([host, west, east].map((client) => offerNode(client)));
+    const selector = { matchLabels: { app: "web" } };
+    const deployment: Workload = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" } };
+    const web: Workload = { ...deployment, spec: { replicas: 3, selector, template: template() } };
+    await createIn(host, namespace, [web]);
+    expect(await placed(3)).toEqual({ host: 1, "legation-west": 1, "legation-east": 1 });
+    await change(host, namespace, ["Deployment", "web"], { spec: { replicas: 1 } });
+    await eventually(async () => {
+      const left = await podsOf(host, namespace);
+      const inMembers = (await Promise.all([west, east].map((member) => podsOf(member, namespace)))).flat();
+      expect(left).toHaveLength(1);
+      const expected = left.filter(({ spec }) => spec?.nodeName?.startsWith("legation-"));
+      expect(inMembers.map(({ metadata }) => metadata.name)).toEqual(expected.map(({ metadata }) => metadata.name));
+      return true;
+    }, patient);
+  });
+
+  test("as a Job end on both sides, and the Job is complete", async () => {
+    const { host, west } = clients();
+    await Promise.all([host, west].map((client) => offerNode(client)));
+    const job: Workload = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "sum" } };
+    const ending = { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "5s" };
+    const pod = template(ending, { restartPolicy: "Never" });
+    const sum: Workload = { ...job, spec: { completions: 2, parallelism: 2, template: pod } };
+    await createIn(host, namespace, [sum]);
+    expect(await placed(2)).toEqual({ host: 1, "legation-west": 1 });
+    await eventually(async () => {
+      const path = `/apis/batch/v1/namespaces/${namespace}/jobs/sum`;
+      expect(await host.raw({ method: "GET", path })).toMatchObject({ status: { succeeded: 2 } });
+      return true;
+    }, patient);
+    expect(await delegates()).toEqual(["west"]);
   });
 });
 

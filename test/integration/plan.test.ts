@@ -209,6 +209,55 @@ describe("a plan", () => {
     }, patient);
   });
 
+  test("has the API server's words for pods that it would not create, and kubelet's for what they lack", async () => {
+    const { host } = clients();
+    const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
+    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "small" } };
+    await host.raw({ method: "POST", path, body: { ...quota, spec: { hard: { "requests.cpu": "1" } } } });
+    await eventuallyPasses(async () => {
+      expect(JSON.stringify(await host.raw({ method: "GET", path }))).toContain('"used"');
+    }, patient);
+    const pod = (name: string, podSpec: object, cpu?: string): object =>
+      workload("Pod", name, { apiVersion: "v1", podSpec, ...(cpu === undefined ? {} : { cpu }) });
+    const configured = (name: string): object => ({ volumes: [{ name: "conf", configMap: { name } }] });
+    const manifest = [
+      pod("account", { serviceAccountName: "robot" }),
+      pod("priority", { priorityClassName: "no-such-class" }),
+      pod("runtime", { runtimeClassName: "no-such-runtime" }),
+      pod("greedy", {}, "2"),
+      pod("unconfigured", configured("missing")),
+      pod("configured", configured("written")),
+      { apiVersion: "v1", kind: "ConfigMap", metadata: { name: "written" } },
+    ]
+      .map((object) => JSON.stringify(object))
+      .join("\n---\n");
+    const { code, stdout } = await plan(manifest, "-o", "json");
+    expect(code).toBe(5);
+    const planned = planSchema.parse(JSON.parse(stdout));
+    expect(planned.guesses).toEqual([]);
+    const foreseen = new Map(planned.workloads.map(({ name, ...rest }) => [name, rest]));
+    expect(foreseen.get("configured")).toMatchObject({ outcome: "fits" });
+    const applied = await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: manifest }).catch(
+      (error: Error) => error.message,
+    );
+    for (const name of ["account", "priority", "runtime", "greedy"]) {
+      const { outcome, message = "" } = foreseen.get(name) ?? {};
+      expect(outcome).toBe("refused");
+      expect(message).not.toBe("");
+      expect(applied).toContain(message);
+    }
+    await eventuallyPasses(async () => {
+      const said = (await podsOf(host, namespace)).map((one) => [
+        one.metadata.name,
+        conditionOf(one, "legation.dev/Placed")?.message,
+      ]);
+      expect(Object.fromEntries(said)).toEqual({
+        configured: undefined,
+        unconfigured: foreseen.get("unconfigured")?.pods[0]?.message,
+      });
+    }, patient);
+  });
+
   test("of what would not be let in has the webhook's words, as text too", async () => {
     const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/cluster": "west" } }));
     const [planned, applied] = await Promise.all([

@@ -8,7 +8,7 @@ import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 // What a group, a division or a name waits for has no event of its own here.
 const LOOK_AGAIN_MS = 1000;
 // The host's own pods are not watched: a group that has left its nodes is found out about this late.
-const GROUP_AGAIN_MS = 10_000;
+const GROUP_AGAIN_MS = 5000;
 
 /**
  * A pod that the host's own scheduler is asked first for. It is left alone until that scheduler has said for long enough that

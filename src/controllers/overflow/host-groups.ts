@@ -5,7 +5,7 @@ import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
-const FRESH_MS = 5000;
+const FRESH_MS = 3000;
 
 /** Which groups have pods on the host's own nodes: read only where a pod of a group is about to be delegated. */
 export class HostGroups {
