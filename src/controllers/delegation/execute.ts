@@ -156,7 +156,7 @@ export class Executor {
     } catch (error) {
       member.noteFailure(error);
       if (isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
-        memories.uncertain(proxyUid, name);
+        memories.uncertain(proxyUid, name, clock.now());
         throw error;
       }
       member.load.release(proxyUid);

@@ -69,9 +69,17 @@ export class Memories {
     entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
   }
 
-  /** A create was sent: whatever its answer, the delegate may be there until the member has shown or denied it. */
-  uncertain(proxyUid: string, member: string): void {
-    this.#entry(proxyUid).uncertain = member;
+  /**
+   * A create was sent: whatever its answer, the delegate may be there until the member has shown or denied it. One whose answer
+   * was lost, at `lostAt`, may be done even after a delegate that was there has been deleted: the attempt begins anew, so
+   * that no other member is tried before that is over.
+   */
+  uncertain(proxyUid: string, member: string, lostAt?: number): void {
+    const entry = this.#entry(proxyUid);
+    entry.uncertain = member;
+    const attempt = entry.attempts.get(member);
+    if (lostAt === undefined || attempt === undefined || attempt.refusal !== undefined) return;
+    entry.attempts.set(member, { since: lostAt, refusals: attempt.refusals });
   }
 
   /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */

@@ -26,6 +26,15 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now, refusals: 0 });
   });
 
+  // What the model check (test/unit/model) has found: done late, it would be a second delegate beside the one elsewhere.
+  test("is that a create whose answer was lost may be done for a whole attempt's time from then on", () => {
+    const memories = new Memories();
+    memories.attempt("uid-1", "west", now, true);
+    memories.uncertain("uid-1", "west", now + 29_000);
+    memories.found("uid-1", "west", now + 29_100);
+    expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now + 29_000, refusals: 0 });
+  });
+
   test("is since when an attempt is under way, however often its create is sent", () => {
     const memories = new Memories();
     memories.attempt("uid-1", "west", now);
