@@ -152,6 +152,11 @@ export const endpointSliceShape: Shape = optional({
   ports: orNull(list(object)),
 });
 
+/** What Legation relies on in a ServiceExport. */
+export const serviceExportShape: Shape = optional({
+  status: orNull(optional({ conditions: orNull(list(condition)) })),
+});
+
 /** What Legation relies on in a PersistentVolumeClaim. */
 export const claimShape: Shape = optional({
   spec: optional({ resources, accessModes: list(text), storageClassName: text, volumeName: text }),

@@ -12,6 +12,7 @@ import type {
   Pod,
   Secret,
   Service,
+  ServiceExport,
 } from "../api/kubernetes.ts";
 import {
   claimShape,
@@ -20,6 +21,7 @@ import {
   eventShape,
   nodeShape,
   podShape,
+  serviceExportShape,
   serviceShape,
 } from "../api/object-shapes.ts";
 import type { PlacementDefaults } from "../api/placement-defaults.ts";
@@ -105,12 +107,13 @@ export const endpointSlices: Resource<EndpointSlice> = {
   shape: endpointSliceShape,
 };
 /** Of the Multi-Cluster Services API (KEP-1645), which only some clusters have. */
-export const serviceExports: Resource<KubeObject> = {
+export const serviceExports: Resource<ServiceExport> = {
   group: "multicluster.x-k8s.io",
   version: "v1alpha1",
   plural: "serviceexports",
   kind: "ServiceExport",
   namespaced: true,
+  shape: serviceExportShape,
 };
 export const leases: Resource<Lease> = {
   group: "coordination.k8s.io",

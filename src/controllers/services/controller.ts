@@ -11,6 +11,7 @@ import { Copies } from "../dependencies/copies.ts";
 import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
+import { ExportStatus } from "./export-status.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Observed, type Source } from "./model.ts";
 import { Patience } from "./patience.ts";
 import { RESOURCES, Sources } from "./sources.ts";
@@ -24,6 +25,7 @@ export class ServiceController {
   readonly #users = new Users();
   readonly #patience: Patience;
   readonly #executor: Executor;
+  readonly #exportStatus: ExportStatus;
   readonly #loop: Controller<CopyKey, Observed, Action>;
   /** Since when nobody uses a copy. */
   readonly #idleSince = new Map<CopyKey, number>();
@@ -36,7 +38,10 @@ export class ServiceController {
       host,
       onService: (service) => this.#onService(service),
       onSlice: (slice) => this.#onSlice(slice),
-      onExport: (namespace, name) => this.#enqueueEverywhere("Service", namespace, name),
+      onExport: (namespace, name) => {
+        this.#enqueueEverywhere("Service", namespace, name);
+        this.#exportStatus.onExport(namespace, name);
+      },
       onState: () => {
         this.#patience.wakeAll();
         for (const member of registry.members()) this.#onRead(member);
@@ -66,7 +71,14 @@ export class ServiceController {
       registry,
       memberNamespaces,
       onRefusal: ({ namespace }) => this.#patience.wake(namespace),
+      onExported: (member) => this.#exportStatus.listenTo(member),
       clock,
+    });
+    this.#exportStatus = new ExportStatus({
+      ...options,
+      hostId: identity.id,
+      exportOf: (namespace, name) => this.#sources.exportOf(namespace, name),
+      hasPods: (member, namespace) => this.#users.any(member, namespace),
     });
     this.#loop = new Controller<CopyKey, Observed, Action>(
       {
@@ -82,7 +94,7 @@ export class ServiceController {
   async stop(): Promise<void> {
     this.#patience.stop();
     await Promise.all([this.#sources.stop(), this.#copies.stop()]);
-    await this.#loop.stop();
+    await Promise.all([this.#exportStatus.stop(), this.#loop.stop()]);
   }
 
   /** The host's proxies have been read: who is where in a member is known. */
@@ -96,6 +108,7 @@ export class ServiceController {
     const members = this.#options.registry.members();
     this.#copies.follow(members);
     this.#patience.follow(members);
+    this.#exportStatus.onMembers(members);
   }
 
   /** A member was lost or found again. */

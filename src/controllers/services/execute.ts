@@ -22,6 +22,8 @@ export interface ExecutorOptions {
   readonly memberNamespaces: MemberNamespaces;
   /** Pods that wait for the copy need not wait any more. */
   readonly onRefusal: (ref: CopyRef) => void;
+  /** The member has a ServiceExport. */
+  readonly onExported: (member: Member) => void;
   readonly clock: Clock;
 }
 
@@ -44,7 +46,12 @@ export class Executor {
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { hostId: id, hostName: name, clock } = options;
-    this.#exports = new Exports({ host: { id, name }, clock, tell: (...event) => this.#tell(...event) });
+    this.#exports = new Exports({
+      host: { id, name },
+      clock,
+      tell: (...event) => this.#tell(...event),
+      onMade: options.onExported,
+    });
   }
 
   /** Until when the member is not asked for the copy again. */

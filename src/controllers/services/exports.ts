@@ -15,6 +15,8 @@ import type { Action, CopyKey, Observed } from "./model.ts";
 export interface ExportsOptions {
   readonly host: HostIdentity;
   readonly tell: (event: KubeEvent, signal: AbortSignal) => Promise<void>;
+  /** The member has one now, or had it already. */
+  readonly onMade: (member: Member) => void;
   readonly clock: Clock;
 }
 
@@ -62,6 +64,7 @@ export class Exports {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
+    if (problem === undefined) this.#options.onMade(member);
     const told = this.#made.get(key)?.told;
     this.#made.set(key, { copyUid: uid, due, ...(problem === undefined ? {} : { told: problem }) });
     if (problem !== undefined && problem !== told) {

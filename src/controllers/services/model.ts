@@ -1,4 +1,4 @@
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ServiceExport, Stored } from "../../api/kubernetes.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ServiceKind, ServiceObject } from "../../pods/services.ts";
 
@@ -34,7 +34,7 @@ export type Source =
 
 /** What is known of the ServiceExport beside a Service of the host. */
 export type ExportSource =
-  | { readonly state: "present"; readonly object: Stored<KubeObject> }
+  | { readonly state: "present"; readonly object: Stored<ServiceExport> }
   | { readonly state: "missing" }
   | { readonly state: "unknown" };
 

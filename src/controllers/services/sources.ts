@@ -1,4 +1,4 @@
-import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
+import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
@@ -57,7 +57,7 @@ interface Reflectors {
 export class Sources {
   readonly #options: SourcesOptions;
   #reflectors: Reflectors | undefined;
-  #exports: Reflector<KubeObject> | undefined;
+  #exports: Reflector<ServiceExport> | undefined;
   /** The host is known to have no ServiceExports. */
   #noExports = false;
   #ending: Timer | undefined;
@@ -181,7 +181,7 @@ export class Sources {
       return;
     }
     if (this.#reflectors !== begun || begun === undefined) return;
-    this.#exports = new Reflector<KubeObject>({
+    this.#exports = new Reflector<ServiceExport>({
       client,
       resource: serviceExports,
       clock,

@@ -1,0 +1,60 @@
+import type { ServiceExport, Stored } from "../../api/kubernetes.ts";
+import { jsonEqual } from "../../pods/equal.ts";
+import { type Difference, differences, type ExportReport, hostConditions } from "../../pods/export-status.ts";
+
+/** What was written last of one type of condition. */
+export interface LastReport extends Difference {
+  readonly at: number;
+  /** Of the ServiceExport after it, or when it was refused. */
+  readonly resourceVersion: string;
+}
+
+/** Everything that the status of one ServiceExport of the host depends on. */
+export interface ObservedExport {
+  readonly exported: Stored<ServiceExport>;
+  readonly reports: readonly ExportReport[];
+  /** When this controller heard of the ServiceExport first; epoch ms. */
+  readonly since: number;
+  readonly last: readonly LastReport[];
+}
+
+/** One write: a condition, or that there is none. */
+export interface ReportAction extends Difference {
+  readonly exported: Stored<ServiceExport>;
+}
+
+export interface ReportDecision {
+  readonly actions: readonly ReportAction[];
+  readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
+}
+
+// What an earlier leader wrote stays until the members have been heard again.
+const SETTLING_MS = 10_000;
+// A member that changes its mind all the time costs the host no more than this.
+const INTERVAL_MS = 5_000;
+// Whoever keeps the host from taking it may have stopped.
+const AGAIN_MS = 10 * 60_000;
+
+/** Brings the host's status in step with what members report, seldom enough. */
+export function decideReport({ exported, reports, since, last }: ObservedExport, now: number): ReportDecision {
+  const differing = differences(exported, hostConditions(exported, reports));
+  if (differing.length === 0) return { actions: [], outcome: "InStep" };
+  const settled = (exported.status?.conditions ?? []).length === 0 ? 0 : since + SETTLING_MS;
+  const due = (difference: Difference): number => {
+    const before = last.find(({ type }) => type === difference.type);
+    if (before === undefined) return settled;
+    // Somebody else has a condition of that type, or the API server keeps no status.
+    const isLeft =
+      before.resourceVersion === exported.metadata.resourceVersion && jsonEqual(before.condition, difference.condition);
+    return Math.max(settled, before.at + (isLeft ? AGAIN_MS : INTERVAL_MS));
+  };
+  const ready = differing.filter((difference) => due(difference) <= now);
+  const later = differing.map(due).filter((at) => at > now);
+  return {
+    actions: ready.map((difference) => ({ exported, ...difference })),
+    outcome: ready.length > 0 ? "Reporting" : "Waiting",
+    ...(later.length === 0 ? {} : { requeueAt: Math.min(...later) }),
+  };
+}

@@ -1,0 +1,143 @@
+import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
+import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
+import { Reflector } from "../../runtime/reflector.ts";
+import { decideReport, type LastReport, type ObservedExport, type ReportAction } from "./decide-export-status.ts";
+import type { ExportSource } from "./model.ts";
+
+export interface ExportStatusOptions extends ControllerOptions {
+  readonly host: ClusterClient;
+  readonly hostId: string;
+  readonly exportOf: (namespace: string, name: string) => ExportSource;
+  /** Whether the member has pods of the namespace: others have no say. */
+  readonly hasPods: (member: string, namespace: string) => boolean;
+}
+
+/** `namespace/name` of a ServiceExport. */
+type ExportKey = `${string}/${string}`;
+
+/**
+ * Tells on the host's ServiceExports what the members say of theirs. Each condition is applied under a manager's name of its
+ * own: one that an implementation on the host has written stays, and does not keep the others back.
+ */
+export class ExportStatus {
+  readonly #options: ExportStatusOptions;
+  readonly #loop: Controller<ExportKey, ObservedExport, ReportAction>;
+  readonly #members = new Map<Member, Reflector<ServiceExport>>();
+  readonly #since = new Map<ExportKey, number>();
+  readonly #last = new Map<ExportKey, Map<string, LastReport>>();
+
+  constructor(options: ExportStatusOptions) {
+    this.#options = options;
+    this.#loop = new Controller<ExportKey, ObservedExport, ReportAction>(
+      {
+        name: "export-status",
+        observe: (key) => this.#observe(key),
+        decide: decideReport,
+        execute: (action, context) => this.#execute(action, context),
+      },
+      options,
+    );
+  }
+
+  /** A ServiceExport of the host came, changed or went. */
+  onExport(namespace: string, name: string): void {
+    this.#loop.enqueue(`${namespace}/${name}`);
+  }
+
+  /** The member has a ServiceExport: from now on it is listened to. */
+  listenTo(member: Member): void {
+    if (this.#members.has(member)) return;
+    const { hostId, clock, log } = this.#options;
+    const reflector = new Reflector<ServiceExport>({
+      client: member.client,
+      resource: serviceExports,
+      labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
+      budget: member.memory,
+      clock,
+      log: log.child({ member: member.name }),
+      onEvent: ({ object }) => this.#onTold(object),
+    });
+    this.#members.set(member, reflector);
+    reflector.start();
+  }
+
+  /** Members left: what they said does not count any more. */
+  onMembers(members: readonly Member[]): void {
+    for (const [member, reflector] of this.#members) {
+      if (members.includes(member)) continue;
+      this.#members.delete(member);
+      void reflector.stop();
+      for (const object of reflector.store.list()) this.#onTold(object);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([...this.#members.values()].map((reflector) => reflector.stop()));
+    await this.#loop.stop();
+  }
+
+  #onTold({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
+    this.onExport(namespace, name);
+  }
+
+  #observe(key: ExportKey): ObservedExport | undefined {
+    const { exportOf, hasPods, hostId, clock } = this.#options;
+    const [namespace = "", name = ""] = key.split("/");
+    const source = exportOf(namespace, name);
+    if (source.state !== "present") {
+      if (source.state === "missing") {
+        this.#since.delete(key);
+        this.#last.delete(key);
+      }
+      return undefined;
+    }
+    const since = this.#since.get(key) ?? clock.now();
+    this.#since.set(key, since);
+    const reports = [...this.#members].flatMap(([member, { store }]) => {
+      const found = store.get(objectKey({ namespace, name }));
+      if (found === undefined || !isCopy(found, hostId) || !hasPods(member.name, namespace)) return [];
+      return [{ member: member.name, conditions: found.status?.conditions ?? [] }];
+    });
+    return { exported: source.object, reports, since, last: [...(this.#last.get(key)?.values() ?? [])] };
+  }
+
+  async #execute(
+    { exported, type, condition }: ReportAction,
+    { key, signal, log }: ActionContext<ExportKey>,
+  ): Promise<Shown<ObservedExport> | undefined> {
+    const { host, clock } = this.#options;
+    const { namespace = "", name, uid } = exported.metadata;
+    const conditions = condition === undefined ? [] : [condition];
+    const body = {
+      apiVersion: apiVersionOf(serviceExports),
+      kind: serviceExports.kind,
+      metadata: { namespace, name, uid },
+      status: { conditions },
+    };
+    const fieldManager = `legation-${type.toLowerCase()}`;
+    const options = { subresource: "status", fieldManager, metadataOnly: true, signal };
+    let { resourceVersion } = exported.metadata;
+    let shown: Shown<ObservedExport> | undefined;
+    try {
+      const written = await host.patch(serviceExports, { namespace, name }, { type: "apply", body }, options);
+      const before = resourceVersion;
+      resourceVersion = written.metadata.resourceVersion;
+      if (before !== resourceVersion) shown = ({ exported: now }) => now.metadata.resourceVersion !== before;
+    } catch (error) {
+      if (!isKubeError(error, "Conflict", "NotFound", "Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed")) {
+        throw error;
+      }
+      log.info({ condition: type, reason: error.detail }, "a condition of a ServiceExport is left as it is");
+    }
+    const last = this.#last.get(key) ?? new Map<string, LastReport>();
+    const report = { type, ...(condition === undefined ? {} : { condition }), at: clock.now(), resourceVersion };
+    this.#last.set(key, last.set(type, report));
+    return shown;
+  }
+}

@@ -1,0 +1,98 @@
+import type { ExportCondition, ServiceExport, Stored } from "../api/kubernetes.ts";
+import { jsonEqual } from "./equal.ts";
+
+/** What one member says of its ServiceExport. */
+export interface ExportReport {
+  readonly member: string;
+  readonly conditions: readonly ExportCondition[];
+}
+
+/** A condition as it is written on the host: the API of ServiceExports requires all of these. */
+export type HostCondition = Required<ExportCondition> & { readonly lastTransitionTime: string };
+
+// From bad to good; KEP-1645 has these types and no others, and a member must not bring more.
+const BY_URGENCY: Readonly<Record<string, readonly string[]>> = {
+  Valid: ["False", "Unknown", "True"],
+  Ready: ["False", "Unknown", "True"],
+  Conflict: ["True", "Unknown", "False"],
+};
+// metav1.Condition's own pattern.
+const REASON = /^[A-Za-z]([A-Za-z0-9_,:]{0,250}[A-Za-z0-9_])?$/;
+const FALLBACK_REASON = "Reported";
+// The API takes 32,768 bytes; a member may write what it likes.
+const MESSAGE_LENGTH = 500;
+const MEMBERS_NAMED = 10;
+const NAMED_BY_MEMBER = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?: /;
+
+/** Of each type the most telling status that any member reports, with the names of those that do; in order of types. */
+export function hostConditions(
+  exported: Stored<ServiceExport>,
+  reports: readonly ExportReport[],
+): readonly HostCondition[] {
+  const byName = [...reports].sort((a, b) => (a.member < b.member ? -1 : 1));
+  return Object.keys(BY_URGENCY)
+    .sort()
+    .flatMap((type) => merged(type, byName, exported) ?? []);
+}
+
+function merged(
+  type: string,
+  reports: readonly ExportReport[],
+  { metadata, status }: Stored<ServiceExport>,
+): HostCondition | undefined {
+  const all = reports.flatMap(({ member, conditions }) => {
+    const condition = conditions.find((one) => one.type === type);
+    return condition === undefined ? [] : [{ member, condition }];
+  });
+  const worst = BY_URGENCY[type]?.find((urgent) => all.some(({ condition }) => condition.status === urgent));
+  if (worst === undefined) return undefined;
+  const telling = all.filter(({ condition }) => condition.status === worst);
+  const reason = telling.map(({ condition }) => condition.reason ?? "").find((one) => REASON.test(one));
+  const named = telling.slice(0, MEMBERS_NAMED).map(({ member, condition }) => {
+    const text = [condition.message, condition.reason].find((one) => one !== undefined && one !== "");
+    return `${member}: ${(text ?? type).slice(0, MESSAGE_LENGTH)}`;
+  });
+  const more = telling.length - named.length;
+  const shown = status?.conditions?.find((one) => one.type === type);
+  const times = telling.map(({ condition }) => wholeSeconds(condition.lastTransitionTime)).filter(isTime);
+  const since = [...times].sort()[0] ?? wholeSeconds(metadata.creationTimestamp) ?? "1970-01-01T00:00:00Z";
+  return {
+    type,
+    status: worst,
+    reason: reason ?? FALLBACK_REASON,
+    message: [...named, ...(more === 0 ? [] : [`and ${more} more`])].join("; "),
+    // One member after another may say the same: that is one state.
+    lastTransitionTime: shown?.status === worst && isTime(shown.lastTransitionTime) ? shown.lastTransitionTime : since,
+  };
+}
+
+/** A type of condition that the host does not show as it should; without `condition` it should show none of a member. */
+export interface Difference {
+  readonly type: string;
+  readonly condition?: HostCondition;
+}
+
+/** In what the host's status differs from what is wanted. Conditions that no member is named in are not Legation's. */
+export function differences({ status }: Stored<ServiceExport>, wanted: readonly HostCondition[]): Difference[] {
+  return Object.keys(BY_URGENCY).flatMap((type): Difference[] => {
+    const shown = (status?.conditions ?? []).find((one) => one.type === type);
+    const condition = wanted.find((one) => one.type === type);
+    if (condition !== undefined) return shown !== undefined && isSame(shown, condition) ? [] : [{ type, condition }];
+    return NAMED_BY_MEMBER.test(shown?.message ?? "") ? [{ type }] : [];
+  });
+}
+
+function isSame(shown: ExportCondition, { type, status, reason, message }: HostCondition): boolean {
+  return jsonEqual(
+    { type: shown.type, status: shown.status, reason: shown.reason, message: shown.message },
+    { type, status, reason, message },
+  );
+}
+
+function isTime(text: string | null | undefined): text is string {
+  return text !== null && text !== undefined && !Number.isNaN(Date.parse(text));
+}
+
+function wholeSeconds(text: string | null | undefined): string | undefined {
+  return isTime(text) ? `${new Date(Date.parse(text)).toISOString().slice(0, 19)}Z` : undefined;
+}
