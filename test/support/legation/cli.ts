@@ -11,13 +11,21 @@ export interface CliResult {
   readonly stderr: string;
 }
 
+/** Script that is `legation`, from the sources. */
+export const MAIN: string = join(ROOT, "src", "cli", "main.ts");
+
+/** How the command line is run. */
+interface RunOptions {
+  readonly timeoutMs?: number;
+  readonly input?: string;
+  /** Script to run in place of the sources. */
+  readonly main?: string;
+}
+
 /** Runs `legation ARGS` from the sources, as a user does; resolves whatever its exit code. */
-export function runCli(
-  args: readonly string[],
-  options: { readonly timeoutMs?: number; readonly input?: string } = {},
-): Promise<CliResult> {
-  const { timeoutMs = 120_000, input = "" } = options;
-  const child = spawn(process.execPath, [join(ROOT, "src", "cli", "main.ts"), ...args], { timeout: timeoutMs });
+export function runCli(args: readonly string[], options: RunOptions = {}): Promise<CliResult> {
+  const { timeoutMs = 120_000, input = "", main = MAIN } = options;
+  const child = spawn(process.execPath, [main, ...args], { timeout: timeoutMs });
   child.stdin.on("error", () => {
     // It has ended without reading all of it: its exit code tells.
   });
@@ -37,10 +45,7 @@ export function runCli(
 }
 
 /** Runs `legation ARGS` and returns its standard output; rejects with its standard error when it fails. */
-export async function legation(
-  args: readonly string[],
-  options: { readonly timeoutMs?: number } = {},
-): Promise<string> {
+export async function legation(args: readonly string[], options: Omit<RunOptions, "input"> = {}): Promise<string> {
   const { code, stdout, stderr } = await runCli(args, options);
   if (code !== 0) throw new Error(`legation ${args.join(" ")}: exit ${code}: ${stderr.trim()}`);
   return stdout;

@@ -6,7 +6,7 @@ import { kubeconfigText } from "../clusters/kubeconfig.ts";
 import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { legation, ROOT } from "./cli.ts";
+import { legation, MAIN } from "./cli.ts";
 
 /** What to run Legation on. */
 export interface LegationOptions {
@@ -21,8 +21,10 @@ export interface LegationOptions {
   readonly controllerFlags?: readonly string[];
   /** API server that the controller sees as the host's, e.g. a gate in front of it. Default: the host's own. */
   readonly controllerServer?: { readonly server: string; readonly caData: string };
-  /** Script to run in place of the sources, e.g. what `npm run build` made. */
+  /** Script to run in place of the sources, e.g. what `npm run build` made, or a release: it installs, joins and serves. */
   readonly main?: string;
+  /** Address of the webhook for the API server, when something stands before it. Default: the webhook's own. */
+  readonly webhookUrl?: string;
   /** Options of Node itself. */
   readonly nodeFlags?: readonly string[];
   /** Variables of both processes. */
@@ -37,7 +39,7 @@ export interface Legation extends AsyncDisposable {
   readonly webhook: LegationProcess;
   readonly webhookPort: number;
   /** Makes one more of its processes, which runs beside the first once it is started, and ends with it. */
-  another(kind: "controller" | "webhook", args: readonly string[]): Promise<LegationProcess>;
+  another(kind: "controller" | "webhook", args: readonly string[], main?: string): Promise<LegationProcess>;
   /** Joins one more member. */
   join(name: string, member: Cluster, labels?: string): Promise<void>;
   /** Ends both processes and removes their files; the installation and its Clusters stay. */
@@ -62,16 +64,18 @@ const IDENTITY = "test";
 
 /** Installs Legation on the host, starts its processes and joins the members. */
 export async function startLegation(options: LegationOptions): Promise<Legation> {
-  const { host, members, labels = {}, onProgress, main = join(ROOT, "src", "cli", "main.ts") } = options;
+  const { host, members, labels = {}, onProgress, main = MAIN } = options;
   const directory = mkdtempSync(join(tmpdir(), "legation-run-"));
   const port = await freePort();
   onProgress?.("installing Legation on the host");
-  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=https://127.0.0.1:${port}`]);
+  const { webhookUrl = `https://127.0.0.1:${port}` } = options;
+  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=${webhookUrl}`], { main });
   const processes: LegationProcess[] = [];
   const prepare = async (
     kind: "controller" | "webhook",
     args: readonly string[],
     ready: (log: string) => boolean,
+    script = main,
   ): Promise<LegationProcess> => {
     const name = `${kind}-${processes.length}`;
     const kubeconfig = await accountKubeconfig(host, `legation-${kind}`, join(directory, `${name}.yaml`), options);
@@ -81,7 +85,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
-      args: [...(options.nodeFlags ?? []), main, kind, `--kubeconfig=${kubeconfig}`, ...args],
+      args: [...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...args],
       ...(options.env === undefined ? {} : { env: options.env }),
       logFile,
       // Only what this start has logged counts.
@@ -119,7 +123,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     webhook,
     webhookPort: port,
     // A controller may have to wait until it leads.
-    another: (kind, args) => prepare(kind, args, kind === "webhook" ? serves : () => true),
+    another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
     join: (name, member, written) => joinMember(options, name, member, written),
     stop: async () => {
       await Promise.all(processes.map((process) => process.stop()));
@@ -142,17 +146,20 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
 }
 
 async function joinMember(options: LegationOptions, name: string, member: Cluster, labels?: string): Promise<void> {
-  const { host, proxied = true } = options;
+  const { host, proxied = true, main } = options;
   const found = await apiRequest(host, "GET", `/apis/legation.dev/v1alpha1/clusters/${name}`);
   if (found.status === 200) return;
-  await legation([
-    "join",
-    name,
-    `--kubeconfig=${host.kubeconfig}`,
-    `--member-kubeconfig=${member.kubeconfig}`,
-    ...(proxied ? [`--member-server=${member.proxiedServer}`] : []),
-    ...(labels === undefined ? [] : [`--labels=${labels}`]),
-  ]);
+  await legation(
+    [
+      "join",
+      name,
+      `--kubeconfig=${host.kubeconfig}`,
+      `--member-kubeconfig=${member.kubeconfig}`,
+      ...(proxied ? [`--member-server=${member.proxiedServer}`] : []),
+      ...(labels === undefined ? [] : [`--labels=${labels}`]),
+    ],
+    main === undefined ? {} : { main },
+  );
 }
 
 /** A kubeconfig with a token of one of Legation's service accounts: never an administrator's. */
