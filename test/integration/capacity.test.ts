@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../src/api/kubernetes.ts";
 import { nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
@@ -32,19 +31,8 @@ beforeEach(async () => {
 });
 
 /** How many pods that stay each node has. */
-async function placed(): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const pod of await podsOf(clients().host, namespace)) {
-    const on = pod.spec?.nodeName ?? "none";
-    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
-  }
-  return counts;
-}
-
-/** What a waiting pod's condition says. */
-async function waitingFor(name: string, words: string): Promise<string> {
-  const says = (pod: Pod): string => conditionOf(pod, "legation.dev/Placed")?.message ?? "";
-  return says(await podThat(clients().host, namespace, name, (pod) => says(pod).includes(words)));
+function placed(): Promise<Record<string, number>> {
+  return podsPerNode(clients().host, namespace);
 }
 
 describe("a member's nodes", () => {
@@ -56,7 +44,7 @@ describe("a member's nodes", () => {
       east.patch(nodes, ref, { type: "merge", body: { metadata: { labels: { disk } } } });
     const spec = { nodeSelector: { disk: "fast" } };
     await host.create(pods, delegatedPod(namespace, "early", { spec }));
-    const message = await waitingFor("early", "none of its");
+    const message = await waitingFor(clients().host, namespace, "early", "none of its");
     expect(message).toMatch(/^east: none of its \d+ nodes is one that the pod selects; west: none of its/);
     await label("fast");
     try {

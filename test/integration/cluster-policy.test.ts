@@ -1,14 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterSpec } from "../../src/api/cluster.ts";
-import type { Pod } from "../../src/api/kubernetes.ts";
 import { clusters, namespaces, placementDefaults, pods } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { podsOf, podThat } from "../support/harness/pods-of.ts";
+import { podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
@@ -35,19 +33,8 @@ async function create(names: readonly string[], annotations: Record<string, stri
 }
 
 /** How many pods that stay each node has. */
-async function placed(): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const pod of await podsOf(clients().host, namespace)) {
-    const on = pod.spec?.nodeName ?? "none";
-    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
-  }
-  return counts;
-}
-
-/** What a waiting pod's condition says. */
-async function waitingFor(name: string, words: string): Promise<string> {
-  const says = (pod: Pod): string => conditionOf(pod, "legation.dev/Placed")?.message ?? "";
-  return says(await podThat(clients().host, namespace, name, (pod) => says(pod).includes(words)));
+function placed(): Promise<Record<string, number>> {
+  return podsPerNode(clients().host, namespace);
 }
 
 describe("a Cluster's namespaceSelector", () => {
@@ -62,10 +49,12 @@ describe("a Cluster's namespaceSelector", () => {
       "legation.dev/scheduling-preferences": '{"clusters": {"west": {"weight": 1, "minReplicas": 1}}}',
       "legation.dev/group": "west",
     });
-    expect(await waitingFor("named", "west")).toContain(
+    expect(await waitingFor(clients().host, namespace, "named", "west")).toContain(
       `west: its namespaceSelector does not admit namespace ${namespace}`,
     );
-    expect(await waitingFor("preferring", "west")).toContain("west: its namespaceSelector does not admit");
+    expect(await waitingFor(clients().host, namespace, "preferring", "west")).toContain(
+      "west: its namespaceSelector does not admit",
+    );
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, none: 2 }), patient);
     expect(await podsOf(clients().west, namespace)).toEqual([]);
   });
@@ -73,7 +62,7 @@ describe("a Cluster's namespaceSelector", () => {
   test("that changes, like the namespace's labels, counts at once for pods that wait, and leaves those that run", async () => {
     await policy("west", { namespaceSelector: gold });
     await create(["patient"], { "legation.dev/clusters": "west" });
-    await waitingFor("patient", "does not admit");
+    await waitingFor(clients().host, namespace, "patient", "does not admit");
     const label = (team: string | null): Promise<unknown> =>
       clients().host.patch(
         namespaces,
@@ -84,7 +73,7 @@ describe("a Cluster's namespaceSelector", () => {
     await podThat(clients().host, namespace, "patient", ({ spec }) => spec?.nodeName === WEST);
     await label(null);
     await create(["late"], { "legation.dev/clusters": "west" });
-    await waitingFor("late", "does not admit");
+    await waitingFor(clients().host, namespace, "late", "does not admit");
     expect(await placed()).toEqual({ [WEST]: 1, none: 1 });
     await policy("west", { namespaceSelector: null });
     await podThat(clients().host, namespace, "late", ({ spec }) => spec?.nodeName === WEST);
@@ -96,7 +85,7 @@ describe("a Cluster's namespaceSelector", () => {
     await clients().host.create(pods, delegatedPod(namespace, "unscheduled", { annotations, spec }));
     await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toHaveLength(1), patient);
     await policy("west", { namespaceSelector: gold });
-    await waitingFor("unscheduled", "does not admit");
+    await waitingFor(clients().host, namespace, "unscheduled", "does not admit");
     await eventuallyPasses(async () => expect(await podsOf(clients().west, namespace)).toEqual([]), patient);
   });
 });
@@ -109,7 +98,7 @@ describe("a Cluster's limits", () => {
     await create(numbered("any", 8));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 2, [EAST]: 6 }), patient);
     await create(["more"], { "legation.dev/clusters": "west" });
-    expect(await waitingFor("more", "its limit")).toContain(
+    expect(await waitingFor(clients().host, namespace, "more", "its limit")).toContain(
       `west: its limit for namespace ${namespace} of pods: 1 requested, 0 of 2 left`,
     );
     const [one] = (await podsOf(clients().host, namespace)).filter(({ spec }) => spec?.nodeName === WEST);
@@ -134,7 +123,7 @@ describe("PlacementDefaults", () => {
     const object = { apiVersion: "legation.dev/v1alpha1", kind: "PlacementDefaults", metadata: { name } };
     await clients().host.create(placementDefaults, { ...object, spec: region("us") });
     await create(["patient"], { "legation.dev/clusters": "west" });
-    await waitingFor("patient", "do not match");
+    await waitingFor(clients().host, namespace, "patient", "do not match");
     await create(numbered("plain", 4));
     await create(["own"], { "legation.dev/cluster-selector": "region=eu" });
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 1, none: 1 }), patient);

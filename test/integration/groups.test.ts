@@ -1,14 +1,14 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { pods } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { isDeleting } from "../../src/pods/phase.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podsOf, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
 const legation = useLegation();
@@ -40,12 +40,6 @@ async function nodesOf(count: number): Promise<Set<string | undefined>> {
   return nodes;
 }
 
-/** What a waiting pod's condition says. */
-async function waitingFor(name: string, words: string): Promise<string> {
-  const says = (pod: Pod): string => conditionOf(pod, "legation.dev/Placed")?.message ?? "";
-  return says(await podThat(clients().host, namespace, name, (pod) => says(pod).includes(words)));
-}
-
 describe("pods of one group", () => {
   test("go to one member, however many are made at the same moment", async () => {
     for (const group of ["one", "two", "three"]) {
@@ -71,7 +65,7 @@ describe("pods of one group", () => {
     await kubectl(hostCluster(), ["cordon", home]);
     try {
       await create(["second"], { "legation.dev/group": "flow" });
-      const message = await waitingFor("second", "group flow");
+      const message = await waitingFor(clients().host, namespace, "second", "group flow");
       expect(message).toContain(`${other}: group flow runs in ${cluster}`);
       expect(message).toContain(`${cluster}: its virtual node is cordoned`);
     } finally {
@@ -85,7 +79,7 @@ describe("pods of one group", () => {
     const annotations = { "legation.dev/group": "flow" };
     const { host } = clients();
     await host.create(pods, delegatedPod(namespace, "first", { annotations, spec: { nodeSelector: selector } }));
-    await waitingFor("first", "none of its");
+    await waitingFor(clients().host, namespace, "first", "none of its");
     await create(["second"], annotations);
     // What cannot go anywhere holds nobody.
     await podThat(host, namespace, "second", inPhase("Running"));

@@ -2,14 +2,14 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { NODE_TAINTS_ANNOTATION } from "../../src/api/keys.ts";
 import type { Taint } from "../../src/api/kubernetes.ts";
 import { clusters, nodes, pods } from "../../src/kube/resources.ts";
-import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
+import { conditionOf } from "../../src/pods/phase.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podsPerNode, podThat } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
@@ -53,13 +53,8 @@ async function rollOut(manifest: string): Promise<void> {
 }
 
 /** How many pods that stay each node has. */
-async function placed(): Promise<Record<string, number>> {
-  const counts: Record<string, number> = {};
-  for (const pod of await podsOf(clients().host, namespace)) {
-    const on = pod.spec?.nodeName ?? "none";
-    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
-  }
-  return counts;
+function placed(): Promise<Record<string, number>> {
+  return podsPerNode(clients().host, namespace);
 }
 
 function isPlacedOn(node: string): (pod: { readonly spec?: { nodeName?: string } }) => boolean {

@@ -1,6 +1,8 @@
+import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { pods } from "../../../src/kube/resources.ts";
+import { conditionOf, isDeleting } from "../../../src/pods/phase.ts";
 import { type EventuallyOptions, eventually } from "./wait.ts";
 
 // Pods of one namespace under test; nobody here has a thousand.
@@ -56,4 +58,25 @@ export async function podGone(
 /** True when the pod is in this phase. */
 export function inPhase(phase: string): (pod: Pod) => boolean {
   return ({ status }) => status?.phase === phase;
+}
+
+/** How many pods that stay each node has; those without one count as `none`. */
+export async function podsPerNode(client: ClusterClient, namespace: string): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const pod of await podsOf(client, namespace)) {
+    const on = pod.spec?.nodeName ?? "none";
+    if (!isDeleting(pod)) counts[on] = (counts[on] ?? 0) + 1;
+  }
+  return counts;
+}
+
+/** Waits until a proxy says these words of why it waits, and returns all that it says. */
+export async function waitingFor(
+  client: ClusterClient,
+  namespace: string,
+  name: string,
+  words: string,
+): Promise<string> {
+  const says = (pod: Pod): string => conditionOf(pod, PLACED_CONDITION)?.message ?? "";
+  return says(await podThat(client, namespace, name, (pod) => says(pod).includes(words)));
 }
