@@ -113,7 +113,6 @@ test("one pod's way is one trace, from its creation to its release, with the req
   expect(Object.keys(root ?? {})).toEqual(["place pod"]);
   for (const part of [
     "wait for placement",
-    { "create delegate": ["create namespaces", "create pods"] },
     "schedule delegate",
     { "bind proxy": ["create pods/binding"] },
     { "copy status": ["patch pods/status"] },
@@ -126,8 +125,8 @@ test("one pod's way is one trace, from its creation to its release, with the req
   }
   for (const { service, status, attributes } of spans) {
     expect(service).toBe("legation-controller");
-    expect(status.code).not.toBe(2);
     if (attributes["http.request.method"] !== undefined) continue;
+    expect(status.code).not.toBe(2);
     expect(attributes).toMatchObject({
       "k8s.pod.uid": metadata.uid,
       "k8s.namespace.name": namespace,
@@ -136,7 +135,11 @@ test("one pod's way is one trace, from its creation to its release, with the req
   }
   const bound = spans.find(({ name }) => name === "bind proxy");
   expect(bound?.attributes).toMatchObject({ "k8s.cluster.name": "host", "legation.member": "west" });
-  expect(spans.find(({ name }) => name === "create pods")?.attributes).toEqual({
+  // The first try finds no namespace there, unless something else of the pod's has been made before it.
+  const made = spans.find(({ name }) => name === "create delegate");
+  const requests = spans.filter(({ parentSpanId }) => parentSpanId === made?.spanId);
+  expect(requests.map(({ name }) => name)).toContain("create pods");
+  expect(requests.map(({ attributes }) => attributes)).toContainEqual({
     "legation.cluster": "west",
     "http.request.method": "POST",
     "http.response.status_code": 201,
