@@ -12,7 +12,9 @@ export interface LeadOptions {
   /** For the Lease only: renewals must not queue behind other requests. */
   readonly electionClient: ClusterClient;
   /** Makes everything else; its clients must refuse writes when nothing is left of the lease. */
-  readonly controllers: (leaseLeftMs: () => number | undefined) => Omit<ControllersOptions, "clock" | "log" | "unled">;
+  readonly controllers: (
+    leaseLeftMs: () => number | undefined,
+  ) => Omit<ControllersOptions, "clock" | "log" | "election">;
   readonly clock: Clock;
   readonly log: Logger;
   /** Name of this process among those that may lead; another process may never have it at the same time. */
@@ -45,7 +47,7 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
     onStartedLeading: () => {
       onLeading?.(true);
       const made = options.controllers(() => elector.leftMs());
-      starting = startControllers({ ...made, clock, log, unled: elector.unled }, ended).catch((error: unknown) => {
+      starting = startControllers({ ...made, clock, log, election: elector }, ended).catch((error: unknown) => {
         if (!ended.aborted) log.error({ err: error }, "controllers did not start");
         failed.abort(error);
         return undefined;

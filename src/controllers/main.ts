@@ -8,8 +8,8 @@ import { turn } from "../kube/turn.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
+import type { LeaderElector } from "../runtime/leader-election.ts";
 import type { ReadStore } from "../runtime/store.ts";
-import type { Interval } from "../runtime/unled.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { ClaimController } from "./claims/controller.ts";
@@ -43,8 +43,8 @@ export interface ControllersOptions extends ControllerOptions {
   };
   /** Makes the kubelet API of the virtual nodes; without it they have none. */
   readonly kubelets?: (context: KubeletContext) => Kubelets;
-  /** Times in which nobody led: a delegate from then is one of a state that the host was set back from. */
-  readonly unled?: readonly Interval[];
+  /** What tells a host that was set back to a backup. */
+  readonly election?: Pick<LeaderElector, "unled" | "confirm">;
   /** Address of the host's API server for pods of members whose Cluster names none. */
   readonly homeApiServer?: string;
   /** Where pods' ways are told; absent: nowhere. */
@@ -182,7 +182,8 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
-    unled: options.unled ?? [],
+    unled: options.election?.unled ?? [],
+    confirmLease: async (signal) => (await options.election?.confirm(signal)) ?? true,
     traces: options.traces,
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),

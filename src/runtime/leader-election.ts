@@ -106,6 +106,16 @@ export class LeaderElector {
     return this.#durationMs - SAFETY_MARGIN_MS - passedMs;
   }
 
+  /**
+   * Asks the host whether it still has the last renewal. False when it was set back to a backup, or another leads: what it is
+   * said to have lacked before this was asked may be what it has forgotten. Rejects when it does not answer.
+   */
+  async confirm(signal: AbortSignal): Promise<boolean> {
+    const { client, namespace, name } = this.#options;
+    const found = await client.find(leases, { namespace, name }, { signal });
+    return found?.spec?.holderIdentity === this.identity && !this.#hasGoneBack(found);
+  }
+
   start(): void {
     this.#running ??= this.#run();
   }

@@ -8,7 +8,7 @@ import {
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -223,6 +223,11 @@ export class Executor {
     // The store is behind: the proxy is there, and its events will say so.
     if (proxy?.metadata.uid === action.proxyUid) return undefined;
     if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
+    if (!(await this.#options.confirmLease(signal))) {
+      // It may only have forgotten the proxy. The next leader knows since when.
+      const fields = { code: "NotSent", cluster: action.member, verb: "delete", resource: "pods" } as const;
+      throw new KubeError("the host does not have the Lease as this leader renewed it", fields);
+    }
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;

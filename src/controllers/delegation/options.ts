@@ -34,6 +34,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly virtualNodes: ReadStore<KubeNode>;
   /** Times in which nobody led. */
   readonly unled: readonly Interval[];
+  /** False when the host was set back to a backup under this leader, or another leads by now. */
+  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
   /** How pods in a member reach the host's API server. */
   readonly homeApi: (member: string) => HomeApi;
   /** The number of proxies bound to this Cluster's virtual node, or of delegates held in it, has changed. */

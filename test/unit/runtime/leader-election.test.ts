@@ -177,7 +177,11 @@ describe("losing", () => {
     await pass(10_000);
     const restore = server.world.backUp();
     await pass(30_000);
+    const { signal } = new AbortController();
+    expect(await a.confirm(signal)).toBe(true);
     restore();
+    // Known to whoever asks, before the next renewal finds out.
+    expect([await a.confirm(signal), a.isLeader]).toEqual([false, true]);
     await pass(6_000);
     expect(log).toEqual(["a started", "a stopped"]);
     // Whoever leads next notes the time in which nobody led.

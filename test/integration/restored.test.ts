@@ -1,0 +1,217 @@
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
+import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
+import { configMaps, events, leases, pods } from "../../src/kube/resources.ts";
+import { isTerminal } from "../../src/pods/phase.ts";
+import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
+import { backUp } from "../support/clusters/backup.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { delegatedPod } from "../support/delegated/pods.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { useQuickProbes } from "../support/harness/quick-probes.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+const legation = useLegation();
+const clients = useClients();
+useQuickProbes();
+
+const LEASE = { namespace: "legation-system", name: "legation-controller" };
+let namespace: string;
+
+beforeEach(async () => {
+  const labels = { "legation.dev/delegation": "all" };
+  namespace = await freshNamespace(hostCluster(), { prefix: "restored", labels });
+});
+
+/** Creates a bare pod of west. */
+function create(name: string, parts: Parameters<typeof delegatedPod>[2] = {}): Promise<Stored<Pod>> {
+  const annotations = { [CLUSTERS_ANNOTATION]: "west", ...parts.annotations };
+  return clients().host.create(pods, delegatedPod(namespace, name, { ...parts, annotations }));
+}
+
+function inHost(name: string, holds: (pod: Stored<Pod>) => boolean = inPhase("Running")): Promise<Stored<Pod>> {
+  return podThat(clients().host, namespace, name, holds);
+}
+
+function inWest(name: string, holds: (pod: Stored<Pod>) => boolean = inPhase("Running")): Promise<Stored<Pod>> {
+  return podThat(clients().west, namespace, name, holds);
+}
+
+function label(client: ClusterClient, name: string, later: string | null): Promise<unknown> {
+  return client.patch(pods, { namespace, name }, { type: "merge", body: { metadata: { labels: { later } } } });
+}
+
+async function setColor(color: string): Promise<void> {
+  const ref = { namespace, name: "settings" };
+  const { host } = clients();
+  if ((await host.find(configMaps, ref)) === undefined) {
+    await host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata: ref, data: { color } });
+  } else await host.patch(configMaps, ref, { type: "merge", body: { data: { color } } });
+}
+
+async function colorInWest(): Promise<string | undefined> {
+  return (await clients().west.find(configMaps, { namespace, name: "settings" }))?.data?.color;
+}
+
+const withSettings = {
+  spec: { containers: [{ name: "main", image: "work:1", envFrom: [{ configMapRef: { name: "settings" } }] }] },
+};
+
+/** Every proxy that runs does so by the delegate that it records, and nothing else is in the member. */
+async function expectTrue(): Promise<void> {
+  const { host, west } = clients();
+  await eventuallyPasses(async () => {
+    const [proxies, delegates] = await Promise.all([podsOf(host, namespace), podsOf(west, namespace)]);
+    const running = proxies.filter((pod) => !isTerminal(pod));
+    const recorded = running.map(
+      ({ metadata }) => `${metadata.name} ${metadata.annotations?.[DELEGATE_UID_ANNOTATION]}`,
+    );
+    expect(delegates.map(({ metadata }) => `${metadata.name} ${metadata.uid}`)).toEqual(recorded);
+  });
+}
+
+const isEvicted = ({ status }: Pod): boolean =>
+  status?.phase === "Failed" && status.conditions?.some(({ type }) => type === "DisruptionTarget") === true;
+
+describe("a host that is restored from a backup of etcd", () => {
+  test("takes up what it remembers; what it has never known is shown, and goes when somebody says so", async () => {
+    const { host, west } = clients();
+    const { controller } = legation();
+    onTestFinished(() => hostCluster().mend());
+    await setColor("before");
+    await Promise.all([create("stays", withSettings), create("deleted"), create("relabelled")]);
+    const gates = [{ name: "example.com/quota" }];
+    await create("gated", { spec: { schedulingGates: gates } });
+    const [stays] = await Promise.all(["stays", "deleted", "relabelled"].map((name) => inHost(name)));
+    const delegate = await inWest("stays");
+
+    // The backup is an hour old when it is restored, and nobody leads while it is made.
+    await controller.stop();
+    const renewTime = new Date(Date.now() - 3_600_000).toISOString().replace("Z", "000Z");
+    await host.patch(leases, LEASE, { type: "merge", body: { spec: { renewTime } } });
+    using backup = await backUp(hostCluster());
+    await controller.start();
+
+    await host.delete(pods, { namespace, name: "deleted" });
+    await create("created");
+    await label(host, "relabelled", "yes");
+    await setColor("after");
+    await host.patch(
+      pods,
+      { namespace, name: "gated" },
+      { type: "json", body: [{ op: "remove", path: "/spec/schedulingGates/0" }] },
+    );
+    await Promise.all([inHost("created"), inHost("gated"), podGone(host, namespace, "deleted")]);
+    const [created, gated] = await Promise.all([inWest("created"), inWest("gated")]);
+    await inWest("relabelled", ({ metadata }) => metadata?.labels?.later === "yes");
+    await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
+
+    // The leader is not told to end: what it knows is of a future that has never been.
+    await backup.restore();
+    await controller.whenEnded();
+    expect(controller.log()).toContain("lost the lease");
+    await controller.start();
+    await eventually(() => controller.log().includes("kept a delegate without a proxy"));
+
+    await inHost("deleted", isEvicted);
+    await eventuallyPasses(async () => expect(await colorInWest()).toBe("before"));
+    await inWest("relabelled", ({ metadata }) => metadata?.labels?.later === undefined);
+    expect((await inHost("stays")).metadata.uid).toBe(stays?.metadata.uid);
+    expect((await inWest("stays")).metadata.uid).toBe(delegate.metadata.uid);
+    const kept = await podOf(west, namespace, "created");
+    expect([kept?.metadata.uid, kept?.metadata.deletionTimestamp]).toEqual([created.metadata.uid, undefined]);
+    expect(await podOf(host, namespace, "created")).toBeUndefined();
+    // Its proxy has gates again. When they open, it is found as it is.
+    await host.patch(
+      pods,
+      { namespace, name: "gated" },
+      { type: "json", body: [{ op: "remove", path: "/spec/schedulingGates/0" }] },
+    );
+    await inHost("gated");
+    expect((await inWest("gated")).metadata.uid).toBe(gated.metadata.uid);
+
+    await controller.stop();
+    const annotations = { [UNLED_ANNOTATION]: null };
+    await host.patch(leases, LEASE, { type: "merge", body: { metadata: { annotations } } });
+    await controller.start();
+    await podGone(west, namespace, "created");
+    await expectTrue();
+  });
+});
+
+describe("a member that is restored from a backup of etcd", () => {
+  test("loses what it does not remember and gets rid of what is over; no pod says what is not true", async () => {
+    const { host, west } = clients();
+    onTestFinished(() => memberCluster("west").mend());
+    await setColor("before");
+    await Promise.all([create("stays", withSettings), create("deleted"), create("ends", lastingFor("5s"))]);
+    await Promise.all(["stays", "deleted", "ends"].map((name) => inHost(name)));
+    const delegate = await inWest("stays");
+    using backup = await backUp(memberCluster("west"));
+
+    await host.delete(pods, { namespace, name: "deleted" });
+    await create("created");
+    await create("starting", { annotations: { [KWOK_ANNOTATIONS.outcome]: "pending" } });
+    await setColor("after");
+    await kubectl(hostCluster(), ["-n", namespace, "create", "-f", "-"], { input: JSON.stringify(deployment()) });
+    await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "web"]);
+    await Promise.all([inHost("created"), podGone(host, namespace, "deleted"), inHost("ends", inPhase("Succeeded"))]);
+    const starting = await inWest("starting", ({ spec }) => spec?.nodeName !== undefined);
+    await inHost("starting", ({ spec }) => spec?.nodeName === "legation-west");
+    await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
+
+    await backup.restore();
+
+    await inHost("created", isEvicted);
+    expect(await podOf(west, namespace, "created")).toBeUndefined();
+    await podGone(west, namespace, "deleted");
+    // It had not started, and nobody replaces it.
+    await inWest(
+      "starting",
+      ({ metadata, spec }) => metadata.uid !== starting.metadata.uid && spec?.nodeName !== undefined,
+    );
+    await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
+    await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "web"]);
+    expect((await inWest("stays")).metadata.uid).toBe(delegate.metadata.uid);
+    // What has ended does not run again.
+    await podGone(west, namespace, "ends");
+    expect((await podOf(host, namespace, "ends"))?.status?.phase).toBe("Succeeded");
+    await expectTrue();
+    // Watches follow again: what is done now arrives, on both sides.
+    await create("later");
+    await eventuallyPasses(async () => {
+      const fieldSelector = "involvedObject.name=later,reason=Scheduled";
+      expect((await host.list(events, { namespace, fieldSelector })).items).toHaveLength(1);
+    });
+    await label(host, "stays", "yes");
+    await inWest("stays", ({ metadata }) => metadata?.labels?.later === "yes");
+    await host.delete(pods, { namespace, name: "stays" });
+    await Promise.all([podGone(host, namespace, "stays"), podGone(west, namespace, "stays")]);
+  });
+});
+
+function lastingFor(endsAfter: string): Parameters<typeof delegatedPod>[2] {
+  return { annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: endsAfter } };
+}
+
+/** Two pods of west. */
+function deployment(): object {
+  const labels = { app: "web" };
+  const annotations = { [CLUSTERS_ANNOTATION]: "west" };
+  return {
+    apiVersion: "apps/v1",
+    kind: "Deployment",
+    metadata: { name: "web", annotations },
+    spec: {
+      replicas: 2,
+      selector: { matchLabels: labels },
+      template: { metadata: { labels }, spec: { containers: [{ name: "main", image: "work:1" }] } },
+    },
+  };
+}
