@@ -70,8 +70,11 @@ export async function uninstall(
   refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
 
   const joined = await listClusters(host, discovery, signal);
+  const members = new Map<string, Stored<Cluster> | undefined>(joined.map((each) => [each.metadata.name, each]));
+  for (const name of await storedMembers(host, signal)) members.set(name, members.get(name));
+  const hostId = await clusterId(host, signal);
   const remained: string[] = [];
-  for (const cluster of joined) remained.push(...(await leaveMember(cluster, await clusterId(host, signal), context)));
+  for (const [name, cluster] of members) remained.push(...(await leaveMember(name, cluster, hostId, context)));
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
   for (const cluster of joined) {
@@ -114,9 +117,20 @@ async function listClusters(
   return served === undefined ? [] : (await host.list(clusters, { signal })).items;
 }
 
+/** The members whose credentials are stored: whose Cluster was deleted without `unjoin` has no other trace on the host. */
+async function storedMembers(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
+  const labelSelector = VIRTUAL_NODE_LABEL;
+  const { items } = await host.list(secrets, { namespace: SYSTEM_NAMESPACE, labelSelector, signal });
+  return items.flatMap(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] ?? []);
+}
+
 /** Cleans one member as far as its stored credentials go; a member that does not answer must not stop the rest. */
-async function leaveMember(cluster: Stored<Cluster>, hostId: string, context: UninstallContext): Promise<string[]> {
-  const { name } = cluster.metadata;
+async function leaveMember(
+  name: string,
+  cluster: Stored<Cluster> | undefined,
+  hostId: string,
+  context: UninstallContext,
+): Promise<string[]> {
   try {
     const member = await storedConnection(context, name, cluster);
     if (member === undefined) return [`${name}: everything: there are no credentials for it`];
