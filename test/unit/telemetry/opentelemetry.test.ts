@@ -186,10 +186,10 @@ test.each([
     const before = receiver.requests;
     const startedAt = performance.now();
     for (let each = 0; each < 1_000; each += 1) traces.stretch(POD, { name: "run", startedAt: 1, endedAt: 2 });
-    expect(performance.now() - startedAt).toBeLessThan(1_000);
-    await vi.waitFor(() => expect(receiver.requests).toBeGreaterThan(before), { timeout: 5_000 });
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
+    await vi.waitFor(() => expect(receiver.requests).toBeGreaterThan(before), { timeout: 15_000 });
   }
-  await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 5_000 });
+  await vi.waitFor(() => expect(lines).toHaveLength(1), { timeout: 15_000 });
   expect(lines[0]).toContain("spans are lost");
 
   receiver.behave("take");
@@ -198,7 +198,7 @@ test.each([
       traces.stretch(POD, { name: "after", startedAt: 1, endedAt: 2 });
       expect(lines).toHaveLength(2);
     },
-    { timeout: 5_000 },
+    { timeout: 15_000 },
   );
   expect(lines[1]).toContain("takes spans again");
   await traces.close();
