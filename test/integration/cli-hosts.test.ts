@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -6,7 +6,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { tracesOf } from "../support/harness/traces.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { legationOn } from "../support/legation/process.ts";
+import { LegationRun, legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
 // west is a member of host and a host itself; both have east as a member.
@@ -82,6 +82,33 @@ test("the deletion of a namespace leaves nothing of it in any cluster but the me
   await eventuallyPasses(async () => expect([...(await kinds())]).toEqual(["Namespace"]));
 });
 
+test("a namespace that is deleted in a member fails its pods there, and their controllers replace them", async () => {
+  const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
+  const inIt = ["-n", namespace];
+  const [, , deployment] = WORKLOAD.items;
+  await kubectl(host, [...inIt, "create", "configmap", "settings"]);
+  await kubectl(host, [...inIt, "create", "-f", "-"], { input: JSON.stringify(deployment) });
+  await kubectl(host, [...inIt, "rollout", "status", "deployment", "web"]);
+  const [member] = (await Promise.all([west, east].map(podsIn(namespace)))).flat();
+  expect(member).toBeDefined();
+  await kubectl(member ?? west, ["delete", "namespace", namespace, "--wait=false"]);
+  await eventuallyPasses(
+    async () => {
+      const pods = await kubectl(host, [...inIt, "get", "pods", "-o", "jsonpath={.items[*].status.phase}"]);
+      expect(pods.split(" ").sort()).toEqual(["Failed", "Running"]);
+    },
+    { timeoutMs: 60_000 },
+  );
+});
+
+/** The member itself when it has a pod in the namespace. */
+function podsIn(namespace: string): (member: Cluster) => Promise<Cluster[]> {
+  return async (member) => {
+    const pods = await kubectl(member, ["-n", namespace, "get", "pods", "-o", "name", "--ignore-not-found"]);
+    return pods === "" ? [] : [member];
+  };
+}
+
 test("each host has an account of its own in a member that they share", async () => {
   expect(await accounts(east)).toHaveLength(2);
   expect(await accounts(west)).toHaveLength(1);
@@ -104,16 +131,64 @@ test("uninstalling a host that is a member itself leaves the other hosts' access
 });
 
 test("the last host to leave takes Legation's namespace with it, and nothing is left of its installation", async () => {
-  for (const member of [east, west]) {
+  const leave = async (member: Cluster): Promise<void> => {
     const run = await legationOn(host, "unjoin", member.name, "--member-kubeconfig", member.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).not.toContain("still in");
     expect(await kubectl(member, ["get", "namespaces"])).not.toContain("legation-system");
-  }
+  };
+  await leave(west);
+  // Whoever deletes the Cluster by hand has told the member nothing; its credentials are still there.
+  await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=30s"]);
+  expect(await kubectl(host, ["get", "nodes", "-o", "name"])).not.toContain("legation-east");
+  expect(await accounts(east)).toHaveLength(1);
   const gone = await legationOn(host, "uninstall");
   expect(gone.code, gone.stderr).toBe(0);
+  expect(gone.stdout).toContain("remains: east: Namespaces that Legation made there");
+  expect(await accounts(east)).toEqual([]);
+  await leave(east);
   // Of all kinds that the clusters serve.
   for (const cluster of [host, west, east]) {
     await eventuallyPasses(async () => expect(await tracesOf(cluster), cluster.name).toEqual([]));
   }
+});
+
+test("an uninstallation that was cut is taken back by installing again; one without its members says what remains there", async () => {
+  onTestFinished(() => east.proxy.heal());
+  const again = await startLegation({ host, members: { east } });
+  running.push(again);
+  const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
+  const run = ["-n", namespace, "run", "--image=busybox", "--annotations=kwok.test/outcome=running"];
+  const uid = (): Promise<string> =>
+    kubectl(host, ["-n", namespace, "get", "pod", "web", "-o", "jsonpath={.metadata.uid}"]);
+  await kubectl(host, [...run, "web"]);
+  await kubectl(host, ["-n", namespace, "wait", "pod/web", "--for=condition=Ready"]);
+  const before = await uid();
+
+  // Its webhook, policies and rights are gone when it comes to the member, which does not answer.
+  await again.controller.stop();
+  await east.proxy.blackhole();
+  const cut = new LegationRun(host, ["uninstall", "--force"]);
+  await eventuallyPasses(() => expect(cut.stderr).toContain("ClusterRoleBinding legation-controller removed"));
+  expect(await cut.interrupt("SIGINT")).toBe(130);
+  await east.proxy.heal();
+  const url = `--webhook-url=https://127.0.0.1:${again.webhookPort}`;
+  expect(await legationOn(host, "install", url)).toMatchObject({ code: 0 });
+  await Promise.all([again.webhook.stop(), again.controller.start()]);
+  await again.webhook.start();
+  await eventuallyPasses(() => kubectl(host, [...run, "later"]).then(() => {}));
+  await kubectl(host, ["-n", namespace, "wait", "pod/later", "--for=condition=Ready"]);
+  expect(await uid()).toBe(before);
+
+  await again.stop();
+  await east.proxy.cut();
+  const gone = await legationOn(host, "uninstall", "--force");
+  expect(gone.code, gone.stderr).toBe(0);
+  expect(gone.stdout).toContain("remains: east: everything");
+  await eventuallyPasses(async () => expect(await tracesOf(host)).toEqual([]));
+  await east.proxy.heal();
+  // The host has nothing of Legation's any more, and is known to the member all the same.
+  const clean = await legationOn(host, "unjoin", "east", "--member-kubeconfig", east.kubeconfig);
+  expect(clean.code, clean.stderr).toBe(0);
+  await eventuallyPasses(async () => expect(await tracesOf(east)).toEqual([]));
 });

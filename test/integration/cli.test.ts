@@ -97,9 +97,12 @@ describe("legation install", () => {
     const caBundle = btoa(host.caData);
     const patch = JSON.stringify({ webhooks: [{ name: "pods-all.legation.dev", clientConfig: { caBundle } }] });
     await kubectl(host, ["patch", "mutatingwebhookconfiguration", "legation", "--type=strategic", "-p", patch]);
+    await kubectl(host, ["create", "clusterrole", "legation-of-old", "--verb=get", "--resource=pods"]);
+    await kubectl(host, ["label", "clusterrole", "legation-of-old", "app.kubernetes.io/managed-by=legation"]);
     const moved = await install("--webhook-url", WEBHOOK_URL);
     const removed = moved.objects.filter(({ change }) => change === "removed").map(({ kind }) => kind);
-    expect(removed).toEqual(expect.arrayContaining(["Deployment", "Service", "PodDisruptionBudget"]));
+    // What this kind of installation does without, and what another version made.
+    expect(removed).toEqual(expect.arrayContaining(["Deployment", "Service", "PodDisruptionBudget", "ClusterRole"]));
     const configuration = await kubectl(host, ["get", "mutatingwebhookconfiguration", "legation", "-o", "json"]);
     const { webhooks }: { webhooks: { name: string; clientConfig: Record<string, unknown> }[] } =
       JSON.parse(configuration);

@@ -1,17 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { beforeAll, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
-import { pods } from "../../src/kube/resources.ts";
 import { freePort } from "../support/clusters/ports.ts";
-import { countPhases, delegatedPod } from "../support/delegated/pods.ts";
-import { legationWrites } from "../support/delegated/writes.ts";
+import { type Burst, expectAllRunOnce, startBurst } from "../support/delegated/burst.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { overlaps, podLives } from "../support/harness/pod-lives.ts";
-import { podsOf } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
@@ -61,30 +57,11 @@ beforeAll(async () => {
   await legation.webhook.stop();
 });
 
-/** Creates one pod after the other until it is told to stop; keeps what was created, and why what was not was not. */
-function burst(namespace: string): { readonly created: string[]; readonly failed: string[]; stop(): Promise<void> } {
-  const created: string[] = [];
-  const failed: string[] = [];
-  let stopped = false;
-  const lane = async (lane: number): Promise<void> => {
-    for (let number = 0; !stopped; number += 1) {
-      const name = `pod-${lane}-${number}`;
-      await clients()
-        .host.create(pods, delegatedPod(namespace, name))
-        .then(
-          () => created.push(name),
-          (error: unknown) => failed.push(`${name}: ${error}`),
-        );
-      await sleep(100);
-    }
-  };
-  const lanes = Array.from({ length: LANES }, (_, number) => lane(number));
-  const stop = async (): Promise<void> => {
-    stopped = true;
-    await Promise.all(lanes);
-  };
-  onTestFinished(stop);
-  return { created, failed, stop };
+/** Authors create pods until the test ends, or sooner. */
+function burst(namespace: string): Burst {
+  const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 100 });
+  onTestFinished(started.stop);
+  return started;
 }
 
 async function freshlyLabelled(): Promise<string> {
@@ -102,21 +79,9 @@ function saidAt({ log }: LegationProcess, message: string): number {
   return found === undefined ? 0 : Date.parse(line.parse(JSON.parse(found)).time);
 }
 
-/** Every pod runs, by one delegate, which was the only one it ever had. */
-async function expectAllRunOnce(namespace: string, created: readonly string[]): Promise<void> {
-  await eventuallyPasses(
-    async () => expect(countPhases(await podsOf(clients().host, namespace))).toEqual({ Running: created.length }),
-    { timeoutMs: 60_000, intervalMs: 500 },
-  );
-  const members = [memberCluster("west"), memberCluster("east")];
-  const lives = (await Promise.all(members.map((member) => podLives(member, namespace)))).flat();
-  expect(lives.map(({ name }) => name).sort()).toEqual([...created].sort());
-  expect(overlaps(lives)).toEqual([]);
-  const { pods: writes } = await legationWrites(hostCluster(), namespace);
-  for (const name of created) {
-    const bound = (writes.get(name) ?? []).filter((write) => write === "create pods/binding");
-    expect({ name, bound: bound.length }).toEqual({ name, bound: 1 });
-  }
+function expectAllRun(namespace: string, created: readonly string[]): Promise<void> {
+  const clusters = { host: hostCluster(), members: [memberCluster("west"), memberCluster("east")] };
+  return expectAllRunOnce(clients().host, clusters, namespace, created);
 }
 
 test("every process is replaced, and the leader killed, while pods are created: nothing is refused, lost or done twice", async () => {
@@ -137,7 +102,7 @@ test("every process is replaced, and the leader killed, while pods are created: 
   await stop();
   expect(failed).toEqual([]);
   expect(created.length).toBeGreaterThan(50);
-  await expectAllRunOnce(namespace, created);
+  await expectAllRun(namespace, created);
   // The lease, and the time until a follower asks again.
   expect(saidAt(second, "leading") - killedAt).toBeLessThan(LEASE_MS * 1.5);
 });
@@ -157,5 +122,5 @@ test("a leader that is told to end hands over within five seconds; a webhook tha
   await sleep(1_000);
   await stop();
   expect(failed.length).toBeLessThanOrEqual(LANES);
-  await expectAllRunOnce(namespace, created);
+  await expectAllRun(namespace, created);
 });

@@ -123,10 +123,11 @@ test("one pod's way is one trace, from its creation to its release, with the req
   ]) {
     expect(names).toContainEqual(part);
   }
-  for (const { service, status, attributes } of spans) {
+  for (const { name, service, status, attributes } of spans) {
     expect(service).toBe("legation-controller");
     if (attributes["http.request.method"] !== undefined) continue;
-    expect(status.code).not.toBe(2);
+    // A pod that is deleted while it runs fails, and others of its steps may have to be repeated.
+    if (name === "bind proxy" || name === "release proxy") expect(status.code).not.toBe(2);
     expect(attributes).toMatchObject({
       "k8s.pod.uid": metadata.uid,
       "k8s.namespace.name": namespace,

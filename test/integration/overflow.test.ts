@@ -325,7 +325,7 @@ describe("workloads in overflow mode", () => {
     // The host's scheduler may see the pods before it sees the label of the node.
     metadata: {
       labels: { app: "web" },
-      annotations: { ...overflowing(), [OVERFLOW_AFTER_ANNOTATION]: "3s", ...annotations },
+      annotations: { ...overflowing(), [OVERFLOW_AFTER_ANNOTATION]: "5s", ...annotations },
     },
     spec: { ...poolSpec(MOST_CORES), ...spec },
   });
@@ -335,8 +335,10 @@ describe("workloads in overflow mode", () => {
     await Promise.all([host, west, east].map((client) => offerNode(client)));
     const selector = { matchLabels: { app: "web" } };
     const deployment: Workload = { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "web" } };
-    const web: Workload = { ...deployment, spec: { replicas: 3, selector, template: template() } };
+    const web: Workload = { ...deployment, spec: { replicas: 1, selector, template: template() } };
     await createIn(host, namespace, [web]);
+    expect(await placed(1)).toEqual({ host: 1 });
+    await change(host, namespace, ["Deployment", "web"], { spec: { replicas: 3 } });
     expect(await placed(3)).toEqual({ host: 1, "legation-west": 1, "legation-east": 1 });
     await change(host, namespace, ["Deployment", "web"], { spec: { replicas: 1 } });
     await eventually(async () => {

@@ -204,7 +204,8 @@ describe("a plan", () => {
       expect(Object.fromEntries(said)).toEqual({
         unlabelled: foreseen.unlabelled?.message,
         elsewhere: foreseen.elsewhere?.message,
-        huge: expect.stringContaining(tooLarge),
+        // Members that are alike may change places meanwhile.
+        huge: expect.stringMatching(/(west|east): cpu: 4000 requested, the largest node has 64/),
       });
     }, patient);
   });
