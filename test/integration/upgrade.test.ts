@@ -16,7 +16,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { overlaps, podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { pristine } from "../support/harness/pristine.ts";
-import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { eventually } from "../support/harness/wait.ts";
 import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as command, MAIN } from "../support/legation/cli.ts";
 import { legationOn } from "../support/legation/process.ts";
