@@ -27,7 +27,7 @@ const config: ViteUserConfigExport = defineConfig({
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.
           retry: 1,
           testTimeout: 180_000,
-          hookTimeout: 180_000,
+          hookTimeout: 300_000,
         },
       },
     ],
