@@ -2,6 +2,7 @@ import type { Server } from "node:https";
 import fastify, { type FastifyInstance } from "fastify";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
+import type { ReviewedName } from "../src/telemetry/traces.ts";
 import { type AdmissionRequest, type ParsedReview, parseReview } from "./admission-review.ts";
 import type { Departure } from "./departure.ts";
 import { mutatePod } from "./mutate-pod.ts";
@@ -34,18 +35,6 @@ export interface WebhookServerOptions {
   readonly departure?: Departure;
   /** Called after each review, for metrics and traces. */
   readonly onReview?: (path: string, verdict: Verdict["kind"], seconds: number, review: ReviewedName) => void;
-}
-
-/** What a review was about, as far as that is known before the object is made. */
-export interface ReviewedName {
-  /** The review's own. */
-  readonly uid: string;
-  readonly kind: string;
-  readonly namespace: string | undefined;
-  readonly name: string | undefined;
-  readonly generateName: string | undefined;
-  /** The API server's own span, when it traces this request. */
-  readonly traceparent: string | undefined;
 }
 
 /** The admission webhook's HTTPS server, not yet listening. It keeps no state and asks nobody. */

@@ -32,7 +32,8 @@ export function podRequests(pod: Pod): Amounts {
   return total;
 }
 
-function containerRequests(container: Container): Amounts {
+/** What one container requests, as it is defaulted. */
+export function containerRequests(container: Container): Amounts {
   const { requests, limits } = container.resources ?? {};
   // Defaulting sets a missing request to the limit; proxies have passed it, manifests for `plan` have not.
   return { ...parseAmounts(limits), ...parseAmounts(requests) };

@@ -27,12 +27,8 @@ export interface Stretch extends Part {
   readonly root?: boolean;
 }
 
-/** An admission review that was answered. */
-export interface Review {
-  readonly path: string;
-  /** Whether the object was left alone, changed or refused. */
-  readonly verdict: string;
-  readonly seconds: number;
+/** What an admission review was about, as far as that is known before the object is made. */
+export interface ReviewedName {
   /** The review's own uid. */
   readonly uid: string;
   readonly kind: string;
@@ -42,6 +38,14 @@ export interface Review {
   readonly generateName: string | undefined;
   /** The header in which an API server with tracing names its own span. */
   readonly traceparent: string | undefined;
+}
+
+/** An admission review that was answered. */
+export interface Review extends ReviewedName {
+  readonly path: string;
+  /** Whether the object was left alone, changed or refused. */
+  readonly verdict: string;
+  readonly seconds: number;
 }
 
 /** Tells an OpenTelemetry collector of pods' ways. No method throws or waits, but `close`. */

@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import type { ClusterClient } from "../../src/kube/client.ts";
-import { createClusterClient } from "../../src/kube/connect.ts";
-import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
 import { divide } from "../../src/placement/division.ts";
 import { boundTo } from "../../src/pods/bound.ts";
@@ -15,7 +12,7 @@ import { auditEvents } from "../support/clusters/audit.ts";
 import { startClusters } from "../support/clusters/start.ts";
 import type { Clusters } from "../support/clusters/types.ts";
 import { afterFile, cleanUpFile } from "../support/harness/after-file.ts";
-import { useClients } from "../support/harness/clients.ts";
+import { clientOf, useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
@@ -52,11 +49,7 @@ let seen: Reflector<Pod>;
 beforeAll(async () => {
   if (more === undefined) throw new Error("no clusters");
   own = await more;
-  const connect = (name: "north" | "south"): ClusterClient => {
-    const credentials = loadKubeConfig({ kubeconfig: own.get(name).kubeconfig, env: {} });
-    return createClusterClient({ cluster: name, credentials, userAgent: "test" });
-  };
-  clients = { ...shared(), north: connect("north"), south: connect("south") };
+  clients = { ...shared(), north: clientOf(own.get("north")), south: clientOf(own.get("south")) };
   await Promise.all([legation().join("north", own.get("north")), legation().join("south", own.get("south"))]);
   await furnish(clients);
   seen = new Reflector<Pod>({

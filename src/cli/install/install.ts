@@ -1,11 +1,12 @@
-import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
-import { type InstallOptions, MANAGED_BY, MANAGED_BY_LABEL, planInstall } from "./plan.ts";
+import { kindsOf, listInstalled } from "./installed.ts";
+import { type InstallOptions, planInstall } from "./plan.ts";
 
 export interface InstallContext {
   readonly client: ClusterClient;
@@ -61,15 +62,11 @@ async function leftOvers(
   const nameOf = (kind: string, { namespace = "", name }: { namespace?: string | undefined; name: string }): string =>
     `${kind} ${namespace}/${name}`;
   const known = new Set(apply.map(({ kind, metadata }) => nameOf(kind, metadata)));
-  const kinds = new Map(apply.map(({ apiVersion, kind }) => [`${apiVersion}/${kind}`, { apiVersion, kind }]));
   const found: Manifest[] = [];
-  for (const { apiVersion, kind } of kinds.values()) {
+  for (const { apiVersion, kind } of kindsOf(apply)) {
     if (kind === "CustomResourceDefinition" || kind === "Namespace") continue;
     const resource = await discovery.get(apiVersion, kind);
-    // What other hosts have here, because this cluster is a member of theirs, carries their label.
-    const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},!${HOST_LABEL}`;
-    const { items } = await client.list(resource, { labelSelector, signal });
-    for (const { metadata } of items) {
+    for (const { metadata } of await listInstalled(client, resource, signal)) {
       const { namespace, name } = metadata;
       if (!known.has(nameOf(kind, metadata))) found.push({ apiVersion, kind, metadata: { namespace, name } });
     }

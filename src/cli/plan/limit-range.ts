@@ -1,5 +1,6 @@
 import type { Container, PodSpec } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import { containerRequests } from "../../placement/requests.ts";
 import type { LimitRangeRule, LimitRule } from "./rules.ts";
 
 /** The spec with what a LimitRange gives to containers that do not say it themselves (plugin LimitRanger). */
@@ -50,9 +51,8 @@ function itemsOf(ranges: readonly LimitRangeRule[], type: string): LimitRule[] {
   return ranges.flatMap(({ spec }) => spec?.limits ?? []).filter((item) => item.type === type);
 }
 
-function amountsOf({ resources }: Container): Stated {
-  const limits = parseAmounts(resources?.limits);
-  return { limits, requests: { ...limits, ...parseAmounts(resources?.requests) } };
+function amountsOf(container: Container): Stated {
+  return { limits: parseAmounts(container.resources?.limits), requests: containerRequests(container) };
 }
 
 function sumOf(containers: readonly Container[]): Stated {

@@ -1,6 +1,6 @@
 import type { Container, Pod, PodSpec } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
-import { podRequests } from "../../placement/requests.ts";
+import { containerRequests, podRequests } from "../../placement/requests.ts";
 import type { QuotaRule, ScopeTerm } from "./rules.ts";
 
 /** Resources of which each container must say something where a quota limits them (pkg/quota/v1/evaluator/core). */
@@ -67,9 +67,8 @@ export class Quota {
   }
 }
 
-function says({ resources }: Container, name: string): boolean {
-  const limits = parseAmounts(resources?.limits);
-  const stated = name.startsWith("limits.") ? limits : { ...limits, ...parseAmounts(resources?.requests) };
+function says(container: Container, name: string): boolean {
+  const stated = name.startsWith("limits.") ? parseAmounts(container.resources?.limits) : containerRequests(container);
   return stated[plainName(name)] !== undefined;
 }
 
@@ -134,8 +133,8 @@ function byPriority(name: string, operator: string, values: readonly string[]): 
 }
 
 function isBestEffort({ containers, initContainers = [] }: PodSpec): boolean {
-  return [...containers, ...initContainers].every(({ resources }) => {
-    const { cpu = 0, memory = 0 } = { ...parseAmounts(resources?.limits), ...parseAmounts(resources?.requests) };
+  return [...containers, ...initContainers].every((container) => {
+    const { cpu = 0, memory = 0 } = containerRequests(container);
     return cpu === 0 && memory === 0;
   });
 }

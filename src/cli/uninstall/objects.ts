@@ -1,17 +1,10 @@
-import { HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
+import { type KindName, listInstalled } from "../install/installed.ts";
 import { remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
-
-/** A kind of the installation, as manifests name it. */
-export interface KindName {
-  readonly apiVersion: string;
-  readonly kind: string;
-}
 
 export interface RemovalContext {
   readonly host: ClusterClient;
@@ -20,18 +13,13 @@ export interface RemovalContext {
   readonly report: (line: string) => void;
 }
 
-/**
- * Deletes every object of a kind that an installation made, of this version or an earlier one, and waits until they are
- * gone. What other hosts have here, because this cluster is a member of theirs, carries their label and stays.
- */
+/** Deletes every object of these kinds that an installation made, and waits until they are gone. */
 export async function removeInstalled(kinds: readonly KindName[], context: RemovalContext): Promise<void> {
   const { host, discovery, signal, report } = context;
   for (const { apiVersion, kind } of kinds) {
     const resource = await discovery.find(apiVersion, kind);
     if (resource === undefined) continue;
-    const { items } = await host.list(resource, { labelSelector: `${MANAGED_BY_LABEL}=${MANAGED_BY}`, signal });
-    for (const object of items) {
-      if (object.metadata.labels?.[HOST_LABEL] !== undefined) continue;
+    for (const object of await listInstalled(host, resource, signal)) {
       await removeAndWait(resource, object, context);
       report(`${kind} ${object.metadata.name} removed`);
     }

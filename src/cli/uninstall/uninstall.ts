@@ -14,6 +14,7 @@ import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAcco
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
+import { type KindName, kindsOf } from "../install/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { cleanMember, some } from "../member/clean.ts";
 import { podName, unfinished } from "../proxies/list.ts";
@@ -21,7 +22,7 @@ import { dropFinalizer, remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
 import { storedConnection } from "../unjoin/unjoin.ts";
-import { type KindName, type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
+import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy } from "./proxies.ts";
 
 export interface UninstallContext {
@@ -46,6 +47,8 @@ const ADMISSION_KINDS = [
   "MutatingWebhookConfiguration",
   "ValidatingWebhookConfiguration",
 ];
+// What `install` writes for itself is in no manifest.
+const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 // The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
@@ -60,7 +63,7 @@ export async function uninstall(
   const removal: RemovalContext = { host, discovery, signal, report };
   refuseRunning(await listMarkedPods(host, signal), force, "");
 
-  const kinds = kindsOf(manifests);
+  const kinds = [...kindsOf(manifests), CONFIG_MAP];
   await removeInstalled(
     [...ADMISSION_KINDS, ...RUNNING_KINDS].flatMap((kind) => kinds.filter((each) => each.kind === kind)),
     removal,
@@ -100,12 +103,6 @@ function refuseRunning(proxies: Parameters<typeof unfinished>[0], force: boolean
     remedy:
       "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host",
   });
-}
-
-function kindsOf(manifests: readonly Manifest[]): KindName[] {
-  const kinds = new Map(manifests.map(({ apiVersion, kind }) => [`${apiVersion}/${kind}`, { apiVersion, kind }]));
-  kinds.set("v1/ConfigMap", { apiVersion: "v1", kind: "ConfigMap" });
-  return [...kinds.values()];
 }
 
 async function listClusters(

@@ -72,8 +72,7 @@ export class Divisions {
     if (own?.costed !== true || own.member === undefined || own.nth === undefined) return {};
     const known = this.#known.get(own.owner);
     if (known === undefined) return {};
-    const placed = this.proxies.placed(own.owner);
-    const all = Object.values(placed).reduce((sum, one) => sum + one, 0);
+    const all = this.proxies.total(own.owner);
     // During an update the one that was placed last goes first, so that one that is rolled back goes the same way back.
     const updating = this.proxies.others(own.owner).length > 0;
     const nth = updating ? own.ordinal : known.order.position(own.member, own.nth, all);

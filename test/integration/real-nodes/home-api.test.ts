@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Container, Pod, PodSpec, Stored, Volume } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
-import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { events, pods, secrets } from "../../../src/kube/resources.ts";
 import { apiSecretName } from "../../../src/pods/home-api.ts";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { afterFile, cleanUpFile } from "../../support/harness/after-file.ts";
+import { clientOf } from "../../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../../support/harness/clusters.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../support/harness/namespace.ts";
@@ -42,10 +41,8 @@ function inPods(): void {
   beforeAll(async () => {
     host = hostCluster();
     west = memberCluster("west");
-    const connect = (name: string, { kubeconfig }: Cluster): ClusterClient =>
-      createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
-    client = connect("host", host);
-    member = connect("west", west);
+    client = clientOf(host);
+    member = clientOf(west);
     // Pods of the member reach the host at its service address.
     const service = await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
     const controllerFlags = [`--home-api-server=https://${service.trim()}`];

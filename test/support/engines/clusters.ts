@@ -3,11 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
-import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster } from "../clusters/types.ts";
+import { clientOf } from "../harness/clients.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { freshNamespace } from "../harness/namespace.ts";
@@ -56,16 +55,14 @@ function useEngineClusters(): () => EngineClusters {
   const directory = mkdtempSync(join(tmpdir(), "legation-engine-"));
   beforeAll(async () => {
     const [host, west] = [hostCluster(), memberCluster("west")];
-    const connect = ({ name, kubeconfig }: Cluster): ClusterClient =>
-      createClusterClient({ cluster: name, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
     const controllerFlags = [`--home-api-server=https://${await serviceAddress(host)}`];
     const legation = await startLegation({ host, members: { west }, controllerFlags });
     running = {
       legation,
       host,
       west,
-      client: connect(host),
-      member: connect(west),
+      client: clientOf(host),
+      member: clientOf(west),
       // The node's link leads to the machine, where the API server answers.
       address: await serviceAddress(west),
       directory,

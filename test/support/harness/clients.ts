@@ -2,6 +2,7 @@ import { afterAll, beforeAll } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
+import type { Cluster } from "../clusters/types.ts";
 import { hostCluster, memberCluster } from "./clusters.ts";
 
 /** An administrator's clients of the shared clusters. */
@@ -11,16 +12,23 @@ export interface Clients {
   readonly east: ClusterClient;
 }
 
+/** An administrator's client of one cluster; whoever opens it closes it. */
+export function clientOf({ name, kubeconfig }: Cluster): ClusterClient {
+  return createClusterClient({
+    cluster: name,
+    credentials: loadKubeConfig({ kubeconfig, env: {} }),
+    userAgent: "test",
+  });
+}
+
 /** Opens the clients for all tests of a file. */
 export function useClients(): () => Clients {
   let clients: Clients | undefined;
   beforeAll(() => {
-    const connect = (cluster: string, kubeconfig: string): ClusterClient =>
-      createClusterClient({ cluster, credentials: loadKubeConfig({ kubeconfig, env: {} }), userAgent: "test" });
     clients = {
-      host: connect("host", hostCluster().kubeconfig),
-      west: connect("west", memberCluster("west").kubeconfig),
-      east: connect("east", memberCluster("east").kubeconfig),
+      host: clientOf(hostCluster()),
+      west: clientOf(memberCluster("west")),
+      east: clientOf(memberCluster("east")),
     };
   });
   afterAll(async () => {

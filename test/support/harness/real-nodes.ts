@@ -1,12 +1,11 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
-import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 import { cleanUpFile } from "./after-file.ts";
+import { clientOf } from "./clients.ts";
 import { hostCluster, memberCluster, plainCluster } from "./clusters.ts";
 import { freshNamespace, type NamespaceOptions } from "./namespace.ts";
 
@@ -55,8 +54,7 @@ function useRealNodes(): () => RealNodes {
   const clients: ClusterClient[] = [];
   beforeAll(async () => {
     const connect = (cluster: Cluster): ClusterClient => {
-      const credentials = loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} });
-      const client = createClusterClient({ cluster: cluster.name, credentials, userAgent: "test" });
+      const client = clientOf(cluster);
       clients.push(client);
       return client;
     };

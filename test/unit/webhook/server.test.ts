@@ -8,7 +8,8 @@ import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
-import { createWebhookServer, type ReviewedName } from "../../../webhook/server.ts";
+import type { ReviewedName } from "../../../src/telemetry/traces.ts";
+import { createWebhookServer } from "../../../webhook/server.ts";
 import { pod } from "../../support/builders/pod.ts";
 import { review } from "./reviews.ts";
 
