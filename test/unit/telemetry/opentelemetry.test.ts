@@ -196,11 +196,11 @@ test.each([
   await vi.waitFor(
     () => {
       traces.stretch(POD, { name: "after", startedAt: 1, endedAt: 2 });
-      expect(lines).toHaveLength(2);
+      // What hung before may still be given up after the first that was taken.
+      expect(lines.at(-1)).toContain("takes spans again");
     },
     { timeout: 15_000 },
   );
-  expect(lines[1]).toContain("takes spans again");
   await traces.close();
   // Bounded: of thousands, what fits the queue.
   expect(receiver.spans.filter(({ name }) => name === "run").length).toBeLessThan(100);
