@@ -17,7 +17,7 @@ import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pod
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-const legation = useLegation();
+const legation = useLegation({ restart: false });
 const clients = useClients();
 useQuickProbes();
 

@@ -46,7 +46,7 @@ function inPods(): void {
     // Pods of the member reach the host at its service address.
     const service = await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
     const controllerFlags = [`--home-api-server=https://${service.trim()}`];
-    legation = await startLegation({ host, members: { west }, controllerFlags });
+    legation = await startLegation({ host, members: { west }, controllerFlags, restart: true });
     namespace = await freshNamespace([host, west], {
       prefix: "home",
       labels: { "legation.dev/delegation": "annotated" },

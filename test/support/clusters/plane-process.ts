@@ -20,6 +20,8 @@ export interface PlaneSpec {
   /** Resolves to true when the process is ready for use; asked again and again until then. */
   readonly ready: () => Promise<boolean>;
   readonly readyTimeoutMs: number;
+  /** Told, with the last lines of the log, each time the process ends without being told to. */
+  readonly onEnded?: (tail: string) => void;
 }
 
 /** A child process that can be stopped, frozen and started again. */
@@ -107,7 +109,11 @@ export class PlaneProcess {
     this.#gone = new Promise((resolve) => {
       const gone = (): void => {
         this.#child = undefined;
-        if (!this.#stopping) this.#ended.resolve(this.logTail());
+        if (!this.#stopping) {
+          const tail = this.logTail();
+          this.#ended.resolve(tail);
+          this.spec.onEnded?.(tail);
+        }
         resolve();
       };
       child.once("exit", gone);

@@ -56,7 +56,7 @@ function useEngineClusters(): () => EngineClusters {
   beforeAll(async () => {
     const [host, west] = [hostCluster(), memberCluster("west")];
     const controllerFlags = [`--home-api-server=https://${await serviceAddress(host)}`];
-    const legation = await startLegation({ host, members: { west }, controllerFlags });
+    const legation = await startLegation({ host, members: { west }, controllerFlags, restart: true });
     running = {
       legation,
       host,

@@ -16,6 +16,7 @@ export function useLegation(options: Partial<LegationOptions> = {}): () => Legat
       host: hostCluster(),
       members: { west: memberCluster("west"), east: memberCluster("east") },
       labels,
+      restart: true,
       ...options,
     });
     // One that had joined already may have other labels.

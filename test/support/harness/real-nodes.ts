@@ -60,7 +60,7 @@ function useRealNodes(): () => RealNodes {
     };
     const [hostSide, memberSide, plainSide] = [hostCluster(), memberCluster("west"), plainCluster()];
     const [host, west, plain] = [connect(hostSide), connect(memberSide), connect(plainSide)];
-    legation = await startLegation({ host: hostSide, members: { west: memberSide } });
+    legation = await startLegation({ host: hostSide, members: { west: memberSide }, restart: true });
     real = {
       legation,
       places: async (options = {}) => {

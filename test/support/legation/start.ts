@@ -29,6 +29,8 @@ export interface LegationOptions {
   readonly nodeFlags?: readonly string[];
   /** Variables of both processes. */
   readonly env?: Readonly<Record<string, string>>;
+  /** Starts a process that ends of itself again, as its Deployment would. Default false. */
+  readonly restart?: boolean;
   readonly onProgress?: (line: string) => void;
 }
 
@@ -59,8 +61,9 @@ export interface LegationProcess {
   thaw(): void;
 }
 
-// A controller that is started again under its name leads at once, and the lease may be long enough for a busy machine.
-const IDENTITY = "test";
+// A controller that is started again under its name leads at once, and the lease is long enough for a busy machine.
+const LEADING = ["--identity=test", "--lease-duration=60s"];
+const RESTART_AFTER_MS = 1_000;
 
 /** Installs Legation on the host, starts its processes and joins the members. */
 export async function startLegation(options: LegationOptions): Promise<Legation> {
@@ -71,6 +74,8 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   const { webhookUrl = `https://127.0.0.1:${port}` } = options;
   await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=${webhookUrl}`], { main });
   const processes: LegationProcess[] = [];
+  const fallen: string[] = [];
+  let over = false;
   const prepare = async (
     kind: "controller" | "webhook",
     args: readonly string[],
@@ -91,6 +96,13 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       // Only what this start has logged counts.
       ready: async () => ready(read().slice(seen)),
       readyTimeoutMs: 60_000,
+      onEnded: (tail) => {
+        fallen.push(`${name} ended of itself:\n${tail}`);
+        if (options.restart !== true) return;
+        setTimeout(() => {
+          if (!over) plane.start().catch((error: unknown) => fallen.push(String(error)));
+        }, RESTART_AFTER_MS);
+      },
     });
     const made: LegationProcess = {
       log: read,
@@ -112,7 +124,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   const serves = (log: string): boolean => log.includes("webhook serves");
   const webhook = await prepare("webhook", [`--listen=127.0.0.1:${port}`], serves);
   const controllerFlags = [
-    `--identity=${IDENTITY}`,
+    ...LEADING,
     `--kubelet-listen=127.0.0.1:${await freePort()}`,
     ...(options.controllerFlags ?? []),
   ];
@@ -126,8 +138,12 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
     join: (name, member, written) => joinMember(options, name, member, written),
     stop: async () => {
+      over = true;
       await Promise.all(processes.map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
+      // A lease is lost on a machine that is too busy; nothing else may end a process that should go on.
+      const broken = options.restart === true ? fallen.filter((tail) => !tail.includes("lost the lease")) : [];
+      if (broken.length > 0) throw new Error(broken.join("\n"));
     },
     [Symbol.asyncDispose]: () => started.stop(),
   };
