@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod } from "../../src/api/kubernetes.ts";
@@ -23,7 +24,7 @@ let namespace: string;
 const run = (...args: string[]): Promise<string> =>
   kubectl(hostCluster(), ["-n", namespace, ...args], { timeoutMs: 120_000 });
 
-function probe(spec: object): Promise<string> {
+function patchWest(spec: object): Promise<string> {
   return kubectl(hostCluster(), [
     "patch",
     "clusters.legation.dev",
@@ -34,8 +35,8 @@ function probe(spec: object): Promise<string> {
 }
 
 // A member's loss is found out sooner than in production; a busy machine may still take a second to answer.
-beforeAll(() => probe({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
-afterAll(() => probe({ probe: null }));
+beforeAll(() => patchWest({ probe: { periodSeconds: 2, timeoutSeconds: 4, failureThreshold: 2 } }));
+afterAll(() => patchWest({ probe: null }));
 
 beforeEach(async () => {
   namespace = await fresh();
@@ -241,6 +242,26 @@ describe("a running Deployment", () => {
     // What grows goes where its share is missing.
     await run("scale", "deployment/web", "--replicas=8");
     await divided({ west: 4, east: 4 });
+  });
+});
+
+describe("a Deployment in a member that has reached its limit", () => {
+  test("keeps under rebalance what it has there, and grows elsewhere", async () => {
+    onTestFinished(async () => void (await patchWest({ limits: null })));
+    await apply({ preferences: { rebalance: true }, spec: { replicas: 6 } });
+    await divided({ west: 3, east: 3 });
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    const uids = async (): Promise<string[]> =>
+      (await podsOf(clients().host, namespace)).map(({ metadata }) => metadata.uid);
+    const before = await uids();
+    await patchWest({ limits: { perNamespace: { pods: "3" } } });
+    await run("scale", "deployment/web", "--replicas=8");
+    await divided({ west: 3, east: 5 });
+    await run("rollout", "status", "deployment/web", "--timeout=90s");
+    // As long as moves of replicas that seem too many would take to begin.
+    await sleep(10_000);
+    expect(await uids()).toEqual(expect.arrayContaining(before));
+    await divided({ west: 3, east: 5 });
   });
 });
 

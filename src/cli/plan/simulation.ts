@@ -10,14 +10,9 @@ import {
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
-import { Groups } from "../../controllers/delegation/groups.ts";
-import { Memories } from "../../controllers/delegation/memory.ts";
 import type { MemberView, Needs, Observed } from "../../controllers/delegation/model.ts";
-import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "../../controllers/delegation/placement-rules.ts";
-import { PlacementView } from "../../controllers/delegation/placement-view.ts";
-import { Shapes } from "../../controllers/delegation/shapes.ts";
+import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
-import { Divisions } from "../../controllers/preferences/divisions.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -65,18 +60,8 @@ const CREATED_AGO_MS = 3_600_000;
  */
 export class Simulation {
   readonly #members: ReadonlyMap<string, HostedMember>;
-  readonly #proxies = new Store<Pod>({
-    [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-    [UID_INDEX]: ({ metadata }) => [metadata.uid],
-  });
-  readonly #divisions = new Divisions();
-  readonly #groups = new Groups(() => undefined);
-  readonly #memories = new Memories((uid, member) => {
-    this.#divisions.proxies.place(uid, member);
-    this.#groups.place(uid, member);
-  });
-  readonly #rules: PlacementRules;
-  readonly #view: PlacementView;
+  readonly #proxies = new Store<Pod>(PLACING_INDEXES);
+  readonly #placing: Placing;
   readonly #now: number;
   readonly #waiting = new Map<string, Place>();
   readonly #claims: SimulatedClaims;
@@ -103,21 +88,11 @@ export class Simulation {
       members: () => [...this.#members.values()],
       member: (name: string) => this.#members.get(name),
     };
-    this.#rules = new PlacementRules({
+    this.#placing = new Placing({
       registry,
       namespaces: () => namespaces,
       defaults: () => defaults,
       proxies: () => this.#proxies,
-      owned: this.#divisions.proxies,
-      memories: this.#memories,
-      groups: this.#groups,
-    });
-    this.#view = new PlacementView({
-      registry,
-      rules: this.#rules,
-      divisions: this.#divisions,
-      groups: this.#groups,
-      shapes: new Shapes(),
       // The way to the host is the controller's to know: its answer is not foreseen here.
       homeApi: () => ({ state: "known", address: { host: "", port: "" } }),
       clock: { now: () => now },
@@ -142,7 +117,7 @@ export class Simulation {
 
   /** How the pod's workload is divided over members that are open to it; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#view.sharing(proxy);
+    return this.#placing.view.sharing(proxy);
   }
 
   /** A claim that will be made before the pods that name it. */
@@ -160,9 +135,7 @@ export class Simulation {
     this.#admission.release(proxy);
     const { uid } = proxy.metadata;
     for (const member of this.#members.values()) member.load.release(uid);
-    this.#memories.forget(uid);
-    this.#divisions.remove(proxy);
-    this.#groups.remove(uid);
+    this.#placing.remove(proxy);
     this.#proxies.delete(objectKey(proxy.metadata));
   }
 
@@ -181,14 +154,14 @@ export class Simulation {
         const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
         // Before the pod's own requests count.
         const behind = parked ? [] : behindBest(input, ranking, member);
-        this.#memories.attempt(proxy.metadata.uid, member, this.#now, parked);
+        this.#placing.memories.attempt(proxy.metadata.uid, member, this.#now, parked);
         const { uid, namespace } = proxy.metadata;
         this.#members.get(member)?.load.reserve(uid, podRequests(delegate), namespace, parked);
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
         if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);
         this.#claims.place(proxy, member);
-        if (this.#view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
+        if (this.#placing.view.apiMode(proxy) === "host") this.#members.get(member)?.needsHomeApi();
         return { cluster: member, others: [...others, ...behind] };
       }
       if (action.type === "report") {
@@ -208,11 +181,10 @@ export class Simulation {
 
   #add(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
-    this.#divisions.update(proxy);
-    this.#rules.update(proxy);
+    this.#placing.update(proxy);
     const member = this.#members.get(boundTo(proxy) ?? "");
     if (member === undefined || isTerminal(proxy)) return;
-    const overridden = this.#view.specIn(proxy, member.candidate());
+    const overridden = this.#placing.view.specIn(proxy, member.candidate());
     const spec = "spec" in overridden ? overridden.spec : proxy.spec;
     const requests = podRequests({ ...proxy, ...(spec === undefined ? {} : { spec }) });
     member.load.reserve(proxy.metadata.uid, requests, proxy.metadata.namespace);
@@ -226,9 +198,8 @@ export class Simulation {
       spec: { containers: [], ...proxy.spec, nodeName: virtualNodeName(member) },
     };
     this.#proxies.set(bound);
-    this.#divisions.update(bound);
-    this.#rules.update(bound);
-    this.#memories.forget(uid);
+    this.#placing.update(bound);
+    this.#placing.memories.forget(uid);
   }
 
   #observe(proxy: Stored<Pod>): Observed {
@@ -238,11 +209,11 @@ export class Simulation {
       host: { id: "", name: "" },
       proxy,
       members: this.members.map((member) => viewOf(member, this.#now)),
-      memory: this.#memories.of(uid),
-      ...this.#view.of(proxy),
+      memory: this.#placing.memories.of(uid),
+      ...this.#placing.view.of(proxy),
       needs: () => this.#needs(proxy),
       apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#view.specIn(proxy, candidate),
+      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
       outOfService: () => false,
     };
   }

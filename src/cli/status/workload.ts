@@ -130,10 +130,13 @@ function divisionOf(
   const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
   const sharing = simulation.sharing(pod);
   if (sharing === undefined) return undefined;
-  const { preferences, candidates } = sharing;
+  const { preferences, candidates, full } = sharing;
   const requests = podRequests(pod);
   const capacities = Object.fromEntries(
-    candidates.map((candidate) => [candidate.name, (has[candidate.name] ?? 0) + roomFor(requests, candidate)]),
+    candidates.map((candidate) => {
+      const more = full.has(candidate.name) ? 0 : roomFor(requests, candidate, pod.metadata.namespace);
+      return [candidate.name, (has[candidate.name] ?? 0) + more];
+    }),
   );
   const clusters = candidates.map((candidate) => candidate.name);
   const divided = divide({

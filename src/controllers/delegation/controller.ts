@@ -23,18 +23,16 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { USES_INDEX, usesOf } from "../dependencies/users.ts";
 import type { Sharing } from "../preferences/controller.ts";
-import { Divisions } from "../preferences/divisions.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
-import { type GroupName, Groups } from "./groups.ts";
+import type { GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
-import { Memories } from "./memory.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
-import { PlacementView } from "./placement-view.ts";
-import { Shapes, shapeOf } from "./shapes.ts";
+import { NAMESPACE_INDEX, UID_INDEX } from "./placement-rules.ts";
+import { PLACING_INDEXES, Placing } from "./placing.ts";
+import { shapeOf } from "./shapes.ts";
 import { PodWay } from "./way.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
@@ -47,19 +45,9 @@ export class DelegationController {
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
-  readonly #divisions = new Divisions();
-  readonly #memories = new Memories((uid, member) => {
-    this.#divisions.proxies.place(uid, member);
-    this.#groups.place(uid, member);
-  });
-  readonly #groups = new Groups((keys) => {
-    for (const key of keys) this.#loop.enqueue(key);
-  });
-  readonly #shapes = new Shapes();
+  readonly #placing: Placing;
   readonly #held: HeldDelegates;
   readonly #defaults: Reflector<PlacementDefaults>;
-  readonly #rules: PlacementRules;
-  readonly #view: PlacementView;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet, looked at again when members change, and since when nothing but that is missing. */
   readonly #unbound = new Map<ObjectKey, number>();
@@ -79,8 +67,7 @@ export class DelegationController {
       indexes: {
         [NODE_INDEX]: ({ spec }) => (spec?.nodeName === undefined ? [] : [spec.nodeName]),
         [USES_INDEX]: usesOf,
-        [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-        [UID_INDEX]: ({ metadata }) => [metadata.uid],
+        ...PLACING_INDEXES,
       },
       onEvent: (event) => {
         options.dependencies.onProxy(event);
@@ -102,35 +89,28 @@ export class DelegationController {
       log,
       onEvent: () => this.#onDefaults(),
     });
-    this.#rules = new PlacementRules({
+    this.#placing = new Placing({
       registry: options.registry,
       namespaces: () => this.#namespaces.store,
       defaults: () => this.#defaults.store,
       proxies: () => this.#proxies.store,
-      owned: this.#divisions.proxies,
-      memories: this.#memories,
-      groups: this.#groups,
-    });
-    this.#view = new PlacementView({
-      registry: options.registry,
-      rules: this.#rules,
-      divisions: this.#divisions,
-      groups: this.#groups,
-      shapes: this.#shapes,
       homeApi: options.homeApi,
       clock,
+      onGroup: (keys) => {
+        for (const key of keys) this.#loop.enqueue(key);
+      },
     });
     this.#held = new HeldDelegates(options);
     const executor = new Executor({
       ...options,
       held: this.#held,
-      memories: this.#memories,
-      mayEnter: (proxyUid, member) => this.#groups.mayEnter(proxyUid, member),
-      shapes: this.#shapes,
+      memories: this.#placing.memories,
+      mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
+      shapes: this.#placing.shapes,
       proxyOf: (key) => this.#proxies.store.get(key),
       onAccepted: () => this.onRoom(),
       waitingSince: (key) => this.#unbound.get(key),
-      deletionCost: (proxyUid) => this.#divisions.costAnnotations(proxyUid),
+      deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
     });
     const way =
       options.traces &&
@@ -138,7 +118,7 @@ export class DelegationController {
         traces: options.traces,
         host: options.identity.name,
         proxyOf: (key) => this.#proxies.store.get(key),
-        memoryOf: (proxyUid) => this.#memories.of(proxyUid),
+        memoryOf: (proxyUid) => this.#placing.memories.of(proxyUid),
         waitingSince: (key) => this.#unbound.get(key),
         now: () => clock.now(),
       });
@@ -168,7 +148,7 @@ export class DelegationController {
     this.#leading = true;
     for (const proxy of this.#proxies.store.list()) {
       // Again, now that all owners among them are known.
-      this.#rules.update(proxy);
+      this.#placing.rules.update(proxy);
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
     for (const member of this.#options.registry.members()) {
@@ -199,7 +179,7 @@ export class DelegationController {
 
   /** Live proxies by owner. */
   get owned(): OwnedProxies {
-    return this.#divisions.proxies;
+    return this.#placing.divisions.proxies;
   }
 
   /** The host's proxies. */
@@ -209,25 +189,25 @@ export class DelegationController {
 
   /** What the author wrote, on the pod or its namespace; undefined also when it cannot be read. */
   apiMode(proxy: Stored<Pod>): ApiMode | undefined {
-    return this.#view.apiMode(proxy);
+    return this.#placing.view.apiMode(proxy);
   }
 
   /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
-    return this.#view.sharing(proxy);
+    return this.#placing.view.sharing(proxy);
   }
 
   /** What a decision about a pod in overflow mode sees, which is no proxy yet. */
   observeOverflow(pod: Stored<Pod>): Observed {
-    this.#rules.update(pod);
+    this.#placing.rules.update(pod);
     const key = objectKey(pod.metadata);
     return { ...this.#observed(key, pod), needs: () => undefined };
   }
 
   /** The pod's group, and the member that has its pods; undefined when it has none. */
   groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined {
-    const group = this.#rules.groupOf(pod);
-    const home = this.#groups.placeOf(pod.metadata.uid)?.home;
+    const group = this.#placing.rules.groupOf(pod);
+    const home = this.#placing.groups.placeOf(pod.metadata.uid)?.home;
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }
 
@@ -238,17 +218,17 @@ export class DelegationController {
 
   /** How long the host must have found the pod unschedulable; what cannot be read is said when it is due. */
   overflowAfterSeconds(pod: Stored<Pod>): number {
-    const parsed = this.#rules.parse(pod);
+    const parsed = this.#placing.rules.parse(pod);
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
   /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
   reserve(pod: Stored<Pod>, name: string): boolean {
     const { uid, namespace } = pod.metadata;
-    if (!this.#groups.mayEnter(uid, name)) return false;
+    if (!this.#placing.groups.mayEnter(uid, name)) return false;
     const now = this.#options.clock.now();
-    this.#memories.attempt(uid, name, now);
-    if (!this.#shapes.empty) this.#shapes.attempt(name, shapeOf(pod), uid, now);
+    this.#placing.memories.attempt(uid, name, now);
+    if (!this.#placing.shapes.empty) this.#placing.shapes.attempt(name, shapeOf(pod), uid, now);
     this.#options.registry.member(name)?.load.reserve(uid, podRequests(pod), namespace);
     return true;
   }
@@ -258,30 +238,31 @@ export class DelegationController {
     // It was, though nobody has answered: from then on it is a proxy like any other.
     if (this.#proxies.store.countByIndex(UID_INDEX, uid) > 0) return;
     this.#options.registry.member(name)?.load.release(uid);
-    this.#memories.certain(uid);
-    this.#memories.forget(uid);
+    this.#placing.memories.certain(uid);
+    this.#placing.memories.forget(uid);
   }
 
   /** The member would not take the pod, nor another of its shape. */
   refusedBy(pod: Stored<Pod>, refusal: Refusal): void {
     const member = this.#options.registry.member(refusal.cluster);
     if (member === undefined) return;
-    this.#shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, this.#options.clock.now());
+    this.#placing.shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, this.#options.clock.now());
   }
 
   /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */
   acceptedBy(pod: Stored<Pod>, name: string): boolean {
     const member = this.#options.registry.member(name);
-    if (member === undefined || this.#shapes.empty) return false;
+    if (member === undefined || this.#placing.shapes.empty) return false;
     const shape = shapeOf(pod);
-    const known = this.#shapes.refusal(name, shape, "", member.roomVersion, this.#options.clock.now());
-    return known?.refusal.reason === "RefusedByMember" && this.#shapes.accept(name, shape);
+    const known = this.#placing.shapes.refusal(name, shape, "", member.roomVersion, this.#options.clock.now());
+    return known?.refusal.reason === "RefusedByMember" && this.#placing.shapes.accept(name, shape);
   }
 
   /** A pod in overflow mode waits for no member any more. Its group forgets it, unless it is, or is to be, a proxy. */
   leave(uid: string): void {
-    const known = this.#proxies.store.countByIndex(UID_INDEX, uid) > 0 || this.#memories.of(uid).room !== undefined;
-    if (!known) this.#groups.remove(uid);
+    const known =
+      this.#proxies.store.countByIndex(UID_INDEX, uid) > 0 || this.#placing.memories.of(uid).room !== undefined;
+    if (!known) this.#placing.groups.remove(uid);
   }
 
   /** The proxies that nobody has taken yet, for metrics. */
@@ -303,8 +284,8 @@ export class DelegationController {
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
     // Told at once: what waits is decided on before each delegate's own proxy is looked at.
     if (uid !== undefined) {
-      this.#divisions.proxies.held(uid, member?.name);
-      this.#groups.held(uid, member?.name);
+      this.#placing.divisions.proxies.held(uid, member?.name);
+      this.#placing.groups.held(uid, member?.name);
     }
     this.#loop.enqueue(key);
   }
@@ -348,21 +329,16 @@ export class DelegationController {
     if (type === "deleted") {
       this.#unbound.delete(key);
       // It may have had a promise of room without ever getting a delegate.
-      const { room } = this.#memories.of(uid);
+      const { room } = this.#placing.memories.of(uid);
       if (room !== undefined) this.#options.registry.member(room)?.load.release(uid);
-      this.#memories.forget(uid);
-      this.#divisions.remove(object);
-      this.#groups.remove(uid);
+      this.#placing.remove(object);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
     } else {
       this.#noteWaiting(key, object);
-      if (!this.#leading) this.#memories.inherited(uid);
+      if (!this.#leading) this.#placing.memories.inherited(uid);
     }
-    if (type !== "deleted") {
-      this.#divisions.update(object);
-      this.#rules.update(object);
-    }
+    if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
   }
@@ -375,14 +351,14 @@ export class DelegationController {
   #onNamespace({ metadata }: Stored<Namespace>): void {
     this.#options.onDefaults();
     for (const proxy of this.#proxies.store.byIndex(NAMESPACE_INDEX, metadata.name)) {
-      this.#rules.update(proxy);
+      this.#placing.rules.update(proxy);
       if (!isBound(proxy)) this.#loop.enqueue(objectKey(proxy.metadata));
     }
   }
 
   #onDefaults(): void {
     this.#options.onDefaults();
-    for (const proxy of this.#proxies.store.list()) this.#rules.update(proxy);
+    for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
     this.onCapacity();
   }
 
@@ -398,7 +374,7 @@ export class DelegationController {
     const { uid = "" } = proxy?.metadata ?? {};
     const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
     if (holder !== undefined && proxy !== undefined && !isBound(proxy)) {
-      this.#memories.found(uid, holder.name, this.#options.clock.now());
+      this.#placing.memories.found(uid, holder.name, this.#options.clock.now());
     }
     return this.#observed(key, proxy, members);
   }
@@ -413,11 +389,11 @@ export class DelegationController {
       host: this.#options.identity,
       proxy,
       members,
-      memory: this.#memories.of(proxy?.metadata.uid ?? ""),
-      ...this.#view.of(proxy),
-      apiAccess: (member) => this.#view.apiAccess(proxy, member),
+      memory: this.#placing.memories.of(proxy?.metadata.uid ?? ""),
+      ...this.#placing.view.of(proxy),
+      apiAccess: (member) => this.#placing.view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
-      specIn: (candidate) => this.#view.specIn(proxy, candidate),
+      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
     };
@@ -429,7 +405,7 @@ export class DelegationController {
     if (proxy !== undefined && !isBound(proxy)) return registry.members();
     const concerned = new Set(registry.holders(key));
     const { uid = "" } = proxy?.metadata ?? {};
-    for (const name of [proxy === undefined ? undefined : boundTo(proxy), this.#memories.of(uid).uncertain]) {
+    for (const name of [proxy === undefined ? undefined : boundTo(proxy), this.#placing.memories.of(uid).uncertain]) {
       const member = name === undefined ? undefined : registry.member(name);
       if (member !== undefined) concerned.add(member);
     }

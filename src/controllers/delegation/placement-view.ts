@@ -3,7 +3,7 @@ import { OVERRIDES_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Override } from "../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
-import type { Candidate, Rule } from "../../placement/candidate.ts";
+import type { Candidate, RefusalReason, Rule } from "../../placement/candidate.ts";
 import { inMembers } from "../../placement/in-member.ts";
 import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
 import { isOverflow } from "../../pods/overflow.ts";
@@ -18,6 +18,10 @@ import type { DelegationOptions } from "./options.ts";
 import type { PlacementMember, PlacementMembers } from "./placement-members.ts";
 import type { PlacementRules } from "./placement-rules.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
+
+// A member that refuses one more for such a reason keeps what it has: a limit is reached, its nodes are being renewed.
+// Without it in the division, all that it has would be too much.
+const KEEPING: ReadonlySet<RefusalReason> = new Set(["OverLimit", "NoNodeMatches", "TooLarge"]);
 
 /** What placement is reckoned from. */
 export interface PlacementViewOptions {
@@ -111,9 +115,14 @@ export class PlacementView {
     const { placement } = parsed;
     const { policy } = this.#options.rules.of(proxy, placement);
     const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
+    const sharing = this.#sharing(placement, parsed.placement.preferences);
+    const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
+    const room = new Set(this.#openFor(proxy, placement, sharing, policy).map(({ name }) => name));
     return {
       preferences: parsed.placement.preferences,
-      candidates: this.#openFor(proxy, placement, this.#sharing(placement, parsed.placement.preferences), policy),
+      candidates,
+      // One that is late would have the replacement wait, and then perhaps not get it.
+      full: new Set(candidates.flatMap(({ name, overdue }) => (room.has(name) && overdue !== true ? [] : [name]))),
       closed: new Set(closed.map(({ name }) => name)),
       ...requestsIn(proxy, placement.overrides),
     };
@@ -131,12 +140,18 @@ export class PlacementView {
     { api }: Placement,
     members: readonly PlacementMember[],
     policy: readonly Rule[],
+    disregarded: ReadonlySet<RefusalReason> = new Set(),
   ): Candidate[] {
     return members
       .map((member) => member.candidate())
       .filter(({ closed }) => closed === undefined)
       .filter(({ name }) => apiChoice(proxy, api, this.#options.homeApi(name)).refusal === undefined)
-      .filter((candidate) => policy.every(({ refusal }) => refusal?.(candidate) === undefined));
+      .filter((candidate) =>
+        policy.every(({ refusal }) => {
+          const refused = refusal?.(candidate);
+          return refused === undefined || disregarded.has(refused.reason);
+        }),
+      );
   }
 
   /** Why members are not asked for a place again that has been refused to pods like this one. */

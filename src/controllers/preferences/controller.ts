@@ -21,6 +21,8 @@ export interface Sharing {
   readonly preferences: SchedulingPreferences;
   /** The members that may have its replicas now. */
   readonly candidates: readonly Candidate[];
+  /** Those of them that get no more at present. */
+  readonly full: ReadonlySet<string>;
   /** Members that do not answer or are cordoned. */
   readonly closed: ReadonlySet<string>;
   /** What a replica requests in a member; absent: the same everywhere. */

@@ -82,10 +82,12 @@ function movesOf(observed: Observed, now: number): Action[] {
 }
 
 function capacityOf(candidate: Candidate, placed: Replicas, observed: Observed, now: number): number {
-  const { futile } = observed;
+  const { futile, full } = observed;
   const requests = observed.requestsIn?.(candidate) ?? observed.requests;
   const has = placed[candidate.name] ?? 0;
-  return now < (futile.get(candidate.name) ?? 0) ? has : has + roomFor(requests, candidate);
+  const closed = full.has(candidate.name) || now < (futile.get(candidate.name) ?? 0);
+  const [namespace] = observed.key.split("/");
+  return closed ? has : has + roomFor(requests, candidate, namespace);
 }
 
 /** Deletion costs that are not as they must be for the replicas furthest above their share to go first. */

@@ -30,7 +30,7 @@ export interface OtherReplicas {
 /** Everything that one decision about an owner's replicas depends on. */
 export interface Observed {
   readonly preferences: SchedulingPreferences;
-  /** Makes clusters of one weight come in an order of the workload's own. */
+  /** `namespace/name` of the workload: makes clusters of one weight come in an order of its own. */
   readonly key: string;
   /** Its owner makes a new one for each that is evicted, and loses nothing by it. */
   readonly movable: boolean;
@@ -43,6 +43,8 @@ export interface Observed {
   readonly others?: OtherReplicas;
   /** The members that may have replicas now. */
   readonly candidates: readonly Candidate[];
+  /** Those of them that get no more at present: they keep what they have. */
+  readonly full: ReadonlySet<string>;
   /** Members that do not answer or are cordoned: what is there stays there. */
   readonly closed: ReadonlySet<string>;
   readonly requests: Amounts;

@@ -10,13 +10,10 @@ import {
 } from "../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
-import { Groups } from "../../../src/controllers/delegation/groups.ts";
-import { Memories } from "../../../src/controllers/delegation/memory.ts";
 import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
-import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "../../../src/controllers/delegation/placement-rules.ts";
-import { PlacementView } from "../../../src/controllers/delegation/placement-view.ts";
-import { Shapes, shapeOf } from "../../../src/controllers/delegation/shapes.ts";
-import { Divisions } from "../../../src/controllers/preferences/divisions.ts";
+import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement-rules.ts";
+import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing.ts";
+import { shapeOf } from "../../../src/controllers/delegation/shapes.ts";
 import type { Refusal } from "../../../src/placement/candidate.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { boundTo } from "../../../src/pods/bound.ts";
@@ -54,21 +51,10 @@ export class Simulation {
   #now = Date.UTC(2026, 0, 1);
   readonly #namespaces = new Store<Namespace>();
   readonly #defaults = new Store<PlacementDefaults>();
-  readonly #proxies = new Store<Pod>({
-    [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
-    [UID_INDEX]: ({ metadata }) => [metadata.uid],
-  });
+  readonly #proxies = new Store<Pod>(PLACING_INDEXES);
   readonly #members = MEMBER_NAMES.map((name) => new SimulatedMember(name, () => this.#now));
-  readonly #divisions = new Divisions();
-  readonly #groups = new Groups(() => {});
-  readonly #memories = new Memories((uid, member) => {
-    this.#divisions.proxies.place(uid, member);
-    this.#groups.place(uid, member);
-  });
-  readonly #shapes = new Shapes();
   readonly #templates: Template[] = [];
-  readonly #view: PlacementView;
-  readonly #rules: PlacementRules;
+  readonly #placing: Placing;
 
   constructor() {
     for (const store of [this.#namespaces, this.#defaults, this.#proxies]) store.synced = true;
@@ -76,21 +62,11 @@ export class Simulation {
       members: () => this.#members,
       member: (name: string) => this.#members.find((member) => member.name === name),
     };
-    this.#rules = new PlacementRules({
+    this.#placing = new Placing({
       registry,
       namespaces: () => this.#namespaces,
       defaults: () => this.#defaults,
       proxies: () => this.#proxies,
-      owned: this.#divisions.proxies,
-      memories: this.#memories,
-      groups: this.#groups,
-    });
-    this.#view = new PlacementView({
-      registry,
-      rules: this.#rules,
-      divisions: this.#divisions,
-      groups: this.#groups,
-      shapes: this.#shapes,
       homeApi: () => ({ state: "unknown", message: "nobody has said" }),
       clock: { now: () => this.#now },
     });
@@ -202,8 +178,7 @@ export class Simulation {
 
   #update(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
-    this.#divisions.update(proxy);
-    this.#rules.update(proxy);
+    this.#placing.update(proxy);
   }
 
   #observe(proxy: Stored<Pod>): Observed {
@@ -214,10 +189,10 @@ export class Simulation {
       host: HOST,
       proxy,
       members,
-      memory: this.#memories.of(proxy.metadata.uid),
-      ...this.#view.of(proxy),
+      memory: this.#placing.memories.of(proxy.metadata.uid),
+      ...this.#placing.view.of(proxy),
       apiAccess: () => ({ mode: "none" }),
-      specIn: (candidate) => this.#view.specIn(proxy, candidate),
+      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
       outOfService: () => false,
     };
   }
@@ -230,18 +205,18 @@ export class Simulation {
     switch (action.type) {
       case "create": {
         const member = this.#member(action.member);
-        if (!this.#groups.mayEnter(uid, member.name)) return;
+        if (!this.#placing.groups.mayEnter(uid, member.name)) return;
         this.#release(uid);
-        this.#memories.attempt(uid, member.name, this.#now, action.parked);
-        this.#shapes.attempt(member.name, shapeOf(proxy), uid, this.#now);
+        this.#placing.memories.attempt(uid, member.name, this.#now, action.parked);
+        this.#placing.shapes.attempt(member.name, shapeOf(proxy), uid, this.#now);
         member.load.reserve(uid, podRequests(action.delegate), proxy.metadata.namespace, action.parked);
         const refused = member.create(action.delegate);
         if (refused === undefined) {
-          this.#memories.found(uid, member.name, this.#now);
+          this.#placing.memories.found(uid, member.name, this.#now);
           return;
         }
         member.load.release(uid);
-        this.#memories.certain(uid);
+        this.#placing.memories.certain(uid);
         const message = `its API server refused the pod: ${refused}`;
         this.#refuse(proxy, { cluster: member.name, reason: "RefusedByMember", message });
         return;
@@ -250,17 +225,17 @@ export class Simulation {
         const annotations = {
           ...proxy.metadata.annotations,
           [CLUSTER_ANNOTATION]: action.member,
-          ...this.#divisions.costAnnotations(uid),
+          ...this.#placing.divisions.costAnnotations(uid),
         };
         const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(action.member) };
-        this.#memories.forget(uid);
-        this.#shapes.accept(action.member, shapeOf(proxy));
+        this.#placing.memories.forget(uid);
+        this.#placing.shapes.accept(action.member, shapeOf(proxy));
         this.#update({ ...proxy, metadata: { ...proxy.metadata, annotations }, spec });
         return;
       }
       case "promise":
         this.#release(uid);
-        this.#memories.promised(uid, action.member);
+        this.#placing.memories.promised(uid, action.member);
         this.#member(action.member).load.reserve(uid, action.requests, proxy.metadata.namespace);
         return;
       case "delete":
@@ -270,7 +245,7 @@ export class Simulation {
         this.#refuse(proxy, action.refusal);
         return;
       case "report": {
-        this.#memories.reported(uid, action.message);
+        this.#placing.memories.reported(uid, action.message);
         const { reason, message } = action;
         const condition = { type: PLACED_CONDITION, status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });
@@ -284,13 +259,13 @@ export class Simulation {
   }
 
   #refuse(proxy: Stored<Pod>, refusal: Refusal): void {
-    this.#memories.refuse(proxy.metadata.uid, refusal, 0, this.#now);
+    this.#placing.memories.refuse(proxy.metadata.uid, refusal, 0, this.#now);
     const { roomVersion } = this.#member(refusal.cluster);
-    this.#shapes.refuse(refusal.cluster, shapeOf(proxy), refusal, roomVersion, this.#now);
+    this.#placing.shapes.refuse(refusal.cluster, shapeOf(proxy), refusal, roomVersion, this.#now);
   }
 
   #release(uid: string): void {
-    const { room } = this.#memories.of(uid);
+    const { room } = this.#placing.memories.of(uid);
     if (room !== undefined) this.#member(room).load.release(uid);
   }
 

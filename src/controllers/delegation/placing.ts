@@ -1,0 +1,70 @@
+import type { Namespace, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { PlacementDefaults } from "../../api/placement-defaults.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { IndexFunction, ReadStore } from "../../runtime/store.ts";
+import { Divisions } from "../preferences/divisions.ts";
+import { Groups } from "./groups.ts";
+import { Memories } from "./memory.ts";
+import type { DelegationOptions } from "./options.ts";
+import type { PlacementMembers } from "./placement-members.ts";
+import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
+import { PlacementView } from "./placement-view.ts";
+import { Shapes } from "./shapes.ts";
+
+/** What the store of proxies must be indexed by. */
+export const PLACING_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
+  [NAMESPACE_INDEX]: ({ metadata }) => [metadata.namespace ?? ""],
+  [UID_INDEX]: ({ metadata }) => [metadata.uid],
+};
+
+/** What placement works on. */
+export interface PlacingOptions {
+  readonly registry: PlacementMembers;
+  readonly namespaces: () => ReadStore<Namespace>;
+  readonly defaults: () => ReadStore<PlacementDefaults>;
+  /** Indexed by `PLACING_INDEXES`. */
+  readonly proxies: () => ReadStore<Pod>;
+  readonly homeApi: DelegationOptions["homeApi"];
+  readonly clock: Pick<Clock, "now">;
+  /** Pods wait for a group whose place has changed. */
+  readonly onGroup?: (keys: readonly ObjectKey[]) => void;
+}
+
+/** All that decides over the places of pods, wired together: the same for the controller, a plan and a simulation. */
+export class Placing {
+  readonly divisions: Divisions = new Divisions();
+  readonly groups: Groups;
+  readonly memories: Memories;
+  readonly shapes: Shapes = new Shapes();
+  readonly rules: PlacementRules;
+  readonly view: PlacementView;
+
+  constructor({ registry, namespaces, defaults, proxies, homeApi, clock, onGroup = () => undefined }: PlacingOptions) {
+    const { divisions, shapes } = this;
+    const groups = new Groups(onGroup);
+    const memories = new Memories((uid, member) => {
+      divisions.proxies.place(uid, member);
+      groups.place(uid, member);
+    });
+    const owned = divisions.proxies;
+    const rules = new PlacementRules({ registry, namespaces, defaults, proxies, owned, memories, groups });
+    this.groups = groups;
+    this.memories = memories;
+    this.rules = rules;
+    this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
+  }
+
+  /** A proxy is in the store as the host shows it. */
+  update(proxy: Stored<Pod>): void {
+    this.divisions.update(proxy);
+    this.rules.update(proxy);
+  }
+
+  /** A proxy is gone, or about to be replaced. */
+  remove(proxy: Stored<Pod>): void {
+    const { uid } = proxy.metadata;
+    this.memories.forget(uid);
+    this.divisions.remove(proxy);
+    this.groups.remove(uid);
+  }
+}
