@@ -13,7 +13,7 @@ import { placementEvent } from "../delegation/events.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
-import type { Action, DelegateView, IssueAction, Observed, TellAction } from "./model.ts";
+import type { Action, DelegateView, IssueAction, IssuedTokens, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
 
 export interface HomeApiOptions extends ControllerOptions {
@@ -48,9 +48,8 @@ export class HomeApiController {
   readonly #told = new Map<string, number>();
   /** What last kept a pod from its tokens, and until when it is taken for granted. */
   readonly #refused = new Map<ObjectKey, { readonly message: string; readonly until: number }>();
-
   /** What was issued here, and when it is to be replaced. */
-  readonly #issued = new Map<ObjectKey, NonNullable<Observed["issued"]>>();
+  readonly #issued = new Map<ObjectKey, IssuedTokens>();
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
@@ -199,9 +198,10 @@ export class HomeApiController {
     const askedAt = clock.now();
     const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, signal);
     const age = renewalAge(lifetimeMs, Math.random());
-    const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: expiresAt - lifetimeMs + age });
+    const noted = new Date(expiresAt - lifetimeMs + age).toISOString();
+    const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: noted });
     await this.#write(member, secret, replaces?.uid, signal);
-    this.#issued.set(key, { delegateUid, renewAt: askedAt + age });
+    this.#issued.set(key, { delegateUid, renewAt: askedAt + age, noted });
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
       const view = delegates.find((other) => other.member === name);

@@ -3,7 +3,7 @@ import type { Pod, Secret, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { mountsApiSecret } from "../../pods/home-api.ts";
 import { isDeleting, isTerminal } from "../../pods/phase.ts";
-import type { Action, DelegateView, Observed } from "./model.ts";
+import type { Action, DelegateView, IssuedTokens, Observed } from "./model.ts";
 
 // As kubelet: at 80 % of a token's life, and after a day at the latest.
 const RENEWED_AFTER = 0.8;
@@ -34,7 +34,7 @@ export function decide(
     // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
     if (secret === undefined && isDeleting(proxy)) continue;
     // Whoever issued them knows how old they are; the annotation is for the next leader, and only as right as clocks are.
-    const own = secret !== undefined && issued?.delegateUid === delegate.metadata.uid ? issued.renewAt : undefined;
+    const own = issued !== undefined && isOf(issued, secret, delegate) ? issued.renewAt : undefined;
     const due = Math.max(own ?? dueAt(secret, delegate) + now - wall, notBefore);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};
@@ -64,6 +64,15 @@ function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): numbe
   if (!isOwnedBy(secret, delegate)) return Number.NEGATIVE_INFINITY;
   const at = Date.parse(secret.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
   return Number.isNaN(at) ? Number.NEGATIVE_INFINITY : at;
+}
+
+/** False also when somebody has written another time since: they may want new ones sooner. */
+function isOf(
+  { delegateUid, noted }: IssuedTokens,
+  secret: Stored<Secret> | undefined,
+  delegate: Stored<Pod>,
+): boolean {
+  return delegateUid === delegate.metadata.uid && secret?.metadata.annotations?.[RENEW_AT_ANNOTATION] === noted;
 }
 
 function isOwnedBy({ metadata }: Stored<Secret>, { metadata: { uid } }: Stored<Pod>): boolean {

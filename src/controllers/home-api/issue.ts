@@ -79,7 +79,7 @@ async function requestToken(
 export function apiSecret(
   proxy: Stored<Pod>,
   host: HostIdentity,
-  { delegateUid, data, renewAt }: { readonly delegateUid: string; readonly renewAt: number } & Pick<Issued, "data">,
+  { delegateUid, data, renewAt }: { readonly delegateUid: string; readonly renewAt: string } & Pick<Issued, "data">,
 ): Secret {
   const { namespace = "", name, uid } = proxy.metadata;
   const owner: Owner = { cluster: host.name, namespace, name, uid };
@@ -92,7 +92,7 @@ export function apiSecret(
       labels: { [HOST_LABEL]: host.id, [HOME_API_LABEL]: HOME_API_LABEL_VALUE },
       annotations: {
         [OWNER_ANNOTATION]: JSON.stringify(owner),
-        [RENEW_AT_ANNOTATION]: new Date(renewAt).toISOString(),
+        [RENEW_AT_ANNOTATION]: renewAt,
       },
       // The member's garbage collector deletes it with the delegate.
       ownerReferences: [{ apiVersion: "v1", kind: "Pod", name, uid: delegateUid }],

@@ -10,13 +10,22 @@ export interface DelegateView {
   readonly secret?: Stored<Secret>;
 }
 
+/** Tokens of one delegate, as whoever issued them remembers. */
+export interface IssuedTokens {
+  readonly delegateUid: string;
+  /** When they are to be replaced, by a clock that nobody sets; ms. */
+  readonly renewAt: number;
+  /** The same for the next leader, as their Secret says it. */
+  readonly noted: string;
+}
+
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly ref: ObjectRef;
   readonly proxy: Stored<Pod>;
   readonly delegates: readonly DelegateView[];
-  /** What this controller has issued last, and when it is to be replaced; epoch ms. */
-  readonly issued?: { readonly delegateUid: string; readonly renewAt: number };
+  /** What this controller has issued last. */
+  readonly issued?: IssuedTokens;
   /** Until then the tokens are not asked for again; epoch ms. */
   readonly notBefore?: number;
   /** Why the delegate has no token though its author has not declined one; absent when that was told lately. */

@@ -106,6 +106,12 @@ test("who has no token, and did not choose that, hears of it", () => {
   expect(decide(observed, NOW).actions).toEqual([{ type: "tell", proxyUid: "uid-1", ...untold }]);
 });
 
+const issuedFor = (ms: number): NonNullable<Parameters<typeof decide>[0]["issued"]> => ({
+  delegateUid: "delegate-uid",
+  renewAt: NOW + ms,
+  noted: new Date(NOW + ms).toISOString(),
+});
+
 describe("tokens are renewed", () => {
   test.each([
     ["at 80 % of an hour", 60 * MINUTE, 0, 48 * MINUTE],
@@ -121,15 +127,21 @@ describe("tokens are renewed", () => {
     ["behind by an hour", -60 * MINUTE],
   ])("by whoever issued them after a time of that process's own, when the machine's clock is %s", (_, jump) => {
     const of = proxy();
-    const issued = { delegateUid: "delegate-uid", renewAt: NOW + 40 * MINUTE };
     const observed = {
       ref: { name: "web-0" },
       proxy: of,
       delegates: [view(of, { secret: secret(NOW + 40 * MINUTE) })],
-      issued,
+      issued: issuedFor(40 * MINUTE),
     };
     expect(decide(observed, NOW, NOW + jump)).toMatchObject({ actions: [], requeueAt: NOW + 40 * MINUTE });
     expect(decide(observed, NOW + 41 * MINUTE, NOW + 41 * MINUTE + jump).actions).toMatchObject([{ type: "issue" }]);
+  });
+
+  test("when somebody writes another time into their Secret", () => {
+    const of = proxy();
+    const delegates = [view(of, { secret: secret(NOW - MINUTE) })];
+    const observed = { ref: { name: "web-0" }, proxy: of, delegates, issued: issuedFor(40 * MINUTE) };
+    expect(decide(observed, NOW).actions).toMatchObject([{ type: "issue" }]);
   });
 });
 
