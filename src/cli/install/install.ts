@@ -5,6 +5,7 @@ import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
+import { addNewWebhooks } from "./new-webhooks.ts";
 import { type InstallOptions, MANAGED_BY, MANAGED_BY_LABEL, planInstall } from "./plan.ts";
 
 export interface InstallContext {
@@ -35,7 +36,9 @@ export async function install(
   for (const definition of definitions) report(await applyManifest(client, discovery, definition, signal));
   for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
-    if (!definitions.includes(manifest)) report(await applyManifest(client, discovery, manifest, signal));
+    if (definitions.includes(manifest)) continue;
+    await addNewWebhooks(client, discovery, manifest, signal);
+    report(await applyManifest(client, discovery, manifest, signal));
   }
   for (const manifest of leaveOut) {
     const removed = await removeManifest(client, discovery, manifest, signal);
