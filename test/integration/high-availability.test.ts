@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeEach, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { freePort } from "../support/clusters/ports.ts";
 import { type Burst, expectAllRunOnce, startBurst } from "../support/delegated/burst.ts";
@@ -29,33 +29,68 @@ interface Replica {
   readonly process: LegationProcess;
 }
 
-let balancer: Balancer;
-let first: LegationProcess;
-let second: LegationProcess;
-const replicas: Replica[] = [];
+/** Everything that runs; made once, whichever attempt at it succeeds. */
+interface Scene {
+  readonly balancer: Balancer;
+  readonly controllers: readonly [LegationProcess, LegationProcess];
+  readonly replicas: readonly Replica[];
+}
 
-beforeAll(async () => {
+let scene: Scene | undefined;
+let installed = false;
+
+async function makeScene(): Promise<Scene> {
   const legation = running();
-  balancer = await startBalancer(await freePort());
+  const balancer = await startBalancer(await freePort());
   afterFile(async () => balancer[Symbol.asyncDispose]());
+  const replicas: Replica[] = [];
   for (let number = 0; number < WEBHOOKS; number += 1) {
     const port = await freePort();
-    const process = await legation.another("webhook", [`--listen=127.0.0.1:${port}`]);
-    replicas.push({ port, process });
-    balancer.add(port);
+    replicas.push({ port, process: await legation.another("webhook", [`--listen=127.0.0.1:${port}`]) });
   }
   const controller = async (identity: string): Promise<LegationProcess> =>
     legation.another("controller", [`--identity=${identity}`, `--kubelet-listen=127.0.0.1:${await freePort()}`, lease]);
-  [first, second] = [await controller("first"), await controller("second")];
-  await legation.controller.stop();
-  await first.start();
-  await eventuallyPasses(() => expect(saidAt(first, "controllers started")).toBeGreaterThan(0));
-  await Promise.all([second, ...replicas.map(({ process }) => process)].map((process) => process.start()));
-  const url = `--webhook-url=https://127.0.0.1:${balancer.port}`;
-  await legationCommand(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url]);
+  return { balancer, replicas, controllers: [await controller("first"), await controller("second")] };
+}
+
+// Before each test and each further attempt at one: what an earlier one has killed runs again.
+beforeEach(async () => {
+  scene ??= await makeScene();
+  const { balancer, controllers, replicas } = scene;
+  await running().controller.stop();
+  await Promise.all([...controllers, ...replicas.map(({ process }) => process)].map((process) => process.start()));
+  for (const { port } of replicas) balancer.add(port);
+  if (!installed) {
+    const url = `--webhook-url=https://127.0.0.1:${balancer.port}`;
+    await legationCommand(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url]);
+    installed = true;
+  }
   // Admissions depend on these three alone.
-  await legation.webhook.stop();
+  await running().webhook.stop();
+  await eventuallyPasses(() => expect(ledSince(leader())).toBeGreaterThan(0), { timeoutMs: 60_000 });
 });
+
+function parts(): Scene {
+  if (scene === undefined) throw new Error("everything runs from the first beforeEach on");
+  return scene;
+}
+
+/** When the process began to lead, with its controllers started; 0 when it does not. */
+function ledSince(process: LegationProcess): number {
+  const led = saidAt(process, "leading");
+  return saidAt(process, "controllers started") >= led ? led : 0;
+}
+
+/** The controller that has last begun to lead, and the other. */
+function leader(): LegationProcess {
+  const [first, second] = parts().controllers;
+  return saidAt(second, "leading") > saidAt(first, "leading") ? second : first;
+}
+
+function follower(): LegationProcess {
+  const [first, second] = parts().controllers;
+  return leader() === first ? second : first;
+}
 
 /** Authors create pods until the test ends, or sooner. */
 function burst(namespace: string): Burst {
@@ -85,11 +120,13 @@ function expectAllRun(namespace: string, created: readonly string[]): Promise<vo
 }
 
 test("every process is replaced, and the leader killed, while pods are created: nothing is refused, lost or done twice", async () => {
+  const { balancer, replicas } = parts();
+  const [killed, next] = [leader(), follower()];
   const namespace = await freshlyLabelled();
   const { created, failed, stop } = burst(namespace);
   await sleep(500);
   const killedAt = Date.now();
-  await first.stop("SIGKILL");
+  await killed.stop("SIGKILL");
   for (const { port, process } of replicas) {
     const ending = process.stop();
     await sleep(FORGETTING_MS);
@@ -98,29 +135,33 @@ test("every process is replaced, and the leader killed, while pods are created: 
     await process.start();
     balancer.add(port);
   }
-  await eventuallyPasses(() => expect(saidAt(second, "controllers started")).toBeGreaterThan(0), { timeoutMs: 60_000 });
+  await eventuallyPasses(() => expect(ledSince(next)).toBeGreaterThan(killedAt), { timeoutMs: 60_000 });
   await stop();
   expect(failed).toEqual([]);
   expect(created.length).toBeGreaterThan(50);
   await expectAllRun(namespace, created);
   // The lease, and the time until a follower asks again.
-  expect(saidAt(second, "leading") - killedAt).toBeLessThan(LEASE_MS * 1.5);
+  expect(saidAt(next, "leading") - killedAt).toBeLessThan(LEASE_MS * 1.5);
 });
 
-test("a leader that is told to end hands over within five seconds; a webhook that is killed is not missed", async () => {
+test("a leader that is told to end hands over within five seconds; webhooks that are killed are not missed", async () => {
+  const { replicas } = parts();
+  const [ending, next] = [leader(), follower()];
   const namespace = await freshlyLabelled();
-  await first.start();
   const { created, failed, stop } = burst(namespace);
   await sleep(500);
   const toldAt = Date.now();
-  await second.stop();
-  await eventuallyPasses(() => expect(saidAt(first, "controllers started")).toBeGreaterThan(toldAt));
-  expect(saidAt(first, "leading") - toldAt).toBeLessThan(5_000);
+  await ending.stop();
+  await eventuallyPasses(() => expect(ledSince(next)).toBeGreaterThan(toldAt), { timeoutMs: 60_000 });
+  expect(saidAt(next, "leading") - toldAt).toBeLessThan(5_000);
   expect(failed).toEqual([]);
-  // One that is killed takes the reviews with it that it was about to answer, and no other.
-  await replicas[0]?.process.stop("SIGKILL");
-  await sleep(1_000);
+  // Each takes the reviews with it that it was about to answer. The API server repeats none of them, and asks once more.
+  for (const { process } of replicas) {
+    await process.stop("SIGKILL");
+    await sleep(300);
+    await process.start();
+  }
   await stop();
-  expect(failed.length).toBeLessThanOrEqual(LANES);
+  expect(failed).toEqual([]);
   await expectAllRun(namespace, created);
 });

@@ -7,6 +7,7 @@ import { secrets } from "../../src/kube/resources.ts";
 import { createLogger } from "../../src/telemetry/logger.ts";
 import { systemClock, type WebhookClock } from "../../webhook/clock.ts";
 import { type RunningWebhook, startWebhook } from "../../webhook/main.ts";
+import { createWebhookServer } from "../../webhook/server.ts";
 import { CERTIFICATE_SECRET } from "../../webhook/serving-certificate.ts";
 import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
 import { freePort } from "../support/clusters/ports.ts";
@@ -512,11 +513,72 @@ async function dryRunIsAnswered(): Promise<boolean> {
   return (await createPod(all, {}, true)).status === 201;
 }
 
+/** In place of the webhook: answers reviews as it would, but for the first few, whose connections end without a word. */
+async function startMortal(deaths: number): Promise<string[]> {
+  await webhook.close();
+  const found = await kubectl(host, ["get", "secret", CERTIFICATE_SECRET, "-n", "legation-system", "-o", "json"]);
+  const { data } = JSON.parse(found);
+  const [cert, key] = ["tls.crt", "tls.key"].map((name) => Buffer.from(data[name], "base64").toString());
+  const asked: string[] = [];
+  const server = createWebhookServer({
+    certificate: { cert: cert ?? "", key: key ?? "" },
+    notReady: () => undefined,
+    log: createLogger({ level: "silent" }),
+  });
+  server.addHook("onRequest", async ({ raw }, reply) => {
+    asked.push(raw.url ?? "");
+    if (asked.length > deaths) return;
+    reply.hijack();
+    raw.socket.destroy();
+  });
+  await server.listen({ host: "127.0.0.1", port });
+  onTestFinished(async () => {
+    await server.close();
+    webhook = await startReplica(port);
+  });
+  return asked;
+}
+
+// The API server repeats none of these calls: see the decision on being asked twice.
+describe("a replica that ends before it has answered", () => {
+  test.each([
+    { deaths: 0, what: "nothing", pods: 1, workloads: 2 },
+    { deaths: 1, what: "one review", pods: 2, workloads: 2 },
+  ])("and takes $what with it is not missed", async ({ deaths, pods, workloads }) => {
+    const asked = await startMortal(deaths);
+    const pod = await createPod(all, {});
+    expect(pod.status).toBe(201);
+    expect(pod.body).toMatchObject(PROXY_MARKS);
+    expect(asked).toEqual(Array.from({ length: pods }, () => "/mutate/all"));
+    const template = { metadata: { labels: { app: "web" } }, spec: { containers: [main] } };
+    const deployment = {
+      apiVersion: "apps/v1",
+      kind: "Deployment",
+      metadata: { name: `web-${deaths}`, annotations: { [CLUSTERS]: "west" } },
+      spec: { replicas: 0, selector: { matchLabels: { app: "web" } }, template },
+    };
+    const before = asked.length;
+    const made = await submit(host, "POST", `/apis/apps/v1/namespaces/${annotated}/deployments`, deployment);
+    expect(made.status).toBe(201);
+    expect(made.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
+    expect(asked.slice(before)).toEqual(Array.from({ length: workloads }, () => "/mutate/workload"));
+  });
+
+  test("twice costs the pod, with an error that names the second call", async () => {
+    const asked = await startMortal(2);
+    const { status, body } = await createPod(all, {});
+    expect(status).toBe(500);
+    expect(JSON.stringify(body)).toContain("pods-all-again.legation.dev");
+    expect(asked).toEqual(["/mutate/all", "/mutate/all"]);
+    expect((await createPod(all, {})).status).toBe(201);
+  });
+});
+
 describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(5);
+    expect(trusted).toHaveLength(9);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -526,6 +588,16 @@ describe("the serving certificate", () => {
     await install();
     expect([await storedCertificate(), ...(await bundles())]).toEqual(before);
     expect(await dryRunIsAnswered()).toBe(true);
+  });
+
+  test("is trusted by an entry that a version adds, from its first moment on", async () => {
+    const last = JSON.stringify([{ op: "remove", path: "/webhooks/7" }]);
+    await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
+    expect(await bundles()).toHaveLength(8);
+    await install();
+    const trusted = await bundles();
+    expect(trusted).toHaveLength(9);
+    expect(new Set(trusted).size).toBe(1);
   });
 
   test("is trusted again when the configurations were made anew", async () => {

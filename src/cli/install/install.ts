@@ -6,6 +6,7 @@ import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { kindsOf, listInstalled } from "./installed.ts";
+import { addNewWebhooks } from "./new-webhooks.ts";
 import { type InstallOptions, planInstall } from "./plan.ts";
 
 export interface InstallContext {
@@ -36,7 +37,9 @@ export async function install(
   for (const definition of definitions) report(await applyManifest(client, discovery, definition, signal));
   for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
-    if (!definitions.includes(manifest)) report(await applyManifest(client, discovery, manifest, signal));
+    if (definitions.includes(manifest)) continue;
+    await addNewWebhooks(client, discovery, manifest, signal);
+    report(await applyManifest(client, discovery, manifest, signal));
   }
   for (const manifest of leaveOut) {
     const removed = await removeManifest(client, discovery, manifest, signal);

@@ -48,7 +48,9 @@ export async function startBalancer(port: number): Promise<Balancer> {
   });
   return {
     port,
-    add: (backend) => void backends.push(backend),
+    add: (backend) => {
+      if (!backends.includes(backend)) backends.push(backend);
+    },
     remove: (backend) => {
       const at = backends.indexOf(backend);
       if (at !== -1) backends.splice(at, 1);
