@@ -1,9 +1,9 @@
 import { defineConfig, type ViteUserConfigExport } from "vitest/config";
-import { AlternatingSequencer } from "./test/support/harness/sequencer.ts";
+import { EvenSequencer } from "./test/support/harness/sequencer.ts";
 
 const config: ViteUserConfigExport = defineConfig({
   test: {
-    sequence: { sequencer: AlternatingSequencer },
+    sequence: { sequencer: EvenSequencer },
     projects: [
       {
         test: {
@@ -21,7 +21,7 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
-          // Four run, two on sets of shared clusters and two on real nodes; the others wait for whichever comes free.
+          // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
           maxWorkers: 8,
           sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
 import { clusterRoles } from "../../src/cli/member/access.ts";
+import type { ClusterClient } from "../../src/kube/client.ts";
 import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
@@ -319,7 +320,7 @@ test("a Service that the host exports is exported from the members that run it, 
   const scene = await makeScene(clients());
   const { legation, trap, release } = gated();
   onTestFinished(release);
-  const { host, west } = clients();
+  const { host, west, east } = clients();
   const { namespace } = scene;
   await Promise.all([hostCluster(), memberCluster("west")].map(installServiceExports));
   onTestFinished(async () => {
@@ -367,6 +368,37 @@ test("a Service that the host exports is exported from the members that run it, 
   const why = "east: it has no API multicluster.x-k8s.io/v1alpha1, so the Service web is not exported from there";
   await scene.saysOn("ServiceExport", "web", why);
   await eventually(() => scene.find(west, serviceExports, "web"), PATIENT);
+
+  // What the implementations in the members say of it is told on the host.
+  await installServiceExports(memberCluster("east"));
+  onTestFinished(() => removeServiceExports(memberCluster("east")));
+  await legation.controller.stop();
+  await legation.controller.start();
+  await eventually(() => scene.find(east, serviceExports, "web"), PATIENT);
+  const says = async (client: ClusterClient, type: string, status: string, reason: string): Promise<void> => {
+    const said = { type, status, reason, message: "in a word", lastTransitionTime: "2026-02-03T04:05:06Z" };
+    const patch = { type: "apply", force: true, body: { ...exported, status: { conditions: [said] } } } as const;
+    const options = { subresource: "status", fieldManager: `mcs-${type}` };
+    await client.patch(serviceExports, { namespace, name: "web" }, patch, options);
+  };
+  const toldOnHost = (expected: readonly string[]): Promise<void> =>
+    eventuallyPasses(async () => {
+      const { status } = await host.get(serviceExports, { namespace, name: "web" });
+      const told = (status?.conditions ?? []).map((one) => `${one.type} ${one.status} ${one.reason} ${one.message}`);
+      expect(told.sort()).toEqual(expected);
+    }, PATIENT);
+  await says(west, "Valid", "True", "Exported");
+  await says(east, "Valid", "False", "NoIP");
+  await toldOnHost(["Valid False NoIP east: in a word"]);
+  await says(east, "Valid", "True", "Exported");
+  await says(west, "Conflict", "True", "PortConflict");
+  const agreed = "Valid True Exported east: in a word; west: in a word";
+  await toldOnHost(["Conflict True PortConflict west: in a word", agreed]);
+  // What an implementation on the host says stays.
+  await says(host, "Conflict", "False", "NoConflict");
+  await says(east, "Valid", "Unknown", "Waiting");
+  await toldOnHost(["Conflict False NoConflict in a word", "Valid Unknown Waiting east: in a word"]);
+
   await host.delete(services, { namespace, name: "web" });
   await scene.goes(west, services, "web");
   await scene.goes(west, serviceExports, "web");

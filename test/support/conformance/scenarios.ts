@@ -1,57 +1,8 @@
-import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
+import { CONTAINER_SCENARIOS } from "./container-scenarios.ts";
+import { apply, events, IMAGE, inPhase, main, pod, runs, sh, WAITS, yaml } from "./manifests.ts";
 import type { Call, Scenario } from "./scenario.ts";
 
-const IMAGE = "localhost/busybox:1";
-
-function sh(script: string): string[] {
-  return ["sh", "-c", script];
-}
-
-const WAITS = sh("trap 'exit 0' TERM; echo started; sleep 600 & wait");
-
-/** A pod named `web` with one container `main`, as far as it says nothing else. */
-function pod({ metadata, ...spec }: Partial<PodSpec> & { readonly metadata?: object }): Pod {
-  return {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name: "web", labels: { app: "web" }, ...metadata },
-    spec: {
-      containers: [{ name: "main", image: IMAGE, command: WAITS }],
-      restartPolicy: "Never",
-      terminationGracePeriodSeconds: 2,
-      // Without a cluster's DNS, kubelets warn of the default.
-      dnsPolicy: "Default",
-      automountServiceAccountToken: false,
-      ...spec,
-    },
-  };
-}
-
-function main(command: string[], more: object = {}): Pick<PodSpec, "containers"> {
-  return { containers: [{ name: "main", image: IMAGE, command, ...more }] };
-}
-
-function apply(...input: readonly object[]): Call {
-  return { kubectl: "apply -f -", input };
-}
-
-function inPhase(phase: string): Call {
-  return { kubectl: "get pod web -o 'jsonpath={.status.phase}'", until: new RegExp(`^${phase}`) };
-}
-
-const runs: Call = { kubectl: "wait pod/web --for=condition=Ready --timeout=60s" };
-// Conditions are a set.
-const yaml: Call = { kubectl: "get pod web -o yaml", unordered: true };
 const described: Call = { kubectl: "describe pod web", unordered: true };
-/** The events of the pod once this reason is among them. */
-function events(reason: string): Call {
-  const columns = "TYPE:.type,REASON:.reason,FROM:.source.component,OBJECT:.involvedObject.fieldPath,SAYS:.message";
-  return {
-    kubectl: `get events --field-selector=involvedObject.name=web --no-headers -o 'custom-columns=${columns}'`,
-    until: new RegExp(` ${reason} `),
-    unordered: true,
-  };
-}
 
 /** Manifests and calls that people and engines make, on a node of their own cluster and on Legation's. */
 export const SCENARIOS: readonly Scenario[] = [
@@ -126,7 +77,7 @@ export const SCENARIOS: readonly Scenario[] = [
               command: sh("echo made by setup > /work/file; echo done > /dev/termination-log"),
               volumeMounts: [{ name: "work", mountPath: "/work" }],
             },
-            { name: "sidecar", image: IMAGE, restartPolicy: "Always", command: WAITS },
+            { name: "sidecar", image: IMAGE, restartPolicy: "Always", command: [...WAITS] },
           ],
           containers: [
             {
@@ -233,7 +184,8 @@ export const SCENARIOS: readonly Scenario[] = [
           terminationGracePeriodSeconds: 1,
         }),
       ),
-      events("Killing"),
+      // The last that is new, after the container's second end.
+      events("BackOff"),
       {
         kubectl: "get pod web -o 'jsonpath={.status.containerStatuses[0].lastState.terminated.exitCode}'",
         until: /^0/,
@@ -477,4 +429,5 @@ export const SCENARIOS: readonly Scenario[] = [
       { kubectl: "get pods", until: /No resources/ },
     ],
   },
+  ...CONTAINER_SCENARIOS,
 ];

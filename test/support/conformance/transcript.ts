@@ -56,6 +56,10 @@ const UUID = /[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}/g;
 /** What differs from run to run, whatever the cluster. */
 const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [UUID, "<uid>"],
+  // The API server says it so to those who ask by WebSocket; kubectl may then ask again by SPDY.
+  [/\bInternal error occurred: (?=unable to upgrade connection: )/g, ""],
+  // No limit at all, as a kubelet tells it that has looked into the container's cgroup while it ran.
+  [/\bresources:\n\s+limits:\n\s+memory: 9007199254740988Ki(?=\n)/g, "resources: {}"],
   [/\b[0-9a-f]{64}\b/g, "<container>"],
   [/\b10\.\d+\.\d+\.\d+\b/g, "<ip>"],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, "<time>"],

@@ -24,8 +24,9 @@ declare module "vitest" {
   }
 }
 
-// How many files can use clusters of a kind at the same time: two cores have no more to give.
-const SETS = 2;
+// How many files can use clusters of a kind at the same time: two cores have no more to give. Files on real nodes mostly wait.
+const SIMULATED_SETS = 2;
+const REAL_SETS = 1;
 
 // The host's own two nodes must never get a delegated pod.
 const SIMULATED = { names: ["host", "west", "east"], clusters: { host: { nodes: [{ count: 2 }] } } };
@@ -47,9 +48,9 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
   if (files.some((path) => path.includes("/engine-"))) await ensureEngines(onProgress);
   const started: Clusters[] = [];
-  const startSets = async (options: StartOptions, sharing: number): Promise<ClustersInfo[]> => {
+  const startSets = async (options: StartOptions, count: number): Promise<ClustersInfo[]> => {
     const sets: ClustersInfo[] = [];
-    for (let number = 0; number < Math.min(SETS, sharing); number++) {
+    for (let number = 0; number < count; number++) {
       const set = await startClusters({ ...options, onProgress });
       started.push(set);
       sets.push(set.info);
@@ -59,8 +60,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const simulated = files.filter((path) => !isOnRealNodes(path)).length;
   const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
-  project.provide("sets", await startSets(SIMULATED, simulated));
-  project.provide("realSets", realPossible ? await startSets(REAL, real) : []);
+  project.provide("sets", await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated)));
+  project.provide("realSets", realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : []);
   project.provide("turns", turns);
   project.provide("kubectl", kubectl);
   return async () => {

@@ -1,17 +1,18 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
-import { isOnRealNodes } from "./place-of-file.ts";
+import { hasOwnClusters, isOnRealNodes } from "./place-of-file.ts";
 
-/** One file on real nodes, then two on shared clusters, and so on: workers seldom wait for the same clusters. */
-export class AlternatingSequencer extends BaseSequencer {
+/** Files of each kind at an even pace: workers seldom wait for the same clusters, and all kinds end at about the same time. */
+export class EvenSequencer extends BaseSequencer {
   override async sort(files: TestSpecification[]): Promise<TestSpecification[]> {
     const sorted = await super.sort(files);
     const integration = sorted.filter(({ moduleId }) => moduleId.includes("/test/integration/"));
-    const real = integration.filter(({ moduleId }) => isOnRealNodes(moduleId));
-    const shared = integration.filter(({ moduleId }) => !isOnRealNodes(moduleId));
-    const rounds = Math.max(real.length, Math.ceil(shared.length / 2));
-    const alternating = Array.from({ length: rounds }).flatMap((_, round) =>
-      [real[round], shared[2 * round], shared[2 * round + 1]].filter((file) => file !== undefined),
+    const own = integration.filter(({ moduleId }) => hasOwnClusters(moduleId));
+    const real = integration.filter(({ moduleId }) => isOnRealNodes(moduleId) && !hasOwnClusters(moduleId));
+    const simulated = integration.filter(({ moduleId }) => !isOnRealNodes(moduleId));
+    const paced = [own, real, simulated].flatMap((kind) =>
+      kind.map((file, number) => ({ file, at: (number + 0.5) / kind.length })),
     );
-    return [...sorted.filter((file) => !integration.includes(file)), ...alternating];
+    paced.sort((a, b) => a.at - b.at);
+    return [...sorted.filter((file) => !integration.includes(file)), ...paced.map(({ file }) => file)];
   }
 }

@@ -13,14 +13,14 @@ const turn = (name: string): string => join(inject("turns"), `${name}.turn`);
 const onRealNodes = isOnRealNodes(testPath);
 const kind = onRealNodes ? "real" : "simulated";
 const sets = new Map(inject(onRealNodes ? "realSets" : "sets").map((set, number) => [turn(`${kind}-${number}`), set]));
-// Where no real node can run, files say why; those with clusters of their own run no more at a time than the others.
+// Where no real node can run, files say why; those with clusters of their own run one at a time.
 const alone = sets.size === 0 || hasOwnClusters(testPath);
 // kubectl ends before its garbage matters.
 process.env.GOGC ??= "400";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(inject("turns"), "compiled");
 const { path, release } = await acquireFirst(
-  alone ? [0, 1].map((n) => turn(`${kind}-${n}`)) : [...sets.keys()],
+  alone ? [turn("own")] : [...sets.keys()],
   () => {},
 );
 const set = alone ? undefined : sets.get(path);

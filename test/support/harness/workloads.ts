@@ -42,6 +42,18 @@ export async function createIn(
   return made;
 }
 
+/** Deletes the objects of a namespace, and what they own; those that are gone are no error. */
+export async function deleteFrom(
+  client: ClusterClient,
+  namespace: string,
+  objects: readonly KubeObject[],
+): Promise<void> {
+  for (const { kind, metadata } of objects) {
+    const ref = { namespace, name: metadata?.name ?? "" };
+    await client.delete(resourceOf(kind), ref, { propagationPolicy: "Background", gracePeriodSeconds: 0 });
+  }
+}
+
 /** Changes one workload by a merge patch. */
 export async function change(
   client: ClusterClient,

@@ -22,7 +22,30 @@ const CRD = {
         schema: {
           openAPIV3Schema: {
             type: "object",
-            properties: { status: { type: "object", "x-kubernetes-preserve-unknown-fields": true } },
+            properties: {
+              status: {
+                type: "object",
+                properties: {
+                  // As in the API's own definition.
+                  conditions: {
+                    type: "array",
+                    "x-kubernetes-list-type": "map",
+                    "x-kubernetes-list-map-keys": ["type"],
+                    items: {
+                      type: "object",
+                      required: ["type", "status", "reason", "message", "lastTransitionTime"],
+                      properties: {
+                        ...Object.fromEntries(
+                          ["type", "reason", "message"].map((field) => [field, { type: "string" }]),
+                        ),
+                        status: { type: "string", enum: ["True", "False", "Unknown"] },
+                        lastTransitionTime: { type: "string", format: "date-time" },
+                      },
+                    },
+                  },
+                },
+              },
+            },
           },
         },
       },

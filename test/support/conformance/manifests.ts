@@ -1,0 +1,61 @@
+import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
+import type { Call } from "./scenario.ts";
+
+/** The one image of real nodes. */
+export const IMAGE = "localhost/busybox:1";
+
+/** The command that runs a script. */
+export function sh(script: string): string[] {
+  return ["sh", "-c", script];
+}
+
+/** The command of a container that runs until it is told to end. */
+export const WAITS: readonly string[] = sh("trap 'exit 0' TERM; echo started; sleep 600 & wait");
+
+/** A pod named `web` with one container `main`, as far as it says nothing else. */
+export function pod({ metadata, ...spec }: Partial<PodSpec> & { readonly metadata?: object }): Pod {
+  return {
+    apiVersion: "v1",
+    kind: "Pod",
+    metadata: { name: "web", labels: { app: "web" }, ...metadata },
+    spec: {
+      containers: [{ name: "main", image: IMAGE, command: [...WAITS] }],
+      restartPolicy: "Never",
+      terminationGracePeriodSeconds: 2,
+      // Without a cluster's DNS, kubelets warn of the default.
+      dnsPolicy: "Default",
+      automountServiceAccountToken: false,
+      ...spec,
+    },
+  };
+}
+
+/** The only container of a pod. */
+export function main(command: readonly string[], more: object = {}): Pick<PodSpec, "containers"> {
+  return { containers: [{ name: "main", image: IMAGE, command: [...command], ...more }] };
+}
+
+/** Makes objects. */
+export function apply(...input: readonly object[]): Call {
+  return { kubectl: "apply -f -", input };
+}
+
+/** Waits until the pod `web` is in a phase. */
+export function inPhase(phase: string): Call {
+  return { kubectl: "get pod web -o 'jsonpath={.status.phase}'", until: new RegExp(`^${phase}`) };
+}
+
+/** Waits until the pod `web` is ready. */
+export const runs: Call = { kubectl: "wait pod/web --for=condition=Ready --timeout=60s" };
+/** The pod `web` as it is; conditions are a set. */
+export const yaml: Call = { kubectl: "get pod web -o yaml", unordered: true };
+
+/** The events of the pod `web` once this reason is among them. */
+export function events(reason: string): Call {
+  const columns = "TYPE:.type,REASON:.reason,FROM:.source.component,OBJECT:.involvedObject.fieldPath,SAYS:.message";
+  return {
+    kubectl: `get events --field-selector=involvedObject.name=web --no-headers -o 'custom-columns=${columns}'`,
+    until: new RegExp(` ${reason} `),
+    unordered: true,
+  };
+}
