@@ -237,7 +237,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
       limits,
       resize(amounts("200m", "48Mi")),
       { ...resized, until: /"cpu":"200m".*"200m"/ },
-      { ...limits, until: /^20000\b[^]*^50331648$[^]*^200$/m },
+      { ...limits, until: /^20000\b[\s\S]*^50331648$[\s\S]*^200$/m },
       yaml,
       // More than any node has.
       resize(amounts("5000", "48Mi")),
@@ -246,7 +246,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
       limits,
       resize(amounts("150m", "40Mi")),
       { ...resized, until: /"cpu":"150m".*"150m"/ },
-      { ...limits, until: /^15000\b[^]*^41943040$[^]*^150$/m },
+      { ...limits, until: /^15000\b[\s\S]*^41943040$[\s\S]*^150$/m },
       resize({ requests: { cpu: "50m" } }),
       { kubectl: `patch pod web -p '{"spec":{"containers":[{"name":"main","resources":{"limits":{"cpu":"1"}}}]}}'` },
       { kubectl: "delete pod web --now" },

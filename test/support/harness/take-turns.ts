@@ -19,10 +19,7 @@ const alone = sets.size === 0 || hasOwnClusters(testPath);
 process.env.GOGC ??= "400";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(inject("turns"), "compiled");
-const { path, release } = await acquireFirst(
-  alone ? [turn("own")] : [...sets.keys()],
-  () => {},
-);
+const { path, release } = await acquireFirst(alone ? [turn("own")] : [...sets.keys()], () => {});
 const set = alone ? undefined : sets.get(path);
 if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
