@@ -24,7 +24,7 @@ whereRealNodesRun(() => {
   let host: Cluster;
   let west: Cluster;
   let namespace: string;
-  const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 120_000 });
+  const run = (...args: string[]): Promise<string> => kubectl(host, args, { timeoutMs: 250_000 });
 
   beforeAll(async () => {
     folder = mkdtempSync(join(tmpdir(), "legation-image-"));
@@ -65,7 +65,7 @@ whereRealNodesRun(() => {
   });
 
   function rolledOut(name: string): Promise<string> {
-    return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=110s");
+    return run("-n", SYSTEM, "rollout", "status", `deployment/legation-${name}`, "--timeout=240s");
   }
 
   async function create(name: string, script: string): Promise<void> {
@@ -103,10 +103,13 @@ whereRealNodesRun(() => {
         await sleep(300);
       }
     })();
-    await run("-n", SYSTEM, "rollout", "restart", "deployment/legation-webhook", "deployment/legation-controller");
-    await Promise.all(["webhook", "controller"].map(rolledOut));
-    rolling = false;
-    await creating;
+    const restart = ["rollout", "restart", "deployment/legation-webhook", "deployment/legation-controller"];
+    const rolled = run("-n", SYSTEM, ...restart)
+      .then(() => Promise.all(["webhook", "controller"].map(rolledOut)))
+      .finally(() => {
+        rolling = false;
+      });
+    await Promise.all([rolled, creating]);
     await eventually(
       async () => {
         const phases = await run("-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].status.phase}");
@@ -117,5 +120,5 @@ whereRealNodesRun(() => {
     // By the controller that leads now.
     await eventually(async () => (await run("-n", namespace, "logs", names.at(-1) ?? "")) === "done\n");
     expect(await run("-n", namespace, "get", "pod", "web", "-o", "jsonpath={.status.phase}")).toBe("Running");
-  });
+  }, 400_000);
 });

@@ -230,7 +230,11 @@ function streams(): void {
       `/api/v1/namespaces/${delegated}/pods/web/${subresource}?${query}`;
 
     test("exec has its channels, a terminal's size and the exit code", async () => {
-      const command = ["sh", "-c", "read line; echo said $line; read line; stty size; exit 3"];
+      const command = [
+        "sh",
+        "-c",
+        "read line; echo said $line; until stty size | grep '22 99'; do sleep 0.1; done; exit 3",
+      ];
       const query = command.map((part) => `command=${encodeURIComponent(part)}`).join("&");
       await using channels = new Channels(
         home,
@@ -240,7 +244,6 @@ function streams(): void {
       channels.send(0, "hello\n");
       await channels.says(1, /said hello/);
       channels.send(4, JSON.stringify({ Width: 99, Height: 22 }));
-      channels.send(0, "go on\n");
       await channels.says(1, /22 99/);
       await channels.says(3, /"reason":"NonZeroExitCode".*"message":"3"/);
       await channels.closed;
