@@ -59,7 +59,8 @@ function streams(): void {
     legation = await startLegation({
       host: home,
       members: { away },
-      controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, ...FLAGS],
+      // It follows others that are killed.
+      controllerFlags: [`--kubelet-listen=127.0.0.1:${await freePort()}`, "--lease-duration=15s", ...FLAGS],
     });
     const labels = { "legation.dev/delegation": "all" };
     delegated = await freshNamespace(home, { prefix: "delegated", labels, onFinished: () => {} });
