@@ -1,11 +1,11 @@
 import { hostname } from "node:os";
 import type { Lease, Stored } from "../api/kubernetes.ts";
-import type { ClusterClient } from "../kube/client.ts";
+import type { ClusterClient, RequestOptions } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { leases } from "../kube/resources.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
-import { type Interval, noteUnled, UNLED_ANNOTATION, unledIn } from "./unled.ts";
+import { type Interval, noteUnled, renewedAt, UNLED_ANNOTATION, unledIn } from "./unled.ts";
 
 /** Which Lease, under which name, and what to do on winning or losing it. */
 export interface LeaderElectorOptions {
@@ -187,8 +187,9 @@ export class LeaderElector {
         }
         this.#lease = found;
       }
+      const unled = leading ? undefined : await this.#unledBefore(this.#lease, options);
       const sentAt = this.#moment();
-      this.#held(await client.replace(leases, this.#record(this.#lease), options), sentAt);
+      this.#held(await client.replace(leases, this.#record(this.#lease, unled), options), sentAt);
       return "held";
     } catch (error) {
       // Read again before the next attempt: someone else, or our own lost answer, has changed it.
@@ -198,6 +199,15 @@ export class LeaderElector {
       }
       return "unknown";
     }
+  }
+
+  /**
+   * What whoever takes the Lease over has to note, by the API server's clock from end to end: a write that is only tried tells
+   * what time it is there.
+   */
+  async #unledBefore(lease: Stored<Lease>, options: RequestOptions): Promise<string | undefined> {
+    const tried = await this.#options.client.replace(leases, this.#record(lease), { ...options, dryRun: true });
+    return noteUnled(lease, renewedAt(tried));
   }
 
   #moment(): Moment {
@@ -230,7 +240,7 @@ export class LeaderElector {
     return Date.parse(spec?.renewTime ?? "") < this.#renewedAt.wall;
   }
 
-  #record(previous: Stored<Lease> | undefined): Lease {
+  #record(previous: Stored<Lease> | undefined, unled?: string): Lease {
     const { namespace, name, clock } = this.#options;
     const now = microTime(clock.wall());
     const ours = previous?.spec?.holderIdentity === this.identity;
@@ -239,7 +249,7 @@ export class LeaderElector {
       ...previous,
       apiVersion: "coordination.k8s.io/v1",
       kind: "Lease",
-      metadata: previous === undefined ? { namespace, name } : this.#metadata(previous),
+      metadata: previous === undefined ? { namespace, name } : withUnled(previous, unled),
       spec: {
         ...previous?.spec,
         holderIdentity: this.identity,
@@ -249,14 +259,6 @@ export class LeaderElector {
         leaseTransitions: previous === undefined || ours ? transitions : transitions + 1,
       },
     };
-  }
-
-  /** In the write that takes the lease over, so that no crash comes in between. */
-  #metadata(previous: Stored<Lease>): Stored<Lease>["metadata"] {
-    const unled = this.#phase === "following" ? noteUnled(previous, this.#options.clock.wall()) : undefined;
-    const { metadata } = previous;
-    if (unled === undefined) return metadata;
-    return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
   }
 
   async #release(): Promise<void> {
@@ -273,6 +275,12 @@ export class LeaderElector {
       log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
     }
   }
+}
+
+/** In the write that takes the lease over, so that no crash comes in between. */
+function withUnled({ metadata }: Stored<Lease>, unled: string | undefined): Stored<Lease>["metadata"] {
+  if (unled === undefined) return metadata;
+  return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
 }
 
 /** RFC 3339 with exactly six decimals, the only form that the API server takes for a MicroTime. */

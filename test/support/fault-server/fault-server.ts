@@ -164,7 +164,8 @@ export class FaultServer {
       const version = object.metadata?.resourceVersion ?? this.#at(path)?.metadata?.resourceVersion;
       if (version !== this.#at(path)?.metadata?.resourceVersion) {
         answerStatus(response, 409, "Conflict", "the object has been modified");
-      } else answerJson(response, 200, this.world.put(object));
+      } else if (request.query.has("dryRun")) answerJson(response, 200, object);
+      else answerJson(response, 200, this.world.put(object));
     }
   }
 

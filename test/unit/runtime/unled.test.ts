@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { Lease, Stored } from "../../../src/api/kubernetes.ts";
 import { noteUnled, UNLED_ANNOTATION, unledIn, wasUnled } from "../../../src/runtime/unled.ts";
 
@@ -46,6 +46,28 @@ test("every time without a leader counts, of the last twenty", () => {
   let many: string | undefined;
   for (let index = 0; index < 30; index += 1) many = noteUnled(lease(60, many), NOON);
   expect(unledIn(many)).toHaveLength(20);
+});
+
+describe("the API server's account of who wrote what, and when,", () => {
+  const written = (renewed: number, told: Stored<Lease>): Stored<Lease> => ({
+    ...told,
+    metadata: {
+      ...told.metadata,
+      managedFields: [
+        { manager: "legation", time: minutesAgo(renewed), fieldsV1: { "f:spec": { "f:renewTime": {} } } },
+        { manager: "kubectl", time: minutesAgo(0), fieldsV1: { "f:metadata": { "f:annotations": {} } } },
+      ],
+    },
+  });
+
+  test("counts, and not the clock of a holder that was set back", () => {
+    expect(noteUnled(written(1.5, lease(61.5)), NOON)).toBeUndefined();
+  });
+
+  test("counts, and not the clock of a holder that is ahead", () => {
+    const intervals = unledIn(noteUnled(written(60, lease(-60)), NOON));
+    expect(wasUnled(intervals, minutesAgo(30))).toBe(true);
+  });
 });
 
 test.each(["", "yesterday", "2026-01-02T00:00:00Z/2026-01-01T00:00:00Z", "2026-01-02T00:00:00Z"])(
