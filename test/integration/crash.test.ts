@@ -16,7 +16,7 @@ import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
-import type { Write } from "../support/write-gate/write-gate.ts";
+import type { Trap, Write } from "../support/write-gate/write-gate.ts";
 
 const gated = useGatedLegation();
 const clients = useClients();
@@ -117,38 +117,55 @@ async function isTold(namespace: string, wanted: string): Promise<boolean> {
   return items.some(({ involvedObject, reason }) => involvedObject.name === NAME && reason === wanted);
 }
 
+/** Lives a pod's life with a trap for one of its writes, and expects of it what every pod is to see. */
+async function liveThrough(
+  point: Point,
+  when: Pick<Trap, "when" | "status">,
+  onCaught: () => Promise<void>,
+  meanwhile: () => Promise<void>,
+): Promise<void> {
+  const members = [memberCluster("west"), memberCluster("east")];
+  const labels = { "legation.dev/delegation": "annotated" };
+  const there = point.path === "" ? [hostCluster()] : [hostCluster(), ...members];
+  const namespace = await freshNamespace(there, { prefix: "crash", labels });
+  const { histories, stop } = await watchPods(clients().host, namespace);
+  onTestFinished(stop);
+  gated().trap(point.where, { ...when, catches: isAt(point, namespace), onCaught });
+  const life = lives[point.of];
+  await Promise.all([live(namespace, life), meanwhile()]);
+
+  const delegates = (await Promise.all(members.map((member) => podLives(member, namespace)))).flat();
+  expect(delegates).toHaveLength(life.delegates);
+  expect(histories.size).toBe(1);
+  for (const history of histories.values()) {
+    const phases = history.phases.map(({ phase }) => phase);
+    expect(life.phases.filter((phase) => phases.includes(phase))).toEqual(phases);
+  }
+}
+
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
   test.each(points)("with which $write, of a pod that $of, is followed by one that ends the same", async (point) => {
-    const { legation, trap } = gated();
-    const members = [memberCluster("west"), memberCluster("east")];
-    const labels = { "legation.dev/delegation": "annotated" };
-    const there = point.path === "" ? [hostCluster()] : [hostCluster(), ...members];
-    const namespace = await freshNamespace(there, { prefix: "crash", labels });
-    const { histories, stop } = await watchPods(clients().host, namespace);
-    onTestFinished(stop);
+    const { controller } = gated().legation;
     let killed = false;
-    trap(point.where, {
-      when,
-      catches: isAt(point, namespace),
-      onCaught: async () => {
-        await legation.controller.stop("SIGKILL");
-        killed = true;
-      },
-    });
-    const life = lives[point.of];
-    const follow = async (): Promise<void> => {
-      await eventually(() => killed, { ...patient, what: "the write" });
-      await legation.controller.start();
+    const kill = async (): Promise<void> => {
+      await controller.stop("SIGKILL");
+      killed = true;
     };
-    await Promise.all([live(namespace, life), follow()]);
+    await liveThrough(point, { when }, kill, async () => {
+      await eventually(() => killed, { ...patient, what: "the write" });
+      await controller.start();
+    });
+  });
+});
 
-    const delegates = (await Promise.all(members.map((member) => podLives(member, namespace)))).flat();
-    expect(delegates).toHaveLength(life.delegates);
-    expect(histories.size).toBe(1);
-    for (const history of histories.values()) {
-      const phases = history.phases.map(({ phase }) => phase);
-      expect(life.phases.filter((phase) => phases.includes(phase))).toEqual(phases);
-    }
+describe("a write that an API server refuses for a moment, as a conflict with another,", () => {
+  test.each(points)("with which $write, of a pod that $of, is made again", async (point) => {
+    let refused = false;
+    const note = async (): Promise<void> => {
+      refused = true;
+    };
+    await liveThrough(point, { when: "refused", status: 409 }, note, async () => {});
+    expect(refused).toBe(true);
   });
 });
 

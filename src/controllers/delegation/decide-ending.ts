@@ -10,9 +10,10 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
 export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
   const bound = isBound(proxy);
-  if (!holdsFinalizer(proxy)) {
-    return { actions: bound && awaitsDelegate(proxy) ? unheld(proxy) : [], outcome: "Released" };
-  }
+  const held = holdsFinalizer(proxy);
+  if (!held && bound && awaitsDelegate(proxy)) return { actions: unheld(proxy), outcome: "Released" };
+  // Without its finalizer, and within its grace: it waits for its kubelet's word, which is that the delegate is gone.
+  if (!held && (!bound || proxy.metadata.deletionGracePeriodSeconds === 0)) return { actions: [], outcome: "Released" };
   const actions: Action[] = [];
   let waiting = false;
   for (const member of observed.members) {
@@ -71,7 +72,7 @@ function farewell(proxy: Stored<Pod>, observed: Observed, wall: number): Action[
   const seen = deletionGracePeriodSeconds > 0 || finalizers.some((name) => name !== DELEGATE_FINALIZER);
   if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, wall));
   if (deletionGracePeriodSeconds > 0) actions.push({ type: "finish", proxyUid });
-  actions.push({ type: "release", proxyUid });
+  if (holdsFinalizer(proxy)) actions.push({ type: "release", proxyUid });
   return actions;
 }
 

@@ -54,8 +54,7 @@ export class Exchange {
       return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
     } catch (error) {
       member.noteFailure(error);
-      // Gone, or another pod by now.
-      if (isKubeError(error, "NotFound", "Conflict") && !isUnknownSubresource(error)) return undefined;
+      if (isKubeError(error, "NotFound") && !isUnknownSubresource(error)) return undefined;
       throw error;
     }
   }
@@ -105,14 +104,17 @@ export class Exchange {
   }
 }
 
-/** A write on the proxy; one that finds it gone, or another under its name, has nothing left to do. */
+/**
+ * A write on the proxy; one that finds it gone has nothing left to do. Rejects on a conflict, whatever it is with: another pod
+ * under the name is told by the watch, and what was refused for a moment must be written again.
+ */
 export async function patchProxy(proxyUid: string, write: () => Promise<Pod>): Result {
   try {
     const { metadata } = await write();
     const version = metadata?.resourceVersion ?? "0";
     return shownOnProxy(proxyUid, (proxy) => isAtLeast(proxy, version));
   } catch (error) {
-    if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+    if (isKubeError(error, "NotFound")) return undefined;
     throw error;
   }
 }

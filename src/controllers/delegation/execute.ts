@@ -318,8 +318,13 @@ export class Executor {
         { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
+    try {
+      await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, now), { signal });
+    } catch (error) {
+      // Its namespace is on its way out. Whatever else it was, all of it is said again.
+      if (!isKubeError(error, "Forbidden", "NotFound")) throw error;
+    }
     memories.reported(proxyUid, message);
-    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, now), { signal });
     return shown;
   }
 
@@ -333,7 +338,7 @@ export class Executor {
     try {
       await this.#options.host.delete(pods, objectRef(key), { uid: proxyUid, gracePeriodSeconds: 0, signal });
     } catch (error) {
-      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+      if (!isKubeError(error, "NotFound")) throw error;
     }
     return shownOnProxy(proxyUid, ({ metadata }) => metadata.deletionGracePeriodSeconds === 0);
   }

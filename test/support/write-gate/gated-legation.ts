@@ -62,7 +62,7 @@ export function useGatedLegation(): () => GatedLegation {
     gated = {
       legation,
       release,
-      trap: (where, { when, catches, onCaught }) => {
+      trap: (where, { catches, onCaught, ...how }) => {
         let sprung = false;
         const once = (write: Write): boolean => {
           if (sprung) return false;
@@ -71,7 +71,7 @@ export function useGatedLegation(): () => GatedLegation {
         };
         release();
         const gates = where === "host" ? new Map([["host", hostGate]]) : memberGates;
-        for (const [name, each] of gates) each.set({ when, catches: once, onCaught: () => onCaught(name) });
+        for (const [name, each] of gates) each.set({ ...how, catches: once, onCaught: () => onCaught(name) });
       },
     };
   });

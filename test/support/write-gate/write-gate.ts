@@ -83,7 +83,14 @@ export async function startWriteGate(target: { readonly server: string; readonly
       await onCaught();
       answer.writeHead(status, { "content-type": "application/json" });
       answer.end(
-        JSON.stringify({ kind: "Status", apiVersion: "v1", status: "Failure", message: "refused", code: status }),
+        JSON.stringify({
+          kind: "Status",
+          apiVersion: "v1",
+          status: "Failure",
+          message: "refused",
+          ...(status === 409 ? { reason: "Conflict" } : {}),
+          code: status,
+        }),
       );
       return;
     }

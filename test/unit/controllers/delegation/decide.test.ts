@@ -499,9 +499,17 @@ describe("a proxy that is being deleted", () => {
     expect(names(decide(observed, now).actions)).toEqual(["resolve west"]);
   });
 
-  test("that Legation does not hold is none of its business", () => {
-    const proxy = boundProxy({ metadata: { ...ending.metadata, finalizers: ["other"] } });
-    expect(decide(world(proxy, [member("west")]), now).actions).toEqual([]);
+  test("that others hold is none of its business any more", () => {
+    const metadata = { ...ending.metadata, deletionGracePeriodSeconds: 0, finalizers: ["other"] };
+    expect(decide(world(boundProxy({ metadata }), [member("west")]), now).actions).toEqual([]);
+  });
+
+  test("and whose finalizer somebody has taken off waits for its kubelet's word all the same", () => {
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, finalizers: [] } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    expect(names(decide(world(proxy, [member("west", { delegate })]), now).actions)).toEqual(["delete west"]);
+    const departed = delegateOf(proxy, { status: endedStatus(143) });
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["status", "finish"]);
   });
 
   describe("in a member that does not answer", () => {
