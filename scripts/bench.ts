@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { benchClient } from "../test/bench/client.bench.ts";
-import { benchDelegation } from "../test/bench/delegation.bench.ts";
+import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
@@ -64,7 +64,7 @@ if (parts.has("client")) {
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
-if (parts.has("webhook") || parts.has("delegation")) {
+if (["webhook", "delegation", "division"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
@@ -85,6 +85,9 @@ if (parts.has("webhook") || parts.has("delegation")) {
     });
     const done = benchDelegation({ host, members, legation, pods: counts, onProgress: progress, onFigure });
     await Promise.race([done, ended]);
+  }
+  if (parts.has("division")) {
+    await benchDivision({ host, members, pods: counts, onProgress: progress, onFigure });
   }
 }
 const missed = figures.filter((figure) => meets(figure) === false);

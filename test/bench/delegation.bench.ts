@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Pod } from "../../src/api/kubernetes.ts";
+import type { OwnerReference, Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { createClusterClient } from "../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
-import { namespaces, pods } from "../../src/kube/resources.ts";
+import { configMaps, namespaces, pods } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import type { Legation } from "../support/legation/start.ts";
 import { type Figure, quantile } from "./figures.ts";
@@ -29,7 +29,10 @@ const STEADY_RATE = 50;
 const STEADY_PODS = 1_000;
 const IDLE_MS = 30_000;
 
-type Way = "direct" | "delegated" | "same writes";
+// By weights, of one owner; beside pods of one owner that say nothing.
+const DIVIDED = JSON.stringify({ clusters: { west: { weight: 2 }, "*": { weight: 1 } } });
+
+type Way = "direct" | "delegated" | "owned" | "divided" | "same writes";
 
 /** Delegated pods beside the same pods created in one member, in one run. */
 export async function benchDelegation(options: DelegationBenchOptions): Promise<void> {
@@ -91,6 +94,34 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
   }
 }
 
+/** What scheduling preferences cost: pods of one owner that are divided by weights, beside such pods without preferences. */
+export async function benchDivision(options: Omit<DelegationBenchOptions, "legation">): Promise<void> {
+  const { host, members, onProgress, onFigure } = options;
+  const [hostClient, ...memberClients] = [clientOf(host), ...members.map(clientOf)];
+  try {
+    for (const count of options.pods) {
+      const best = { owned: 0, divided: 0 };
+      for (let round = 1; round <= 3; round++) {
+        for (const way of ["owned", "divided"] as const) {
+          onProgress(`${count} pods, round ${round}: ${way}`);
+          best[way] = Math.max(best[way], await burst(hostClient, memberClients, count, way));
+        }
+      }
+      onFigure({ name: `${count} pods of one owner: delegated`, value: best.owned, unit: "pods/s" });
+      onFigure({ name: `${count} pods of one owner: divided by weights`, value: best.divided, unit: "pods/s" });
+      const ratio = best.divided / best.owned;
+      onFigure({
+        name: `${count} pods of one owner: divided / delegated`,
+        value: ratio,
+        unit: "",
+        target: { atLeast: 0.95 },
+      });
+    }
+  } finally {
+    await Promise.all([hostClient, ...memberClients].map((client) => client.close()));
+  }
+}
+
 /** Pods a second from the first creation until all run. */
 async function burst(
   client: ClusterClient,
@@ -99,7 +130,7 @@ async function burst(
   way: Way,
   onRunning?: () => void,
 ): Promise<number> {
-  const namespace = await makeNamespace(client, way === "delegated");
+  const namespace = await makeNamespace(client, way !== "direct");
   const rate = await timed(client, namespace, count, way, onRunning);
   await removeNamespace([client, ...members], namespace);
   return rate;
@@ -173,19 +204,29 @@ async function createPods(
   way: Way,
   perSecond?: number,
 ): Promise<void> {
+  const owner = way === "owned" || way === "divided" ? await makeOwner(client, namespace) : undefined;
   const startedAt = performance.now();
   let next = 0;
   const writer = async (): Promise<void> => {
     while (next < count) {
       const index = next++;
       if (perSecond !== undefined) await sleep(Math.max(0, startedAt + (index * 1000) / perSecond - performance.now()));
-      await client.create(pods, podOf(namespace, index, way), { timeoutMs: 60_000 });
+      await client.create(pods, podOf(namespace, index, way, owner), { timeoutMs: 60_000 });
     }
   };
   await Promise.all(Array.from({ length: WRITERS }, writer));
 }
 
-function podOf(namespace: string, index: number, way: Way): Pod {
+/** Any object owns pods; this one's controller makes none. */
+async function makeOwner(client: ClusterClient, namespace: string): Promise<OwnerReference> {
+  const object = { apiVersion: "v1", kind: "ConfigMap" };
+  const { metadata } = await client.create(configMaps, { ...object, metadata: { namespace, name: "owner" } });
+  return { ...object, name: metadata.name, uid: metadata.uid, controller: true };
+}
+
+function podOf(namespace: string, index: number, way: Way, owner?: OwnerReference): Pod {
+  const preferences = way === "divided" ? { "legation.dev/scheduling-preferences": DIVIDED } : {};
+  const delegated = way === "delegated" || way === "owned" || way === "divided";
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -193,7 +234,8 @@ function podOf(namespace: string, index: number, way: Way): Pod {
       namespace,
       name: `pod-${index}`,
       labels: { app: "bench" },
-      ...(way === "delegated" ? { annotations: { "legation.dev/delegate": "true" } } : {}),
+      ...(delegated ? { annotations: { "legation.dev/delegate": "true", ...preferences } } : {}),
+      ...(owner === undefined ? {} : { ownerReferences: [owner] }),
     },
     spec: {
       terminationGracePeriodSeconds: 1,
