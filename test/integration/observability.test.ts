@@ -4,6 +4,7 @@ import { clusters, leases, namespaces, pods } from "../../src/kube/resources.ts"
 import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
+import { ageLease } from "../support/harness/aged-lease.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
@@ -182,8 +183,7 @@ test("a delegate of a state that the host was set back from is shown, and kept u
   const ref = { namespace: "legation-system", name: "legation-controller" };
   await controller.stop();
   // What a backup that is an hour old has.
-  const renewTime = new Date(Date.now() - 3_600_000).toISOString().replace("Z", "000Z");
-  await host.patch(leases, ref, { type: "merge", body: { spec: { renewTime } } });
+  await ageLease(host);
   const namespace = await leaveDelegate("restored");
   await controller.start();
   await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));

@@ -8,6 +8,7 @@ import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { backUp } from "../support/clusters/backup.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
+import { ageLease } from "../support/harness/aged-lease.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -93,12 +94,7 @@ describe("a host that is restored from a backup of etcd", () => {
 
     // The backup is an hour old when it is restored, and nobody leads while it is made.
     await controller.stop();
-    const { metadata, ...renewed } = await host.get(leases, LEASE);
-    const hourBefore = (time = ""): string => new Date(Date.parse(time) - 3_600_000).toISOString();
-    const managedFields = metadata.managedFields?.map((entry) => ({ ...entry, time: hourBefore(entry.time) })) ?? [];
-    // Times that are all that changes would not be stored.
-    const aged = { ...metadata.annotations, aged: "yes" };
-    await host.replace(leases, { ...renewed, metadata: { ...metadata, annotations: aged, managedFields } });
+    await ageLease(host);
     using backup = await backUp(hostCluster());
     await controller.start();
 
