@@ -4,7 +4,7 @@ const SAME_WAY = "copies of service accounts change and go as those of ConfigMap
 /** Rights that no test uses, each with the reason why it is given all the same. */
 export const UNUSED: Readonly<Record<string, string>> = {
   "controller: patch secrets in legation-system": RENEWED,
-  "webhook: update secrets in legation-system": RENEWED,
+  "host: get /readyz": "the members' probe; audit logs leave health checks out",
   "host: delete serviceaccounts": SAME_WAY,
   "host: patch serviceaccounts": SAME_WAY,
 };
@@ -15,4 +15,10 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: delete *": "`legation unjoin` without an administrator of the member removes what it may",
   "host: create *": "members that joined with an earlier version's rights",
   "host: patch *": "members that joined with an earlier version's rights",
+  "host: watch events": "members that joined with an earlier version's rights",
+  "controller: delete nodes":
+    "`legation uninstall` takes the rights of a controller that still runs, so that it puts nothing back",
+  "controller: update coordination.k8s.io/leases in legation-system": "the same",
+  "controller: patch certificates.k8s.io/certificatesigningrequests/approval":
+    "an operator gives it (docs/kubelet-api.md), or approves by hand",
 };
