@@ -10,10 +10,13 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
 export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
   const bound = isBound(proxy);
-  const held = holdsFinalizer(proxy);
-  if (!held && bound && awaitsDelegate(proxy)) return { actions: unheld(proxy), outcome: "Released" };
-  // Without its finalizer, and within its grace: it waits for its kubelet's word, which is that the delegate is gone.
-  if (!held && (!bound || proxy.metadata.deletionGracePeriodSeconds === 0)) return { actions: [], outcome: "Released" };
+  if (!holdsFinalizer(proxy)) {
+    const { uid: proxyUid, deletionGracePeriodSeconds = 0 } = proxy.metadata;
+    if (!bound || deletionGracePeriodSeconds === 0) return { actions: [], outcome: "Released" };
+    // Within its grace it waits for its kubelet's word, which is that the delegate is gone; one that had just overflowed has
+    // never had any.
+    if (awaitsDelegate(proxy)) return { actions: [{ type: "finish", proxyUid }], outcome: "Released" };
+  }
   const actions: Action[] = [];
   let waiting = false;
   for (const member of observed.members) {
@@ -87,9 +90,4 @@ function lastStatus(proxy: Stored<Pod>, observed: Observed, wall: number): Actio
     proxy,
     lostStatus(base, { message: "The pod was deleted before its final status was seen", now: wall }),
   );
-}
-
-/** One that had just overflowed when it was deleted has never had a delegate, and waits for its kubelet's word all the same. */
-function unheld({ metadata: { uid: proxyUid, deletionGracePeriodSeconds = 0 } }: Stored<Pod>): Action[] {
-  return deletionGracePeriodSeconds > 0 ? [{ type: "finish", proxyUid }] : [];
 }

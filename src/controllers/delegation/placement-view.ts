@@ -117,12 +117,14 @@ export class PlacementView {
     const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
     const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
-    const room = new Set(this.#openFor(proxy, placement, sharing, policy).map(({ name }) => name));
+    // One that is late would have the replacement wait, and then perhaps not get it.
+    const full = candidates.filter(
+      (candidate) => candidate.overdue === true || policy.some(({ refusal }) => refusal?.(candidate) !== undefined),
+    );
     return {
       preferences: parsed.placement.preferences,
       candidates,
-      // One that is late would have the replacement wait, and then perhaps not get it.
-      full: new Set(candidates.flatMap(({ name, overdue }) => (room.has(name) && overdue !== true ? [] : [name]))),
+      full: new Set(full.map(({ name }) => name)),
       closed: new Set(closed.map(({ name }) => name)),
       ...requestsIn(proxy, placement.overrides),
     };
