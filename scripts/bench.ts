@@ -73,21 +73,23 @@ if (["webhook", "delegation", "division"].some((part) => parts.has(part))) {
     nodeFlags: shippedFlags(),
     onProgress: progress,
   });
+  // Without its controller a run would wait for ever.
+  const whileItRuns = (work: Promise<void>): Promise<void> => {
+    const ended = legation.controller.whenEnded().then((tail) => {
+      throw new Error(`the controller ended by itself:\n${tail}`);
+    });
+    return Promise.race([work, ended]);
+  };
   const { pid } = legation.webhook;
   if (parts.has("webhook") && pid !== undefined) {
     progress("admission reviews");
     for (const figure of await benchWebhook(legation.webhookPort, pid)) onFigure(figure);
   }
   if (parts.has("delegation")) {
-    // Without its controller a run would wait for ever.
-    const ended = legation.controller.whenEnded().then((tail) => {
-      throw new Error(`the controller ended by itself:\n${tail}`);
-    });
-    const done = benchDelegation({ host, members, legation, pods: counts, onProgress: progress, onFigure });
-    await Promise.race([done, ended]);
+    await whileItRuns(benchDelegation({ host, members, legation, pods: counts, onProgress: progress, onFigure }));
   }
   if (parts.has("division")) {
-    await benchDivision({ host, members, pods: counts, onProgress: progress, onFigure });
+    await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));
   }
 }
 const missed = figures.filter((figure) => meets(figure) === false);

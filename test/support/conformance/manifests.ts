@@ -1,8 +1,9 @@
 import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
+import { NODE_IMAGES } from "../clusters/node/config.ts";
 import type { Call } from "./scenario.ts";
 
 /** The one image of real nodes. */
-export const IMAGE = "localhost/busybox:1";
+export const IMAGE: string = NODE_IMAGES[0];
 
 /** The command that runs a script. */
 export function sh(script: string): string[] {

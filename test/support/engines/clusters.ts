@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import { NODE_IMAGES } from "../clusters/node/config.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Cluster } from "../clusters/types.ts";
@@ -13,7 +14,7 @@ import { freshNamespace } from "../harness/namespace.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 
 /** The one image of real nodes. */
-export const IMAGE = "localhost/busybox:1";
+export const IMAGE: string = NODE_IMAGES[0];
 
 /** A host that runs nothing itself, and a member whose containers really run and find the host as their own API server. */
 export interface EngineClusters {
