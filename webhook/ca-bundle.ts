@@ -44,7 +44,6 @@ export async function ensureCaBundle(
   caBundle: string | undefined,
   signal: AbortSignal,
 ): Promise<Callers> {
-  const encoded = caBundle === undefined ? undefined : Buffer.from(caBundle, "utf8").toString("base64");
   const hosts = new Set<string>();
   let installed = false;
   for (const resource of CONFIGURATIONS) {
@@ -53,13 +52,25 @@ export async function ensureCaBundle(
     installed = true;
     const entries = found.webhooks ?? [];
     for (const host of entries.map(hostOf)) if (host !== undefined) hosts.add(host);
-    const stale = entries.filter(({ clientConfig }) => clientConfig.caBundle !== encoded);
-    if (encoded === undefined || stale.length === 0) continue;
+    if (caBundle === undefined) continue;
+    const wanted = entries.map(({ name }) => ({ name, clientConfig: { caBundle: encodedFor(name, caBundle) } }));
+    const stale = wanted.filter((each, at) => entries[at]?.clientConfig.caBundle !== each.clientConfig.caBundle);
+    if (stale.length === 0) continue;
     // Merged by name: entries and fields that are not named here stay as they are.
-    const body = { webhooks: stale.map(({ name }) => ({ name, clientConfig: { caBundle: encoded } })) };
+    const body = { webhooks: stale };
     await client.patch(resource, { name: CONFIGURATION_NAME }, { type: "strategic", body }, { signal });
   }
   return { installed, hosts: [...hosts] };
+}
+
+/**
+ * The bundle as it stands in an entry, base64. An API server has one pool of connections for all webhooks behind one URL that
+ * trust the same bytes (k8s.io/client-go/transport): one that is asked once more needs connections of its own, since those of
+ * the first may lead to a replica that has just died. So its bundle ends with an empty line.
+ */
+function encodedFor(name: string, caBundle: string): string {
+  const [webhook = ""] = name.split(".", 1);
+  return Buffer.from(webhook.endsWith("-again") ? `${caBundle}\n` : caBundle, "utf8").toString("base64");
 }
 
 /** The name that the API server expects in the certificate. */

@@ -494,13 +494,13 @@ describe("a namespace", () => {
   });
 });
 
-/** What the API server is told to trust, per entry. */
+/** Whom the API server is told to trust, per entry. */
 async function bundles(): Promise<string[]> {
   const kinds = "mutatingwebhookconfiguration/legation,validatingwebhookconfiguration/legation";
   const names = kinds.split(",");
   const { items } = JSON.parse(await kubectl(host, ["get", ...names, "-o", "json"]));
   return items.flatMap(({ webhooks }: { webhooks: { clientConfig: { caBundle?: string } }[] }) =>
-    webhooks.map(({ clientConfig }) => clientConfig.caBundle ?? ""),
+    webhooks.map(({ clientConfig }) => atob(clientConfig.caBundle ?? "").trim()),
   );
 }
 
@@ -513,30 +513,42 @@ async function dryRunIsAnswered(): Promise<boolean> {
   return (await createPod(all, {}, true)).status === 201;
 }
 
-/** In place of the webhook: answers reviews as it would, but for the first few, whose connections end without a word. */
-async function startMortal(deaths: number): Promise<string[]> {
+/** One call of the webhook. */
+interface Asked {
+  readonly path: string;
+  readonly connection: object;
+}
+
+/** In place of the webhook: answers reviews as it would, but for those that `dies` tells, whose connections end without a word. */
+async function startMortal(
+  dies: (earlier: number) => boolean,
+): Promise<{ readonly asked: Asked[]; readonly connections: Set<object> }> {
   await webhook.close();
   const found = await kubectl(host, ["get", "secret", CERTIFICATE_SECRET, "-n", "legation-system", "-o", "json"]);
   const { data } = JSON.parse(found);
   const [cert, key] = ["tls.crt", "tls.key"].map((name) => Buffer.from(data[name], "base64").toString());
-  const asked: string[] = [];
+  const asked: Asked[] = [];
+  const connections = new Set<object>();
   const server = createWebhookServer({
     certificate: { cert: cert ?? "", key: key ?? "" },
     notReady: () => undefined,
     log: createLogger({ level: "silent" }),
   });
   server.addHook("onRequest", async ({ raw }, reply) => {
-    asked.push(new URL(raw.url ?? "", "https://webhook").pathname);
-    if (asked.length > deaths) return;
+    asked.push({ path: new URL(raw.url ?? "", "https://webhook").pathname, connection: raw.socket });
+    if (!dies(asked.length - 1)) return;
     reply.hijack();
     raw.socket.destroy();
   });
   await server.listen({ host: "127.0.0.1", port });
+  server.server.on("secureConnection", (socket) => connections.add(socket));
   onTestFinished(async () => {
-    await server.close();
+    const closed = server.close();
+    server.server.closeAllConnections();
+    await closed;
     webhook = await startReplica(port);
   });
-  return asked;
+  return { asked, connections };
 }
 
 // The API server repeats none of these calls: see the decision on being asked twice.
@@ -546,11 +558,11 @@ describe("a replica that ends before it has answered", () => {
     // The first is asked about what the second has changed, as about any other webhook's change.
     { deaths: 1, what: "one review", pods: 3, workloads: 2 },
   ])("and takes $what with it is not missed", async ({ deaths, pods, workloads }) => {
-    const asked = await startMortal(deaths);
+    const { asked } = await startMortal((earlier) => earlier < deaths);
     const pod = await createPod(all, {});
     expect(pod.status).toBe(201);
     expect(pod.body).toMatchObject(PROXY_MARKS);
-    expect(asked).toEqual(Array.from({ length: pods }, () => "/mutate/all"));
+    expect(asked.map(({ path }) => path)).toEqual(Array.from({ length: pods }, () => "/mutate/all"));
     const template = { metadata: { labels: { app: "web" } }, spec: { containers: [main] } };
     const deployment = {
       apiVersion: "apps/v1",
@@ -562,15 +574,33 @@ describe("a replica that ends before it has answered", () => {
     const made = await submit(host, "POST", `/apis/apps/v1/namespaces/${annotated}/deployments`, deployment);
     expect(made.status).toBe(201);
     expect(made.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
-    expect(asked.slice(before)).toEqual(Array.from({ length: workloads }, () => "/mutate/workload"));
+    expect(asked.slice(before).map(({ path }) => path)).toEqual(
+      Array.from({ length: workloads }, () => "/mutate/workload"),
+    );
+  });
+
+  test("is not asked again over the other connections to it, which end with it", async () => {
+    let dying = false;
+    const { asked, connections } = await startMortal(() => dying);
+    const several = await Promise.all(Array.from({ length: 8 }, () => createPod(all, {})));
+    expect(several.map(({ status }) => status)).toEqual(several.map(() => 201));
+    const kept = new Set(connections);
+    expect(kept.size).toBeGreaterThan(1);
+    const before = asked.length;
+    dying = true;
+    expect((await createPod(all, {})).status).toBe(500);
+    const [first, second] = asked.slice(before);
+    expect(kept.has(first?.connection ?? {})).toBe(true);
+    expect(second).toBeDefined();
+    expect(kept.has(second?.connection ?? {})).toBe(false);
   });
 
   test("twice costs the pod, with an error that names the second call", async () => {
-    const asked = await startMortal(2);
+    const { asked } = await startMortal((earlier) => earlier < 2);
     const { status, body } = await createPod(all, {});
     expect(status).toBe(500);
     expect(JSON.stringify(body)).toContain("pods-all-again.legation.dev");
-    expect(asked).toEqual(["/mutate/all", "/mutate/all"]);
+    expect(asked.map(({ path }) => path)).toEqual(["/mutate/all", "/mutate/all"]);
     expect((await createPod(all, {})).status).toBe(201);
   });
 });

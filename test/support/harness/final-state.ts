@@ -54,6 +54,9 @@ const WRITER_FIELD = "managedFields";
 /** Prefix of labels, annotations, finalizers and condition types that are Legation's own. */
 const LEGATION = "legation.dev/";
 
+/** What a kubelet may tell of a pod without limits, when it has read its cgroup (version 1) in time. */
+const UNLIMITED = JSON.stringify({ limits: { memory: "9007199254740988Ki" } });
+
 /** Lists whose order means nothing. */
 const UNORDERED: ReadonlySet<string> = new Set(["conditions", "finalizers"]);
 
@@ -119,6 +122,7 @@ function normalValue(key: string, value: unknown, words: ReadonlyMap<string, str
     return UNORDERED.has(key) ? items.sort(byText) : items;
   }
   if (typeof value !== "object" || value === null) return value;
+  if (key === "resources" && JSON.stringify(value) === UNLIMITED) return {};
   const normal = normalObject(value, words);
   return Object.keys(normal).length === 0 && Object.keys(value).length > 0 ? undefined : normal;
 }

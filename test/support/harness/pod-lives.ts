@@ -8,7 +8,7 @@ import type { Cluster } from "../clusters/types.ts";
 export interface PodLife {
   readonly cluster: string;
   readonly name: string;
-  /** When its creation had been answered. */
+  /** When its creation had been answered; when nobody was left to hear the answer, a moment soon after. */
   readonly from: string;
   /** When the deletion that removed it was received; absent while it is there. */
   readonly until?: string;
@@ -18,6 +18,8 @@ export interface PodLife {
 export async function podLives(cluster: Cluster, namespace: string): Promise<PodLife[]> {
   const lives: PodLife[] = [];
   const current = new Map<string, { created: AuditEvent; removed?: AuditEvent }>();
+  // Pods that may have been made though the caller got no answer. Any other write on such a pod proves it.
+  const unanswered = new Set<string>();
   const end = (name: string): void => {
     const life = current.get(name);
     if (life === undefined) return;
@@ -30,16 +32,23 @@ export async function podLives(cluster: Cluster, namespace: string): Promise<Pod
     });
     current.delete(name);
   };
+  const begin = (name: string, created: AuditEvent): void => {
+    end(name);
+    unanswered.delete(name);
+    current.set(name, { created });
+  };
   const events = await auditEvents(cluster, (event) => isPodWrite(event, namespace));
   for (const event of events.sort((a, b) => (momentOf(a) < momentOf(b) ? -1 : 1))) {
     const name = event.objectRef?.name ?? "";
-    if (event.verb === "create") {
-      end(name);
-      current.set(name, { created: event });
-    } else {
-      const life = current.get(name);
-      if (life !== undefined) life.removed = event;
+    if (isCreation(event)) {
+      if (isDone(event)) begin(name, event);
+      else unanswered.add(name);
+      continue;
     }
+    const known = current.get(name);
+    if (unanswered.has(name) && (known === undefined || known.removed !== undefined)) begin(name, event);
+    const life = current.get(name);
+    if (life !== undefined && isDeletion(event)) life.removed = event;
   }
   for (const name of [...current.keys()]) end(name);
   return lives.sort((a, b) => (a.from < b.from ? -1 : 1));
@@ -61,14 +70,24 @@ export function overlaps(lives: readonly PodLife[]): [PodLife, PodLife][] {
 }
 
 // A name is free before its deletion is answered: the next creation may be answered earlier than that.
-function momentOf({ verb, requestReceivedTimestamp, stageTimestamp }: AuditEvent): string {
-  return verb === "create" ? stageTimestamp : requestReceivedTimestamp;
+function momentOf(event: AuditEvent): string {
+  return isCreation(event) && isDone(event) ? event.stageTimestamp : event.requestReceivedTimestamp;
 }
 
 function isPodWrite(event: AuditEvent, namespace: string): boolean {
-  const { verb, objectRef, responseStatus } = event;
-  if (!isWrite(event)) return false;
-  if (objectRef?.resource !== "pods" || objectRef.subresource !== undefined) return false;
-  if (objectRef.namespace !== namespace || (verb !== "create" && verb !== "delete")) return false;
+  const { objectRef, responseStatus } = event;
+  if (objectRef?.resource !== "pods" || objectRef.namespace !== namespace || !isWrite(event)) return false;
+  return isDone(event) || (isCreation(event) && (responseStatus?.code ?? 500) >= 500);
+}
+
+function isDone({ responseStatus }: AuditEvent): boolean {
   return (responseStatus?.code ?? 500) < 300;
+}
+
+function isCreation({ verb, objectRef }: AuditEvent): boolean {
+  return verb === "create" && objectRef?.subresource === undefined;
+}
+
+function isDeletion({ verb, objectRef }: AuditEvent): boolean {
+  return verb === "delete" && objectRef?.subresource === undefined;
 }

@@ -37,6 +37,13 @@ describe("the comparison of a pod on a plain cluster with a proxy", () => {
     expect(shown(proxy)).toEqual(shown(direct));
   });
 
+  test("takes no notice of whether a kubelet has read that a pod has no limits", () => {
+    const withResources = (resources: object): object =>
+      shown({ ...direct, status: { ...ended, resources } as PodStatus });
+    expect(withResources({ limits: { memory: "9007199254740988Ki" } })).toEqual(withResources({}));
+    expect(withResources({ limits: { memory: "1Gi" } })).not.toEqual(withResources({}));
+  });
+
   const differences: readonly [what: string, other: Stored<Pod>][] = [
     ["an exit code", { ...direct, status: { ...ended, ...endedStatus(1), phase: "Succeeded" } }],
     ["a phase", { ...direct, status: { ...ended, phase: "Failed" } }],
