@@ -30,6 +30,10 @@ const config: ViteUserConfigExport = defineConfig({
           hookTimeout: 300_000,
         },
       },
+      {
+        // After everything that uses them.
+        test: { name: "rights", include: ["test/rights/**/*.test.ts"], sequence: { groupOrder: 2 } },
+      },
     ],
   },
 });

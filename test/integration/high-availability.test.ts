@@ -13,8 +13,8 @@ import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
 
-const LEASE_MS = 6_000;
-const lease = `--lease-duration=${LEASE_MS / 1000}s`;
+// The default.
+const LEASE_MS = 15_000;
 const running = useLegation();
 const clients = useClients();
 
@@ -49,7 +49,7 @@ async function makeScene(): Promise<Scene> {
     replicas.push({ port, process: await legation.another("webhook", [`--listen=127.0.0.1:${port}`]) });
   }
   const controller = async (identity: string): Promise<LegationProcess> =>
-    legation.another("controller", [`--identity=${identity}`, `--kubelet-listen=127.0.0.1:${await freePort()}`, lease]);
+    legation.another("controller", [`--identity=${identity}`, `--kubelet-listen=127.0.0.1:${await freePort()}`]);
   return { balancer, replicas, controllers: [await controller("first"), await controller("second")] };
 }
 
@@ -94,7 +94,7 @@ function follower(): LegationProcess {
 
 /** Authors create pods until the test ends, or sooner. */
 function burst(namespace: string): Burst {
-  const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 100 });
+  const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 250 });
   onTestFinished(started.stop);
   return started;
 }
@@ -106,12 +106,23 @@ async function freshlyLabelled(): Promise<string> {
 
 const line = z.looseObject({ time: z.string(), msg: z.string() });
 
-/** When the process last said so; epoch ms. */
-function saidAt({ log }: LegationProcess, message: string): number {
+/** When the process said so, each time; epoch ms. */
+function saidAll({ log }: LegationProcess, message: string): number[] {
   const found = log()
     .split("\n")
-    .findLast((text) => text.includes(`"msg":"${message}"`));
-  return found === undefined ? 0 : Date.parse(line.parse(JSON.parse(found)).time);
+    .filter((text) => text.includes(`"msg":"${message}"`));
+  return found.map((text) => Date.parse(line.parse(JSON.parse(text)).time));
+}
+
+/** When it last said so; 0: never. */
+function saidAt(process: LegationProcess, message: string): number {
+  return saidAll(process, message).at(-1) ?? 0;
+}
+
+/** How long after the moment it first led. One that is starved of processor time for a whole lease leads again later. */
+function ledAfter(process: LegationProcess, moment: number): number {
+  const first = saidAll(process, "leading").find((time) => time > moment);
+  return (first ?? Number.POSITIVE_INFINITY) - moment;
 }
 
 function expectAllRun(namespace: string, created: readonly string[]): Promise<void> {
@@ -141,7 +152,7 @@ test("every process is replaced, and the leader killed, while pods are created: 
   expect(created.length).toBeGreaterThan(50);
   await expectAllRun(namespace, created);
   // The lease, and the time until a follower asks again.
-  expect(saidAt(next, "leading") - killedAt).toBeLessThan(LEASE_MS * 1.5);
+  expect(ledAfter(next, killedAt)).toBeLessThan(LEASE_MS * 1.5);
 });
 
 test("a leader that is told to end hands over within five seconds; webhooks that are killed are not missed", async () => {
@@ -153,7 +164,7 @@ test("a leader that is told to end hands over within five seconds; webhooks that
   const toldAt = Date.now();
   await ending.stop();
   await eventuallyPasses(() => expect(ledSince(next)).toBeGreaterThan(toldAt), { timeoutMs: 60_000 });
-  expect(saidAt(next, "leading") - toldAt).toBeLessThan(5_000);
+  expect(ledAfter(next, toldAt)).toBeLessThan(5_000);
   expect(failed).toEqual([]);
   // Each takes the reviews with it that it was about to answer. The API server repeats none of them, and asks once more.
   for (const { process } of replicas) {

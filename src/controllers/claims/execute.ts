@@ -111,7 +111,7 @@ export class Executor {
         this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;
       }
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      if (!isKubeError(error, "NotFound")) throw error;
     }
     return undefined;
   }

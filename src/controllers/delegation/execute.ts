@@ -211,8 +211,8 @@ export class Executor {
       if (resourceVersion !== undefined && isKubeError(error, "Conflict")) {
         return shownChanged(name, uid, resourceVersion);
       }
-      // Gone, or another pod by now: what was to be deleted is not there.
-      if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+      // A conflict is another pod by now, which will show, or a moment's refusal: looked at again soon.
+      if (!isKubeError(error, "NotFound")) throw error;
     }
     return shownGone(name, uid, graceSeconds);
   }
@@ -277,8 +277,8 @@ export class Executor {
       const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
       if (accepted === true) this.#options.onAccepted();
     } catch (error) {
-      // Bound already, being deleted, or another pod by now: each shows in the store.
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
+      if (!isKubeError(error, "NotFound")) throw error;
     }
     return shownOnProxy(proxyUid, (proxy) => isBound(proxy) || isDeleting(proxy));
   }

@@ -227,8 +227,8 @@ export class PreferencesController {
     try {
       await this.#options.host.createSubresource(pods, ref, "eviction", body, { signal });
     } catch (error) {
-      // Gone, or another pod by now: its event says so.
-      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      // Its event says so.
+      if (isKubeError(error, "NotFound")) return undefined;
       if (!isKubeError(error, "TooManyRequests")) throw error;
       log.info({ pod: action.key, proxy: uid, from, to }, "not moved now: a PodDisruptionBudget allows no disruption");
       this.#later(owner, Math.max(REFUSED_MS, error.retryAfterMs ?? 0));
@@ -257,7 +257,7 @@ export class PreferencesController {
     try {
       await this.#options.host.patch(pods, objectRef(action.key), { type: "merge", body }, options);
     } catch (error) {
-      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
+      if (isKubeError(error, "NotFound")) return undefined;
       throw error;
     }
     return ({ replicas }) => replicas.every((replica) => replica.uid !== uid || replica.cost === cost);

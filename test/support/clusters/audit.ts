@@ -52,16 +52,20 @@ export function isWrite({ verb, requestURI }: AuditEvent): boolean {
   return !READS.has(verb) && !requestURI.includes("dryRun=");
 }
 
-/** All completed requests that `which` accepts, in the order of their end. Watches appear when they end. */
+/**
+ * All completed requests that `which` accepts, in the order of their end. Watches appear when they end. Lines without `word` are
+ * not even read.
+ */
 export async function auditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
   which: (event: AuditEvent) => boolean,
+  word = "",
 ): Promise<AuditEvent[]> {
   const text = await readFile(cluster.auditLog, "utf8");
   // What follows the last line break is not written to its end yet.
   const lines = text.slice(0, text.lastIndexOf("\n")).split("\n");
   return lines
-    .filter((line) => line.includes('"stage":"ResponseComplete"'))
+    .filter((line) => line.includes('"stage":"ResponseComplete"') && line.includes(word))
     .map((line) => auditEvent.parse(JSON.parse(line)))
     .filter(which);
 }

@@ -31,6 +31,8 @@ export class PlaneProcess {
   #wanted = false;
   #gone: Promise<void> = Promise.resolve();
   #stopping = false;
+  /** One start at a time: two at once would be two processes. */
+  #starting: Promise<void> | undefined;
   readonly #ended = Promise.withResolvers<string>();
 
   constructor(spec: PlaneSpec) {
@@ -59,8 +61,8 @@ export class PlaneProcess {
   async start(): Promise<void> {
     this.#wanted = true;
     if (this.#child === undefined) {
-      await this.spec.prepare?.();
-      this.#spawn();
+      this.#starting ??= this.#launch();
+      await this.#starting;
     } else this.#child.kill("SIGCONT");
     const deadline = performance.now() + this.spec.readyTimeoutMs;
     for (;;) {
@@ -98,6 +100,15 @@ export class PlaneProcess {
     return readFileSync(this.spec.logFile, "utf8").trimEnd().split("\n").slice(-LOG_TAIL_LINES).join("\n");
   }
 
+  async #launch(): Promise<void> {
+    try {
+      await this.spec.prepare?.();
+      this.#spawn();
+    } finally {
+      this.#starting = undefined;
+    }
+  }
+
   #spawn(): void {
     const log = openSync(this.spec.logFile, "a");
     const [command = "", ...args] = [...DEATH_SIGNAL, this.spec.command, ...this.spec.args];
@@ -107,16 +118,16 @@ export class PlaneProcess {
     this.#child = child;
     this.#stopping = false;
     this.#gone = new Promise((resolve) => {
-      const gone = (): void => {
+      const gone = (how: number | string | Error): void => {
         this.#child = undefined;
         if (!this.#stopping) {
-          const tail = this.logTail();
+          const tail = `${this.logTail()}\n(${typeof how === "number" ? `exit code ${how}` : how})`;
           this.#ended.resolve(tail);
           this.spec.onEnded?.(tail);
         }
         resolve();
       };
-      child.once("exit", gone);
+      child.once("exit", (code, signal) => gone(code ?? signal ?? "no exit code"));
       child.once("error", gone);
     });
   }

@@ -8,6 +8,7 @@ import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
 import { ensureEngines } from "../engines/python.ts";
+import { RIGHTS_FOLDER } from "../rights/used.ts";
 import { hasOwnClusters, isOnRealNodes } from "./place-of-file.ts";
 
 declare module "vitest" {
@@ -21,7 +22,19 @@ declare module "vitest" {
     turns: string;
     /** The kubectl that fits the clusters. */
     kubectl: string;
+    /** Once integration tests have been set up: what their clusters tell of the use of rights. */
+    rights: RightsRun | undefined;
   }
+}
+
+/** Integration tests by which rights are judged. */
+export interface RightsRun {
+  /** What was done in clusters that are gone. */
+  readonly folder: string;
+  /** Clusters that are still there. */
+  readonly sets: readonly ClustersInfo[];
+  /** Why what was not used by now may be used all the same; undefined when everything runs that could use it. */
+  readonly unseen: string | undefined;
 }
 
 // How many files can use clusters of a kind at the same time: two cores have no more to give. Files on real nodes mostly wait.
@@ -42,7 +55,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     process.stderr.write(`clusters: ${line}\n`);
   };
   const { kubectl } = await findBinaries(onProgress);
-  const realPossible = realNodesPossible() === undefined;
+  const obstacle = realNodesPossible();
+  const realPossible = obstacle === undefined;
   // Minutes the first time: more than a test that needs real nodes may take.
   if (realPossible) await findNodeBinaries(onProgress);
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
@@ -60,10 +74,21 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const simulated = files.filter((path) => !isOnRealNodes(path)).length;
   const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
-  project.provide("sets", await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated)));
-  project.provide("realSets", realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : []);
+  // All processes of the tests are told by this.
+  process.env[RIGHTS_FOLDER] ??= join(turns, "rights");
+  const sets = await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated));
+  const realSets = realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : [];
+  project.provide("sets", sets);
+  project.provide("realSets", realSets);
   project.provide("turns", turns);
   project.provide("kubectl", kubectl);
+  const all = await project.globTestFiles();
+  const partial = files.length < all.testFiles.length ? "only some of the integration tests run" : undefined;
+  project.vitest.provide("rights", {
+    folder: process.env[RIGHTS_FOLDER],
+    sets: [...sets, ...realSets],
+    unseen: obstacle === undefined ? partial : `no real node can run here: ${obstacle}`,
+  });
   return async () => {
     await Promise.all(started.map((set) => set.stop()));
     rmSync(turns, { recursive: true, force: true });

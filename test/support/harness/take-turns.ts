@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { afterAll, expect, inject } from "vitest";
+import { afterAll, beforeEach, expect, inject } from "vitest";
 import { acquireFirst } from "../clusters/lock.ts";
 import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
@@ -26,4 +26,11 @@ if (set !== undefined) useShared(set);
 afterAll(async () => {
   await cleanUpFile();
   release();
+});
+// The runner shows of an attempt that failed only that there was another.
+beforeEach(({ onTestFailed }) => {
+  onTestFailed(({ task: { name, result } }) => {
+    const { message, diff = "" } = result?.errors?.at(-1) ?? {};
+    process.stderr.write(`failed at ${new Date().toISOString()}: ${name}: ${message}\n${diff}\n`);
+  });
 });

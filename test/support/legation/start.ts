@@ -77,7 +77,6 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=${webhookUrl}`], { main });
   const processes: LegationProcess[] = [];
   const fallen: string[] = [];
-  let over = false;
   const prepare = async (
     kind: "controller" | "webhook",
     args: readonly string[],
@@ -89,6 +88,7 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     const logFile = join(directory, `${name}.log`);
     const read = (): string => readOr(logFile, "");
     let seen = 0;
+    let restart: NodeJS.Timeout | undefined;
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
@@ -99,10 +99,11 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       ready: async () => ready(read().slice(seen)),
       readyTimeoutMs: 60_000,
       onEnded: (tail) => {
-        fallen.push(`${name} ended of itself:\n${tail}`);
+        // A lease is lost on a machine that is too busy; nothing else may end a process that should go on.
+        if (!read().slice(seen).includes(LEASE_LOST)) fallen.push(`${name} ended of itself:\n${tail}`);
         if (options.restart !== true) return;
-        setTimeout(() => {
-          if (!over) plane.start().catch((error: unknown) => fallen.push(String(error)));
+        restart = setTimeout(() => {
+          made.start().catch((error: unknown) => fallen.push(String(error)));
         }, RESTART_AFTER_MS);
       },
     });
@@ -113,10 +114,14 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
       },
       whenEnded: () => plane.whenEnded(),
       start: () => {
+        clearTimeout(restart);
         if (!plane.running) seen = read().length;
         return plane.start();
       },
-      stop: (signal: "SIGTERM" | "SIGKILL" = "SIGTERM") => plane.stop(signal),
+      stop: (signal: "SIGTERM" | "SIGKILL" = "SIGTERM") => {
+        clearTimeout(restart);
+        return plane.stop(signal);
+      },
       freeze: () => plane.signal("SIGSTOP"),
       thaw: () => plane.signal("SIGCONT"),
     };
@@ -140,12 +145,9 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
     another: (kind, args, script) => prepare(kind, args, kind === "webhook" ? serves : () => true, script),
     join: (name, member, written) => joinMember(options, name, member, written),
     stop: async () => {
-      over = true;
       await Promise.all(processes.map((process) => process.stop()));
       rmSync(directory, { recursive: true, force: true });
-      // A lease is lost on a machine that is too busy; nothing else may end a process that should go on.
-      const broken = options.restart === true ? fallen.filter((tail) => !tail.includes(LEASE_LOST)) : [];
-      if (broken.length > 0) throw new Error(broken.join("\n"));
+      if (options.restart === true && fallen.length > 0) throw new Error(fallen.join("\n"));
     },
     [Symbol.asyncDispose]: () => started.stop(),
   };

@@ -3,7 +3,7 @@ import { join } from "node:path";
 import { type AuditEvent, auditEvents } from "../clusters/audit.ts";
 import type { ClusterInfo } from "../clusters/types.ts";
 
-/** Folder in which runs leave what Legation's accounts did; without it nothing is noted. */
+/** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
 export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
 /** Accounts of Legation: `controller` and `webhook` on a host, `host` in a member. */
 export type Account = "controller" | "webhook" | "host";
@@ -27,7 +27,7 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     if (!existsSync(auditLog)) continue;
     const used = new Set<string>();
     const forbidden = new Set<string>();
-    const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX));
+    const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX), PREFIX);
     for (const event of events) {
       const right = rightOf(event);
       if (right !== undefined) (event.annotations?.[DECISION] === "forbid" ? forbidden : used).add(right);

@@ -1,0 +1,29 @@
+import { expect, inject, test } from "vitest";
+// Brings the type of what global setup provides.
+import type { RightsRun } from "../support/harness/global-setup.ts";
+import { covers, grantedRights } from "../support/rights/granted.ts";
+import { FORBIDDEN, UNUSED } from "../support/rights/unused.ts";
+import { noteRights, readNoted } from "../support/rights/used.ts";
+
+// What Legation's accounts may do, by the manifests, against what they did in all integration tests, by the audit logs.
+
+function run(): RightsRun {
+  const rights = inject("rights");
+  if (rights === undefined) throw new Error("rights are judged by the integration tests: npm run test:integration");
+  return rights;
+}
+
+const { folder, sets, unseen } = run();
+await noteRights(sets.flatMap(({ clusters }) => clusters));
+const { used, forbidden } = readNoted(folder);
+
+test("what an account of Legation may do was done, or has its reason", async (context) => {
+  context.skip(unseen !== undefined, unseen);
+  const unused = (await grantedRights()).filter((right) => !used.some((each) => covers(right, each)));
+  expect(unused.filter((right) => UNUSED[right] === undefined)).toEqual([]);
+});
+
+test("what an account of Legation tried without the right has its reason", () => {
+  const starts = Object.keys(FORBIDDEN).map((pattern) => pattern.replace(/\*$/, ""));
+  expect(forbidden.filter((right) => !starts.some((start) => right.startsWith(start)))).toEqual([]);
+});
