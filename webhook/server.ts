@@ -25,6 +25,8 @@ const BODY_LIMIT = 7 * 1024 * 1024;
 const KEEP_ALIVE_MS = 120_000;
 // More than any timeoutSeconds in manifests/: whoever sends slower has given up.
 const REQUEST_TIMEOUT_MS = 15_000;
+/** What the configurations in manifests/ give a webhook that is asked once more, and no other; API servers tell it in the URL. */
+const AGAIN_TIMEOUT = "timeout=4s";
 
 export interface WebhookServerOptions {
   readonly certificate: Certificate;
@@ -51,8 +53,10 @@ export function createWebhookServer(options: WebhookServerOptions): FastifyInsta
     forceCloseConnections: "idle",
     logger: false,
   });
-  server.addHook("onSend", async (_request, reply) => {
-    if (departure?.leaving === true) reply.header("connection", "close");
+  server.addHook("onSend", async ({ raw }, reply) => {
+    // The first replica may have died with all its connections: whoever is asked again must not find one that was kept.
+    const askedAgain = raw.url?.endsWith(AGAIN_TIMEOUT) === true;
+    if (askedAgain || departure?.leaving === true) reply.header("connection", "close");
   });
   for (const [path, handle] of Object.entries(HANDLERS)) {
     server.post(path, (request, reply) => {

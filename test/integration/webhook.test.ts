@@ -579,20 +579,21 @@ describe("a replica that ends before it has answered", () => {
     );
   });
 
-  test("is not asked again over the other connections to it, which end with it", async () => {
+  test("is not asked again over a connection that was kept, which may end with it", async () => {
     let dying = false;
-    const { asked, connections } = await startMortal(() => dying);
+    let calls = 0;
+    const { asked, connections } = await startMortal(() => dying && calls++ % 3 === 0);
     const several = await Promise.all(Array.from({ length: 8 }, () => createPod(all, {})));
     expect(several.map(({ status }) => status)).toEqual(several.map(() => 201));
-    const kept = new Set(connections);
-    expect(kept.size).toBeGreaterThan(1);
-    const before = asked.length;
     dying = true;
-    expect((await createPod(all, {})).status).toBe(500);
-    const [first, second] = asked.slice(before);
-    expect(kept.has(first?.connection ?? {})).toBe(true);
-    expect(second).toBeDefined();
-    expect(kept.has(second?.connection ?? {})).toBe(false);
+    for (let pod = 0; pod < 3; pod += 1) {
+      const kept = new Set(connections);
+      const before = asked.length;
+      expect((await createPod(all, {})).status).toBe(201);
+      // The first died, the second answered, and the third is about what the second has changed.
+      const [, second, ...more] = asked.slice(before).map(({ connection }) => kept.has(connection));
+      expect({ second, more: more.length }).toEqual({ second: false, more: 1 });
+    }
   });
 
   test("twice costs the pod, with an error that names the second call", async () => {

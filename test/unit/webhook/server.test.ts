@@ -6,11 +6,13 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { z } from "zod";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
+import { loadManifests } from "../../../src/cli/manifests/load.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import type { ReviewedName } from "../../../src/telemetry/traces.ts";
 import { createWebhookServer } from "../../../webhook/server.ts";
 import { pod } from "../../support/builders/pod.ts";
+import { MANIFESTS } from "../../support/harness/installed.ts";
 import { review } from "./reviews.ts";
 
 const PATHS = ["/mutate/annotated", "/mutate/all", "/mutate/workload", "/validate/namespace"];
@@ -143,6 +145,24 @@ test("who speaks no TLS is hung up on, and everybody else is served", async () =
   garbage.write("GET / HTTP/1.0\r\n\r\n");
   await new Promise((resolve) => garbage.once("close", resolve));
   expect((await post("/mutate/all", review({ object: pod() }))).status).toBe(200);
+});
+
+test("the connection of a second call ends with its answer, and no other", async () => {
+  const entry = z.object({
+    name: z.string(),
+    clientConfig: z.object({ service: z.object({ path: z.string() }) }),
+    timeoutSeconds: z.int(),
+  });
+  const manifests = await loadManifests(MANIFESTS);
+  const configuration = z.object({ webhooks: z.array(entry) });
+  const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
+  expect(entries).toHaveLength(9);
+  for (const { name, clientConfig, timeoutSeconds } of entries) {
+    // As an API server asks.
+    const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;
+    const { headers } = await server.inject({ method: "POST", url, payload: review({ object: pod() }) });
+    expect({ name, ends: headers.connection === "close" }).toEqual({ name, ends: /-again\./.test(name) });
+  }
 });
 
 test("health tells liveness from readiness", async () => {
