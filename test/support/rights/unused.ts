@@ -11,19 +11,13 @@ export const UNUSED: Readonly<Record<string, string>> = {
 
 const LOOKS = "`legation unjoin` without an administrator of the member looks for what is left as far as it may";
 const REMOVES = "`legation unjoin` without an administrator of the member removes what it may";
-const UNINSTALLED =
-  "`legation uninstall` takes the rights of a controller that still runs, so that it puts nothing back; started again, it has none";
 
-/** What is tried without the right, each with the reason; a trailing `*` stands for anything. Who may not list does not work. */
+/** What is tried without the right, each with the reason; a trailing `*` stands for anything. */
 export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: list *": LOOKS,
   "host: delete rbac.authorization.k8s.io/clusterrolebindings": REMOVES,
   "host: delete serviceaccounts in legation-system": REMOVES,
   "host: watch events": "members that joined with an earlier version's rights",
-  "controller: list *": UNINSTALLED,
-  "controller: watch *": UNINSTALLED,
-  "controller: delete nodes": UNINSTALLED,
-  "controller: update coordination.k8s.io/leases in legation-system": UNINSTALLED,
   "controller: patch certificates.k8s.io/certificatesigningrequests/approval":
     "an operator gives it (docs/kubelet-api.md), or approves by hand",
 };

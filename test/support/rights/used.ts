@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type AuditEvent, auditEvents } from "../clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
@@ -8,7 +8,7 @@ export const RIGHTS_FOLDER = "LEGATION_RIGHTS";
 /** Accounts of Legation: `controller` and `webhook` on a host, `host` in a member. */
 export type Account = "controller" | "webhook" | "host";
 
-/** What an account did, or tried: `verb group/resource/subresource namespace`. */
+/** What an account did, and what it tried without the right, as `describeRight` puts it. */
 export interface Noted {
   readonly used: readonly string[];
   readonly forbidden: readonly string[];
@@ -17,6 +17,9 @@ export interface Noted {
 const PREFIX = "system:serviceaccount:legation-system:legation-";
 // Admission forbids, too: only this says what the rights were.
 const DECISION = "authorization.k8s.io/decision";
+const RBAC = "rbac.authorization.k8s.io";
+// Until an API server's authorizer has seen a new role, on a busy machine.
+const GRANTED_MS = 10_000;
 
 /** Notes what Legation's accounts did in clusters that are about to go. */
 export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void> {
@@ -28,9 +31,10 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     const used = new Set<string>();
     const forbidden = new Set<string>();
     const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX), PREFIX);
+    const inForce = await rightsInForce(auditLog);
     for (const event of events) {
-      const right = rightOf(event);
-      if (right !== undefined) (event.annotations?.[DECISION] === "forbid" ? forbidden : used).add(right);
+      if (event.annotations?.[DECISION] !== "forbid") used.add(rightOf(event));
+      else if (inForce(event)) forbidden.add(rightOf(event));
     }
     const noted: Noted = { used: [...used], forbidden: [...forbidden] };
     writeFileSync(join(folder, `${name}-${crypto.randomUUID()}.json`), JSON.stringify(noted));
@@ -44,8 +48,26 @@ export function readNoted(folder: string): Noted {
   return { used: merged("used"), forbidden: merged("forbidden") };
 }
 
+/**
+ * Whether Legation's accounts had all their rights when a request came: not before they were given, nor while `legation
+ * uninstall` or `unjoin` has taken some of them from those that still run.
+ */
+async function rightsInForce(auditLog: string): Promise<(event: AuditEvent) => boolean> {
+  const isChange = (event: AuditEvent): boolean =>
+    isWrite(event) &&
+    event.objectRef?.apiGroup === RBAC &&
+    event.objectRef.name?.startsWith("legation") === true &&
+    (event.responseStatus?.code ?? 500) < 300;
+  const changes = await auditEvents({ auditLog }, isChange, `"${RBAC}"`);
+  return ({ requestReceivedTimestamp: at }) => {
+    const last = changes.findLast(({ requestReceivedTimestamp }) => requestReceivedTimestamp <= at);
+    if (last === undefined || last.verb === "delete") return false;
+    return Date.parse(at) - Date.parse(last.stageTimestamp) > GRANTED_MS;
+  };
+}
+
 /** One use of a right as a text that compares; see `describeRight`. */
-function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string | undefined {
+function rightOf({ user, verb, objectRef, requestURI }: AuditEvent): string {
   const account = accountOf(user.username.slice(PREFIX.length));
   if (objectRef?.resource === undefined) return `${account}: ${verb} ${requestURI.split("?", 1)[0]}`;
   const { apiGroup = "", resource, subresource, namespace = "" } = objectRef;
