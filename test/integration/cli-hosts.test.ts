@@ -137,6 +137,9 @@ test("the last host to leave takes Legation's namespace with it, and nothing is 
     expect(run.stdout).not.toContain("still in");
     expect(await kubectl(member, ["get", "namespaces"])).not.toContain("legation-system");
   };
+  // What earlier tests have left goes with their namespaces, in its own time.
+  const proxies = ["get", "pods", "-A", "-l", "legation.dev/proxy", "-o", "name"];
+  await eventuallyPasses(async () => expect(await kubectl(host, proxies)).toBe(""), { timeoutMs: 90_000 });
   await leave(west);
   // Whoever deletes the Cluster by hand has told the member nothing; its credentials are still there.
   await kubectl(host, ["delete", "clusters.legation.dev", "east", "--timeout=30s"]);

@@ -11,10 +11,16 @@ export const UNUSED: Readonly<Record<string, string>> = {
 
 const LOOKS = "`legation unjoin` without an administrator of the member looks for what is left as far as it may";
 const REMOVES = "`legation unjoin` without an administrator of the member removes what it may";
+const UNINSTALLED =
+  "started again after `legation uninstall`, or while it is on its way; with the rights, who may not read would not work";
 
 /** What is tried without the right, each with the reason; a trailing `*` stands for anything. */
 export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: list *": LOOKS,
+  "controller: list *": UNINSTALLED,
+  "controller: watch *": UNINSTALLED,
+  "controller: get *": UNINSTALLED,
+  "webhook: get *": UNINSTALLED,
   "host: delete rbac.authorization.k8s.io/clusterrolebindings": REMOVES,
   "host: delete serviceaccounts in legation-system": REMOVES,
   "host: watch events": "members that joined with an earlier version's rights",

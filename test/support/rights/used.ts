@@ -54,13 +54,15 @@ export function readNoted(folder: string): Noted {
  */
 async function rightsInForce(auditLog: string): Promise<(event: AuditEvent) => boolean> {
   const isChange = (event: AuditEvent): boolean =>
-    isWrite(event) &&
-    event.objectRef?.apiGroup === RBAC &&
-    event.objectRef.name?.startsWith("legation") === true &&
-    (event.responseStatus?.code ?? 500) < 300;
+    isWrite(event) && event.objectRef?.apiGroup === RBAC && (event.responseStatus?.code ?? 500) < 300;
   const changes = await auditEvents({ auditLog }, isChange, `"${RBAC}"`);
-  return ({ requestReceivedTimestamp: at }) => {
-    const last = changes.findLast(({ requestReceivedTimestamp }) => requestReceivedTimestamp <= at);
+  return ({ requestReceivedTimestamp: at, user }) => {
+    // Roles and bindings are called after the account.
+    const name = `legation-${accountOf(user.username.slice(PREFIX.length))}`;
+    const last = changes.findLast(
+      ({ objectRef, requestReceivedTimestamp }) =>
+        requestReceivedTimestamp <= at && objectRef?.name?.startsWith(name) === true,
+    );
     if (last === undefined || last.verb === "delete") return false;
     return Date.parse(at) - Date.parse(last.stageTimestamp) > GRANTED_MS;
   };

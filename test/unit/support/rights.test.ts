@@ -30,7 +30,7 @@ function request(at: number, user: string, verb: string, resource: string, forbi
     user: { username: user },
     objectRef: {
       resource,
-      ...(resource === "roles" ? { apiGroup: "rbac.authorization.k8s.io", name: "legation-a" } : {}),
+      ...(resource === "roles" ? { apiGroup: "rbac.authorization.k8s.io", name: "legation-controller" } : {}),
     },
     responseStatus: { code: forbidden ? 403 : 200 },
     annotations: { "authorization.k8s.io/decision": forbidden ? "forbid" : "allow" },
