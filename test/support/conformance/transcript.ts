@@ -60,8 +60,6 @@ const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [/\bInternal error occurred: (?=unable to upgrade connection: )/g, ""],
   // No limit at all, as a kubelet tells it that has looked into the container's cgroup while it ran.
   [/\bresources:\n\s+limits:\n\s+memory: 9007199254740988Ki(?=\n)/g, "resources: {}"],
-  // The same of one that has a limit, and ended at it: the kubelet may have looked too late.
-  [/\blimits:\n\s+memory: 16Mi\n\s+(?=requests:)/g, ""],
   [/\b[0-9a-f]{64}\b/g, "<container>"],
   [/\b10\.\d+\.\d+\.\d+\b/g, "<ip>"],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, "<time>"],
@@ -75,8 +73,30 @@ const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [/\(x\d+ over <age>\)/g, ""],
 ];
 
+/**
+ * The text without what a kubelet tells of the resources of pods that have ended: it reads them from their cgroups, where it
+ * comes in time.
+ */
+function withoutLastResources(text: string): string {
+  if (!/^\s*phase: (Succeeded|Failed)$/m.test(text) || /^\s*phase: (Pending|Running)$/m.test(text)) return text;
+  const kept: string[] = [];
+  let status: number | undefined;
+  let skipped: number | undefined;
+  for (const line of text.split("\n")) {
+    const indent = line.search(/\S/);
+    if (status !== undefined && indent <= status) status = undefined;
+    if (skipped !== undefined && indent <= skipped) skipped = undefined;
+    if (line.trim() === "status:") status = indent;
+    if (status !== undefined && /^\s*resources:/.test(line)) skipped = indent;
+    if (skipped === undefined) kept.push(line);
+  }
+  return kept.join("\n");
+}
+
 function normalLines(text: string, { namespace, cluster }: Place): string[] {
-  let normal = text.replaceAll(namespace, "<namespace>").replaceAll(`${cluster.name}-real`, "<node>");
+  let normal = withoutLastResources(text)
+    .replaceAll(namespace, "<namespace>")
+    .replaceAll(`${cluster.name}-real`, "<node>");
   normal = normal.replaceAll(/\b(west|plain)-real\b|\blegation-west\b/g, "<node>");
   for (const [pattern, replacement] of RUN_VALUES) normal = normal.replaceAll(pattern, replacement);
   // Columns are as wide as their longest value.
