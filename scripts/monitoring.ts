@@ -24,7 +24,9 @@ const progress = (line: string): void => console.error(`monitoring: ${line}`);
 /** What a Legation that fares well does not have, and why. */
 const EMPTY: Readonly<Record<string, string>> = {
   "alert LegationWebhookMissing": "a webhook is scraped",
+  "alert LegationRequestsFail": "no request fails",
   "alert LegationRequestsRefused": "nothing is refused",
+  "alert LegationEventsLost": "no event is lost",
   "panel Errors": "no request fails",
 };
 
@@ -60,7 +62,8 @@ let failed = false;
     credentials: loadKubeConfig({ kubeconfig: host.kubeconfig, env: {} }),
   });
   const labels = { "legation.dev/delegation": "annotated" };
-  const namespace = await freshNamespace(host, { prefix: "monitored", labels });
+  // It goes with its cluster.
+  const namespace = await freshNamespace(host, { prefix: "monitored", labels, onFinished: () => undefined });
   progress("pods come and go for half a minute");
   for (let round = 0; round < 6; round += 1) {
     const names = numbered(`round-${round}`, 3);
