@@ -53,19 +53,19 @@ export function isWrite({ verb, requestURI }: AuditEvent): boolean {
 }
 
 /**
- * All completed requests that `which` accepts, in the order of their end. Watches appear when they end. Lines without `word` are
- * not even read.
+ * All completed requests that `which` accepts, in the order of their end. Watches appear when they end. Lines with none of
+ * the words are not even parsed.
  */
 export async function auditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
   which: (event: AuditEvent) => boolean,
-  word = "",
+  words: readonly string[] = [""],
 ): Promise<AuditEvent[]> {
   const text = await readFile(cluster.auditLog, "utf8");
   // What follows the last line break is not written to its end yet.
   const lines = text.slice(0, text.lastIndexOf("\n")).split("\n");
   return lines
-    .filter((line) => line.includes('"stage":"ResponseComplete"') && line.includes(word))
+    .filter((line) => line.includes('"stage":"ResponseComplete"') && words.some((word) => line.includes(word)))
     .map((line) => auditEvent.parse(JSON.parse(line)))
     .filter(which);
 }

@@ -30,9 +30,9 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     if (!existsSync(auditLog)) continue;
     const used = new Set<string>();
     const forbidden = new Set<string>();
-    const events = await auditEvents({ auditLog }, ({ user }) => user.username.startsWith(PREFIX), PREFIX);
-    const inForce = await rightsInForce(auditLog);
-    for (const event of events) {
+    const events = await auditEvents({ auditLog }, (event) => isOwn(event) || isChange(event), [PREFIX, `"${RBAC}"`]);
+    const inForce = rightsInForce(events.filter(isChange));
+    for (const event of events.filter(isOwn)) {
       if (event.annotations?.[DECISION] !== "forbid") used.add(rightOf(event));
       else if (inForce(event)) forbidden.add(rightOf(event));
     }
@@ -52,10 +52,7 @@ export function readNoted(folder: string): Noted {
  * Whether Legation's accounts had all their rights when a request came: not before they were given, nor while `legation
  * uninstall` or `unjoin` has taken some of them from those that still run.
  */
-async function rightsInForce(auditLog: string): Promise<(event: AuditEvent) => boolean> {
-  const isChange = (event: AuditEvent): boolean =>
-    isWrite(event) && event.objectRef?.apiGroup === RBAC && (event.responseStatus?.code ?? 500) < 300;
-  const changes = await auditEvents({ auditLog }, isChange, `"${RBAC}"`);
+function rightsInForce(changes: readonly AuditEvent[]): (event: AuditEvent) => boolean {
   return ({ requestReceivedTimestamp: at, user }) => {
     // Roles and bindings are called after the account.
     const name = `legation-${accountOf(user.username.slice(PREFIX.length))}`;
@@ -66,6 +63,15 @@ async function rightsInForce(auditLog: string): Promise<(event: AuditEvent) => b
     if (last === undefined || last.verb === "delete") return false;
     return Date.parse(at) - Date.parse(last.stageTimestamp) > GRANTED_MS;
   };
+}
+
+function isOwn({ user }: AuditEvent): boolean {
+  return user.username.startsWith(PREFIX);
+}
+
+/** True for what has changed a role or a binding. */
+function isChange(event: AuditEvent): boolean {
+  return isWrite(event) && event.objectRef?.apiGroup === RBAC && (event.responseStatus?.code ?? 500) < 300;
 }
 
 /** One use of a right as a text that compares; see `describeRight`. */
