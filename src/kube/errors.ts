@@ -95,3 +95,14 @@ export class KubeError extends Error {
 export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
+
+// Of authorisation, and of admission.
+const STARTING = /\bUser ".*" cannot \S+ (resource|path) |: not yet ready to handle request$/;
+
+/**
+ * True for a refusal that an API server also gives for a moment after its start: it listens before it has read the roles
+ * and what admission needs.
+ */
+export function mayBeStarting(error: KubeError): boolean {
+  return error.code === "Forbidden" && STARTING.test(error.detail);
+}

@@ -2,7 +2,7 @@ import type { Duplex } from "node:stream";
 import { AbortCallbacks } from "./abort-callbacks.ts";
 import { Connections } from "./connections.ts";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
-import { KubeError, type KubeErrorCode } from "./errors.ts";
+import { KubeError, type KubeErrorCode, mayBeStarting } from "./errors.ts";
 import { type Answer, Exchange, type Failure, type Outcome } from "./exchange.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
 import { describeTarget } from "./paths.ts";
@@ -62,6 +62,8 @@ const RECONNECT_DELAYS_MS = [50, 250];
 const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
 // Retry-After is whole seconds; without it, a 429 is retried after one, as client-go does.
 const DEFAULT_RETRY_AFTER_MS = 1_000;
+// Some tenths of a second after it listens, on an idle machine, an API server knows the roles (measured with 1.36).
+const STARTING_DELAYS_MS = [100, 400, 1_500];
 
 /** Sends requests to one API server within its limits and deadlines, and repeats only what is surely safe to repeat. */
 export class Transport {
@@ -247,6 +249,7 @@ export class Transport {
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
     const isRead = request.method === "GET";
     let reconnects = 0;
+    let denials = 0;
     let refreshed = false;
     for (;;) {
       const leftMs = this.#timeLeft(request, endsAt, isRead);
@@ -276,6 +279,13 @@ export class Transport {
           await this.#pause(delayMs, request);
           continue;
         }
+      }
+      // Reads are repeated by whoever makes them; a write that is refused would count as the server's word.
+      const delayMs = !isRead && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
+      if (delayMs !== undefined && delayMs < endsAt - performance.now()) {
+        denials += 1;
+        await this.#pause(delayMs, request);
+        continue;
       }
       throw error;
     }

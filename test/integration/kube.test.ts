@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { stringify } from "yaml";
+import { z } from "zod";
 import type { KubeObject, Pod } from "../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchEvent } from "../../src/kube/client.ts";
 import { createClusterClient } from "../../src/kube/connect.ts";
@@ -15,6 +16,8 @@ import { kubeErrorOf } from "../support/fault-server/connect.ts";
 import { memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
+
+const tokenAnswer = z.object({ status: z.object({ token: z.string() }) });
 
 /** A resource that keeps every field it is given. */
 const notes: Resource<KubeObject> = {
@@ -255,6 +258,50 @@ async function all<T>(items: AsyncIterable<T>): Promise<T[]> {
   for await (const item of items) collected.push(item);
   return collected;
 }
+
+describe("an API server that is started again", () => {
+  test("refuses nobody for rights that it has not read yet", async () => {
+    const user = { kind: "ServiceAccount", namespace, name: "robot" };
+    await client.create(serviceAccounts, { metadata: user });
+    const roles = `/apis/rbac.authorization.k8s.io/v1/namespaces/${namespace}`;
+    const rules = [{ apiGroups: [""], resources: ["configmaps"], verbs: ["create"] }];
+    await client.raw({ method: "POST", path: `${roles}/roles`, body: { metadata: { name: "robot" }, rules } });
+    const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "robot" };
+    const binding = { metadata: { name: "robot" }, roleRef, subjects: [user] };
+    await client.raw({ method: "POST", path: `${roles}/rolebindings`, body: binding });
+    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } };
+    const answer = await client.createSubresource(serviceAccounts, user, "token", request);
+    const { token } = tokenAnswer.parse(answer).status;
+    const admin = loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} });
+    const { ca } = await admin.identity();
+    const identity = { authorization: `Bearer ${token}`, ...(ca === undefined ? {} : { ca }) };
+    const robot = createClusterClient({ cluster: "west", credentials: { ...admin, identity: () => identity } });
+    await robot.create(configMaps, configMap("before"));
+
+    const answers = new Map<string, number>();
+    let restarted = false;
+    // Several at a time, so that some come as soon as it listens.
+    const write = async (worker: number): Promise<void> => {
+      for (let number = 0; !restarted; number += 1) {
+        const made = robot.create(configMaps, configMap(`c-${worker}-${number}`));
+        const how = await made.then(
+          () => "made",
+          ({ code }) => String(code),
+        );
+        answers.set(how, (answers.get(how) ?? 0) + 1);
+        await sleep(5);
+      }
+    };
+    const writing = [0, 1, 2, 3].map(write);
+    await cluster.apiServer.restart();
+    await robot.create(configMaps, configMap("after"));
+    restarted = true;
+    await Promise.all(writing);
+    await robot.close();
+    expect(answers.get("NotSent")).toBeGreaterThan(0);
+    expect(answers.get("Forbidden")).toBeUndefined();
+  });
+});
 
 describe("a watch", () => {
   test("tells of everything after its version, and asks for a list when the version is too old", async () => {

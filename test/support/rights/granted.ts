@@ -20,8 +20,17 @@ const rulesSchema = z.looseObject({
 
 /** Every right that the manifests give Legation's accounts, each as `describeRight` puts it. */
 export async function grantedRights(folder: string = MANIFESTS): Promise<string[]> {
+  return [...new Set((await grants(folder)).map(({ right }) => right))].sort();
+}
+
+/** The rights that hold whatever an object is called. */
+export async function rightsToAnyName(): Promise<string[]> {
+  return (await grants(MANIFESTS)).filter(({ named }) => !named).map(({ right }) => right);
+}
+
+async function grants(folder: string): Promise<{ readonly right: string; readonly named: boolean }[]> {
   const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))];
-  const rights = manifests.flatMap((manifest) => {
+  return manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
     if (!parsed.success) return [];
     const { metadata, rules } = parsed.data;
@@ -32,17 +41,19 @@ export async function grantedRights(folder: string = MANIFESTS): Promise<string[
           ? "webhook"
           : "host";
     const namespace = metadata.namespace ?? "";
-    return rules.flatMap(({ apiGroups, resources, nonResourceURLs, verbs }) => [
-      ...verbs.flatMap((verb) => nonResourceURLs.map((url) => `${account}: ${verb} ${url}`)),
-      ...apiGroups.flatMap((group) =>
-        resources.flatMap((each) => {
-          const [resource = "", subresource] = each.split("/");
-          return verbs.map((verb) => describeRight({ account, verb, group, resource, subresource, namespace }));
-        }),
-      ),
-    ]);
+    return rules.flatMap(({ apiGroups, resources, resourceNames, nonResourceURLs, verbs }) => {
+      const rights = [
+        ...verbs.flatMap((verb) => nonResourceURLs.map((url) => `${account}: ${verb} ${url}`)),
+        ...apiGroups.flatMap((group) =>
+          resources.flatMap((each) => {
+            const [resource = "", subresource] = each.split("/");
+            return verbs.map((verb) => describeRight({ account, verb, group, resource, subresource, namespace }));
+          }),
+        ),
+      ];
+      return rights.map((right) => ({ right, named: resourceNames !== undefined }));
+    });
   });
-  return [...new Set(rights)].sort();
 }
 
 /** True when the use of a right shows that the granted one is needed: a ClusterRole's right is used in any namespace. */

@@ -7,7 +7,7 @@ import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { anonymous, connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
-import { answerJson, answerStatus, FaultServer } from "../../support/fault-server/fault-server.ts";
+import { answerJson, answerStatus, type Fault, FaultServer } from "../../support/fault-server/fault-server.ts";
 import { cut, only, refuse, silence } from "../../support/fault-server/faults.ts";
 
 const web: Pod = { apiVersion: "v1", kind: "Pod", metadata: { namespace: "default", name: "web" } };
@@ -108,6 +108,41 @@ describe("429", () => {
     await expect(narrow.list(pods, { timeoutMs: 2_000 })).resolves.toBeDefined();
     await narrow.close();
     await waiting;
+  });
+});
+
+describe("403 of a server that has just been started", () => {
+  const starting = (message: string): Fault => {
+    return (_request, response) => {
+      answerStatus(response, 403, "Forbidden", message);
+      return true;
+    };
+  };
+  const noRight =
+    'pods is forbidden: User "legation" cannot create resource "pods" in API group "" in the namespace "a"';
+
+  test.each([noRight, 'pods "web" is forbidden: not yet ready to handle request'])(
+    "is no verdict on a write: %s",
+    async (message) => {
+      server.faults.push(starting(message), starting(message));
+      await expect(client.create(pods, web)).resolves.toBeDefined();
+      expect(server.requests).toHaveLength(3);
+    },
+  );
+
+  test("is believed when it goes on", async () => {
+    server.always = starting(noRight);
+    const startedAt = performance.now();
+    expect(await kubeErrorOf(client.create(pods, web))).toMatchObject({ code: "Forbidden", detail: noRight });
+    expect(performance.now() - startedAt).toBeGreaterThanOrEqual(1_990);
+    expect(server.requests).toHaveLength(4);
+  });
+
+  test("is told at once to who reads, and to who has no time left", async () => {
+    server.always = starting(noRight);
+    expect((await kubeErrorOf(client.get(pods, ref))).code).toBe("Forbidden");
+    expect((await kubeErrorOf(client.create(pods, web, { timeoutMs: 50 }))).code).toBe("Forbidden");
+    expect(server.requests).toHaveLength(2);
   });
 });
 
