@@ -1,7 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { benchClient } from "../test/bench/client.bench.ts";
 import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
@@ -11,20 +10,33 @@ import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
+import { readOptions, refuse } from "./options.ts";
 
-const { values } = parseArgs({
-  options: {
-    pods: { type: "string", default: "1000,5000" },
-    only: { type: "string", default: "client,webhook,delegation" },
-    // For `--only scale`: MEMBERSxPROXIES.
-    sizes: { type: "string", default: "1x1000,1x5000,10x1000,10x5000,10x20000,100x1000,100x5000,100x20000" },
-    plot: { type: "string" },
-  },
+const PARTS = ["client", "webhook", "delegation", "division", "scale"];
+const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
+
+  npm run bench -- [--only client,webhook,delegation] [--pods 1000,5000]
+  npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
+
+  --only   what to measure: ${PARTS.join(", ")} (alone)
+  --pods   how many pods are created, directly and delegated
+  --sizes  members x proxies, on clusters that are not there
+
+Exits with 0 whether targets are met or not.`;
+const { values } = readOptions(USAGE, {
+  pods: { type: "string", default: "1000,5000" },
+  only: { type: "string", default: "client,webhook,delegation" },
+  sizes: { type: "string", default: "1x1000,1x5000,1x20000,10x1000,10x5000,10x20000,100x1000,100x5000,100x20000" },
+  plot: { type: "string" },
 });
 // What is shipped: JavaScript, not the sources.
 const MAIN = join(ROOT, "dist", "src", "cli", "main.js");
-const counts = values.pods.split(",").map(Number);
-const parts = new Set(values.only.split(","));
+const counts = listed("pods", /^[1-9]\d{0,6}$/, "numbers such as 1000,5000").map(Number);
+const parts = new Set(listed("only", new RegExp(`^(${PARTS.join("|")})$`), PARTS.join(", ")));
+const sizes = listed("sizes", /^[1-9]\d{0,3}x\d{1,6}$/, "MEMBERSxPROXIES such as 10x5000").map((size) => {
+  const [members = 1, proxies = 0] = size.split("x").map(Number);
+  return { members, proxies };
+});
 const progress = (line: string): void => console.error(`bench: ${line}`);
 
 progress("building");
@@ -33,10 +45,6 @@ if (built.status !== 0) process.exit(built.status ?? 1);
 
 if (parts.has("scale")) {
   progress("the controller on clusters that are not there");
-  const sizes = values.sizes.split(",").map((size) => {
-    const [members = 1, proxies = 0] = size.split("x").map(Number);
-    return { members, proxies };
-  });
   const results = await benchScale({ sizes, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
   console.log(tableOf(results));
   if (values.plot !== undefined) writeFileSync(values.plot, plot(results));
@@ -94,6 +102,13 @@ if (["webhook", "delegation", "division"].some((part) => parts.has(part))) {
 }
 const missed = figures.filter((figure) => meets(figure) === false);
 console.log(missed.length === 0 ? "All targets are met." : `${missed.length} targets are missed.`);
+
+/** The values of an option that is a list. */
+function listed(option: "pods" | "only" | "sizes", wanted: RegExp, example: string): string[] {
+  const list = values[option].split(",");
+  const wrong = list.find((value) => !wanted.test(value));
+  return wrong === undefined ? list : refuse(USAGE, `--${option}: "${wrong}" is none of what it may list: ${example}.`);
+}
 
 /** Options of Node in the program's first line. */
 function shippedFlags(): string[] {

@@ -1,13 +1,12 @@
 import { mkdtempSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { createClusterClient } from "../src/kube/connect.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
 import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
 import { FOREIGN_NAME } from "../test/chaos/rules.ts";
-import { runChaos } from "../test/chaos/run.ts";
+import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
 import { freePort } from "../test/support/clusters/ports.ts";
@@ -16,109 +15,152 @@ import type { Cluster } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { startWriteGate } from "../test/support/write-gate/write-gate.ts";
+import { readOptions, refuse } from "./options.ts";
 
-const { values } = parseArgs({
-  options: { seed: { type: "string" }, minutes: { type: "string", default: "5" } },
-});
-const seed = values.seed === undefined ? Math.floor(Math.random() * 2 ** 31) : Number(values.seed);
-const progress = (line: string): void => console.error(`chaos: ${line}`);
-progress(`again with: npm run chaos -- --seed ${seed} --minutes ${values.minutes}`);
+const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
-const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
-await using clusters = await startClusters({
-  names: ["host", "west", "east"],
-  clusters: { host: { nodes: [{ count: 2 }] }, west: members, east: members },
-  onProgress: progress,
-});
-const host = clusters.get("host");
-const west = clusters.get("west");
-const east = clusters.get("east");
-const connect = (cluster: Cluster): ReturnType<typeof createClusterClient> =>
-  createClusterClient({
-    cluster: cluster.name,
-    credentials: loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} }),
-  });
-const clients = { host: connect(host), west: connect(west), east: connect(east) };
-const gate = await startWriteGate({ server: host.proxiedServer, caData: host.caData });
-const clockFile = join(mkdtempSync(join(tmpdir(), "legation-chaos-")), "clock");
-// All processes that are started from here on have it.
-process.env.LEGATION_TEST_CLOCK = clockFile;
-const lease = `--lease-duration=${LEASE_SECONDS}s`;
-await using legation = await startLegation({
-  host,
-  members: { west, east },
-  controllerServer: gate,
-  nodeFlags: [`--import=${join(import.meta.dirname, "..", "test", "support", "clock", "set-clock.ts")}`],
-  onProgress: progress,
-});
-const another = async (identity: string): Promise<LegationProcess> => {
-  const kubelet = `--kubelet-listen=127.0.0.1:${await freePort()}`;
-  const made = await legation.another("controller", [`--identity=${identity}`, kubelet, lease]);
-  await made.start();
-  return made;
-};
-// Either may lead, and is not waited for until it does.
-await legation.controller.stop();
-const controller = await another("first");
-const second = await another("second");
+  npm run chaos -- [--seed N] [--minutes 5] [--runs 1]
+
+  --seed     the same plan again; default: any
+  --minutes  length of a run, before it comes to rest
+  --runs     so many, each on clusters of its own, with seeds that follow each other
+
+One line of JSON for each run, and one for all of them; exits with 1 when a rule was broken.`;
 // More than claims that a run of some minutes makes.
 const VOLUMES = 40;
-const labels = { "legation.dev/delegation": "annotated" };
-// It goes with the clusters.
-const onFinished = (): void => {};
-const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
-for (const member of [west, east]) {
-  const spec = { containers: [{ name: "main", image: "main:1" }] };
-  await post(member, `/api/v1/namespaces/${namespace}/pods`, {
-    apiVersion: "v1",
-    kind: "Pod",
-    metadata: { name: FOREIGN_NAME },
-    spec,
-  });
-  for (let number = 0; number < VOLUMES; number += 1) {
-    await post(member, "/api/v1/persistentvolumes", {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name: `volume-${number}` },
-      spec: {
-        capacity: { storage: "1Gi" },
-        accessModes: ["ReadWriteOnce"],
-        storageClassName: MEMBERS_CLASS,
-        hostPath: { path: "/nowhere" },
-      },
-    });
-  }
+
+const { values } = readOptions(USAGE, {
+  seed: { type: "string" },
+  minutes: { type: "string", default: "5" },
+  runs: { type: "string", default: "1" },
+});
+const first = values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : whole("seed", values.seed, 0);
+const minutes = Number(values.minutes);
+if (!(minutes > 0 && minutes <= 600)) refuse(USAGE, `--minutes must be from 0 to 600, not "${values.minutes}".`);
+const seeds = Array.from({ length: whole("runs", values.runs, 1) }, (_, run) => first + run);
+const progress = (line: string): void => console.error(`chaos: ${line}`);
+
+const reports: ChaosReport[] = [];
+for (const seed of seeds) {
+  progress(
+    `run ${reports.length + 1} of ${seeds.length}; again with: npm run chaos -- --seed ${seed} --minutes ${minutes}`,
+  );
+  const report = await run(seed);
+  reports.push(report);
+  console.log(JSON.stringify(report));
 }
-progress("begins");
-const report = await runChaos(
-  {
+const sum = (counts: readonly number[]): number => counts.reduce((total, count) => total + count, 0);
+const violations = sum(reports.map((report) => report.violations.length));
+console.log(
+  JSON.stringify({
+    runs: reports.length,
+    faults: sum(reports.flatMap(({ faults }) => Object.values(faults))),
+    pods: sum(reports.map(({ pods }) => pods)),
+    delegates: sum(reports.map(({ delegates }) => delegates)),
+    violations,
+  }),
+);
+process.exitCode = violations === 0 ? 0 : 1;
+
+function whole(option: string, text: string, least: number): number {
+  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
+  return refuse(USAGE, `--${option} must be a whole number from ${least} on, not "${text}".`);
+}
+
+/** One run, from new clusters to their end. */
+async function run(seed: number): Promise<ChaosReport> {
+  const members = { nodes: [{ labels: { [MEMBERS_POOL]: "true" } }] };
+  await using clusters = await startClusters({
+    names: ["host", "west", "east"],
+    clusters: { host: { nodes: [{ count: 2 }] }, west: members, east: members },
+    onProgress: progress,
+  });
+  const host = clusters.get("host");
+  const west = clusters.get("west");
+  const east = clusters.get("east");
+  const connect = (cluster: Cluster): ReturnType<typeof createClusterClient> =>
+    createClusterClient({
+      cluster: cluster.name,
+      credentials: loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} }),
+    });
+  const clients = { host: connect(host), west: connect(west), east: connect(east) };
+  const gate = await startWriteGate({ server: host.proxiedServer, caData: host.caData });
+  const clockFile = join(mkdtempSync(join(tmpdir(), "legation-chaos-")), "clock");
+  // All processes that are started from here on have it.
+  process.env.LEGATION_TEST_CLOCK = clockFile;
+  const lease = `--lease-duration=${LEASE_SECONDS}s`;
+  await using legation = await startLegation({
     host,
     members: { west, east },
-    clients,
-    legation: { ...legation, controller },
-    namespace,
-    passing: [],
-    setClock: (ms) => writeFileSync(clockFile, String(ms)),
-    second,
-    gate,
-  },
-  {
-    seed,
-    repertoire: { faults: LONG_FAULTS, deeds: LONG_DEEDS },
-    lengthMs: Number(values.minutes) * 60_000,
-  },
-);
-console.log(JSON.stringify(report, null, 2));
-if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
-await Promise.all(Object.values(clients).map((client) => client.close()));
-await second.stop();
-await legation.stop();
-await gate.close();
+    controllerServer: gate,
+    nodeFlags: [`--import=${join(import.meta.dirname, "..", "test", "support", "clock", "set-clock.ts")}`],
+    onProgress: progress,
+  });
+  const another = async (identity: string): Promise<LegationProcess> => {
+    const kubelet = `--kubelet-listen=127.0.0.1:${await freePort()}`;
+    const made = await legation.another("controller", [`--identity=${identity}`, kubelet, lease]);
+    await made.start();
+    return made;
+  };
+  // Either may lead, and is not waited for until it does.
+  await legation.controller.stop();
+  const controller = await another("first");
+  const second = await another("second");
+  const labels = { "legation.dev/delegation": "annotated" };
+  // It goes with the clusters.
+  const onFinished = (): void => {};
+  const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
+  for (const member of [west, east]) {
+    const spec = { containers: [{ name: "main", image: "main:1" }] };
+    await post(member, `/api/v1/namespaces/${namespace}/pods`, {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { name: FOREIGN_NAME },
+      spec,
+    });
+    for (let number = 0; number < VOLUMES; number += 1) {
+      await post(member, "/api/v1/persistentvolumes", {
+        apiVersion: "v1",
+        kind: "PersistentVolume",
+        metadata: { name: `volume-${number}` },
+        spec: {
+          capacity: { storage: "1Gi" },
+          accessModes: ["ReadWriteOnce"],
+          storageClassName: MEMBERS_CLASS,
+          hostPath: { path: "/nowhere" },
+        },
+      });
+    }
+  }
+  progress("begins");
+  const report = await runChaos(
+    {
+      host,
+      members: { west, east },
+      clients,
+      legation: { ...legation, controller },
+      namespace,
+      passing: [],
+      setClock: (ms) => writeFileSync(clockFile, String(ms)),
+      second,
+      gate,
+    },
+    {
+      seed,
+      repertoire: { faults: LONG_FAULTS, deeds: LONG_DEEDS },
+      lengthMs: minutes * 60_000,
+    },
+  );
+  if (report.violations.length > 0) console.error(controller.log().split("\n").slice(-40).join("\n"));
+  await Promise.all(Object.values(clients).map((client) => client.close()));
+  await second.stop();
+  await legation.stop();
+  await gate.close();
+  return report;
+}
 
 /** Makes an object that Legation has nothing to do with. */
 async function post(cluster: Cluster, path: string, body: object): Promise<void> {
   const answer = await apiRequest(cluster, "POST", path, { body });
   if (answer.status !== 201) throw new Error(`${cluster.name}: ${path}: ${answer.text}`);
 }
-
-process.exitCode = report.violations.length === 0 ? 0 : 1;

@@ -1,11 +1,11 @@
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { findBinaries } from "../test/support/clusters/binaries.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import { ensureEngines } from "../test/support/engines/python.ts";
+import { readOptions, refuse } from "./options.ts";
 
 const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
 
@@ -14,24 +14,23 @@ const USAGE = `Real Kubernetes clusters on this machine, left running to try thi
                                            has a node that runs containers (root; image localhost/busybox:1)
   npm run clusters -- down [--dir DIR]     ends them and removes their files
   npm run clusters -- build                builds the binaries and installs the engines that are
-                                           not cached yet
-`;
+                                           not cached yet`;
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: {
+const { values, commands } = readOptions(
+  USAGE,
+  {
     members: { type: "string", default: "2" },
     nodes: { type: "string", default: "3" },
     dir: { type: "string", default: join(cacheDirectory(), "clusters") },
     real: { type: "boolean", default: false },
-    help: { type: "boolean", short: "h", default: false },
   },
-});
+  true,
+);
 
 function countOf(flag: "members" | "nodes"): number {
   const count = Number(values[flag]);
   if (Number.isInteger(count) && count >= 0 && count <= 1000) return count;
-  throw new Error(`--${flag} must be a whole number from 0 to 1000, not "${values[flag]}".`);
+  return refuse(USAGE, `--${flag} must be a whole number from 0 to 1000, not "${values[flag]}".`);
 }
 
 function say(line: string): void {
@@ -64,19 +63,17 @@ async function up(): Promise<void> {
   for (const { name, kubeconfig } of clusters.all) process.stdout.write(`${name.padEnd(8)} ${kubeconfig}\n`);
 }
 
-async function main(): Promise<void> {
-  const [command] = positionals;
-  if (command === "up") await up();
-  else if (command === "build") await build();
-  else if (command === "down") await openClusters(values.dir).stop();
-  else {
-    process.stderr.write(USAGE);
-    process.exitCode = values.help ? 0 : 2;
-  }
-}
+const COMMANDS: Readonly<Record<string, () => Promise<void>>> = {
+  up,
+  build,
+  down: () => openClusters(values.dir).stop(),
+};
 
+const [name = "", ...more] = commands;
+const command = COMMANDS[name] ?? refuse(USAGE, name === "" ? "Which command?" : `There is no command "${name}".`);
+if (more.length > 0) refuse(USAGE, `What is "${more.join(" ")}"?`);
 try {
-  await main();
+  await command();
 } catch (error) {
   say(error instanceof Error ? error.message : String(error));
   process.exitCode = 1;

@@ -2,7 +2,6 @@ import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { Terminal } from "../src/cli/terminal.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
@@ -22,13 +21,13 @@ import {
   showPending,
   type Tour,
 } from "./demo/tour.ts";
+import { readOptions } from "./options.ts";
 
 const USAGE = `Legation on three real clusters on this machine.
 
   npm run demo              the whole tour, then everything is stopped
   npm run demo -- --keep    leaves the clusters, Legation and the examples running
-  npm run demo -- --stop    stops what --keep has left
-`;
+  npm run demo -- --stop    stops what --keep has left`;
 
 // A fixed place, so that another process finds what is to be stopped.
 const KEPT = join(cacheDirectory(), "demo");
@@ -153,11 +152,8 @@ async function stop(): Promise<void> {
 }
 
 async function main(): Promise<void> {
-  const { values } = parseArgs({
-    options: { keep: { type: "boolean" }, stop: { type: "boolean" }, help: { type: "boolean", short: "h" } },
-  });
-  if (values.help === true) terminal.write(USAGE);
-  else if (values.stop === true) await stop();
+  const { values } = readOptions(USAGE, { keep: { type: "boolean" }, stop: { type: "boolean" } });
+  if (values.stop === true) await stop();
   else await demo(values.keep === true);
 }
 

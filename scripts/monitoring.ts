@@ -3,7 +3,6 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { parseArgs } from "node:util";
 import { createClusterClient } from "../src/kube/connect.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { pods } from "../src/kube/resources.ts";
@@ -15,10 +14,14 @@ import { startLegation } from "../test/support/legation/start.ts";
 import { ensurePrometheus } from "../test/support/monitoring/build.ts";
 import { expressions, MONITORING } from "../test/support/monitoring/expressions.ts";
 import { startPrometheus } from "../test/support/monitoring/server.ts";
+import { readOptions } from "./options.ts";
 
-// Checks the rules of examples/monitoring and runs their tests with promtool; with --live, asks a real Prometheus that
-// scrapes a running Legation for whatever alerts and panels ask for.
-const { values } = parseArgs({ options: { live: { type: "boolean", default: false } } });
+const USAGE = `Checks the rules of examples/monitoring and runs their tests with promtool.
+
+  npm run monitoring -- [--live]
+
+  --live  asks a real Prometheus that scrapes a running Legation for whatever alerts and panels ask for`;
+const { values } = readOptions(USAGE, { live: { type: "boolean", default: false } });
 const progress = (line: string): void => console.error(`monitoring: ${line}`);
 
 /** What a Legation that fares well does not have, and why. */

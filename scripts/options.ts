@@ -1,0 +1,34 @@
+import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
+
+type Values<T extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
+
+/** What a script was called with. */
+interface Called<T extends ParseArgsOptionsConfig> {
+  readonly values: Values<T>;
+  readonly commands: readonly string[];
+}
+
+/** What a script was called with. Ends the process after `--help`, and with 2 after what is not an option of it. */
+export function readOptions<const T extends ParseArgsOptionsConfig>(
+  usage: string,
+  options: T,
+  allowCommands = false,
+): Called<T> {
+  const help = { help: { type: "boolean", short: "h" } } as const;
+  if (parseArgs({ options: help, strict: false }).values.help === true) {
+    console.log(usage);
+    process.exit(0);
+  }
+  try {
+    const { values, positionals } = parseArgs({ options, allowPositionals: allowCommands });
+    return { values, commands: positionals };
+  } catch (error) {
+    refuse(usage, error instanceof Error ? error.message : String(error));
+  }
+}
+
+/** Ends the process with what is wrong with its options, and what they may be. */
+export function refuse(usage: string, message: string): never {
+  console.error(`${message}\n\n${usage}`);
+  process.exit(2);
+}
