@@ -280,8 +280,8 @@ export class Transport {
           continue;
         }
       }
-      // Reads are repeated by whoever makes them; a write that is refused would count as the server's word.
-      const delayMs = !isRead && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
+      // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
+      const delayMs = request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
       if (delayMs !== undefined && delayMs < endsAt - performance.now()) {
         denials += 1;
         await this.#pause(delayMs, request);

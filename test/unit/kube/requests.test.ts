@@ -122,11 +122,14 @@ describe("403 of a server that has just been started", () => {
     'pods is forbidden: User "legation" cannot create resource "pods" in API group "" in the namespace "a"';
 
   test.each([noRight, 'pods "web" is forbidden: not yet ready to handle request'])(
-    "is no verdict on a write: %s",
+    "is no verdict: %s",
     async (message) => {
       server.faults.push(starting(message), starting(message));
       await expect(client.create(pods, web)).resolves.toBeDefined();
       expect(server.requests).toHaveLength(3);
+      server.faults.push(starting(message));
+      await expect(client.get(pods, ref)).resolves.toBeDefined();
+      expect(server.requests).toHaveLength(5);
     },
   );
 
@@ -138,9 +141,9 @@ describe("403 of a server that has just been started", () => {
     expect(server.requests).toHaveLength(4);
   });
 
-  test("is told at once to who reads, and to who has no time left", async () => {
+  test("is told at once to who lists, and to who has no time left", async () => {
     server.always = starting(noRight);
-    expect((await kubeErrorOf(client.get(pods, ref))).code).toBe("Forbidden");
+    expect((await kubeErrorOf(client.list(pods))).code).toBe("Forbidden");
     expect((await kubeErrorOf(client.create(pods, web, { timeoutMs: 50 }))).code).toBe("Forbidden");
     expect(server.requests).toHaveLength(2);
   });
