@@ -75,7 +75,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
   // All processes of the tests are told by this.
-  process.env[RIGHTS_FOLDER] ??= join(turns, "rights");
+  const rights = join(turns, "rights");
+  process.env[RIGHTS_FOLDER] = rights;
   const sets = await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated));
   const realSets = realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : [];
   project.provide("sets", sets);
@@ -85,11 +86,13 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const all = await project.globTestFiles();
   const partial = files.length < all.testFiles.length ? "only some of the integration tests run" : undefined;
   project.vitest.provide("rights", {
-    folder: process.env[RIGHTS_FOLDER],
+    folder: rights,
     sets: [...sets, ...realSets],
     unseen: obstacle === undefined ? partial : `no real node can run here: ${obstacle}`,
   });
   return async () => {
+    // Whoever judges the rights has read the shared clusters' logs.
+    delete process.env[RIGHTS_FOLDER];
     await Promise.all(started.map((set) => set.stop()));
     rmSync(turns, { recursive: true, force: true });
   };
