@@ -6,20 +6,22 @@ import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.t
 import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
+import { benchSoak } from "../test/bench/scale/soak.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "division", "scale"];
+const PARTS = ["client", "webhook", "delegation", "division", "scale", "soak"];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
   npm run bench -- [--only client,webhook,delegation] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
+  npm run bench -- --only soak [--pods 9000]
 
-  --only   what to measure: ${PARTS.join(", ")} (alone)
-  --pods   how many pods are created, directly and delegated
+  --only   what to measure: ${PARTS.join(", ")}; the last two alone
+  --pods   how many pods are created, directly and delegated; or come and go
   --sizes  members x proxies, on clusters that are not there
 
 Exits with 0 whether targets are met or not.`;
@@ -48,6 +50,14 @@ if (parts.has("scale")) {
   const results = await benchScale({ sizes, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
   console.log(tableOf(results));
   if (values.plot !== undefined) writeFileSync(values.plot, plot(results));
+  process.exit(0);
+}
+
+if (parts.has("soak")) {
+  progress("the memory of a controller whose pods come and go, on clusters that are not there");
+  const [pods = 0] = counts;
+  const soaked = await benchSoak({ pods, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
+  for (const figure of soaked) console.log(lineOf(figure));
   process.exit(0);
 }
 

@@ -1,11 +1,7 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
-import { tmpdir } from "node:os";
-import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { cpuMs, rssMb } from "../process-usage.ts";
-import { type Fleet, fleetOf, kubeconfigOf } from "./fleet.ts";
+import { churnPods, type Program, withController } from "./controller-process.ts";
+import { type Fleet, fleetOf } from "./fleet.ts";
 
 /** How the controller does with one number of members and proxies. */
 export interface ScaleResult {
@@ -27,11 +23,8 @@ export interface ScaleResult {
   readonly podRequests: number;
 }
 
-export interface ScaleOptions {
+export interface ScaleOptions extends Program {
   readonly sizes: readonly { readonly members: number; readonly proxies: number }[];
-  /** The program, and options of Node for it. */
-  readonly main: string;
-  readonly nodeFlags: readonly string[];
   readonly onProgress: (line: string) => void;
 }
 
@@ -59,44 +52,17 @@ export async function benchScale(options: ScaleOptions): Promise<readonly ScaleR
   return results;
 }
 
-async function measure(
+function measure(
   fleet: Fleet,
   { members, proxies }: { readonly members: number; readonly proxies: number },
-  { main, nodeFlags }: ScaleOptions,
+  program: Program,
 ): Promise<ScaleResult> {
-  const directory = mkdtempSync(join(tmpdir(), "legation-scale-"));
-  const kubeconfig = join(directory, "host.yaml");
-  writeFileSync(kubeconfig, kubeconfigOf("host", fleet.host.url), { mode: 0o600 });
   const all = [fleet.host, ...fleet.members];
   const total = (of: (cluster: Fleet["host"]) => number): number => all.reduce((sum, one) => sum + of(one), 0);
-  let boundCount = 0;
-  const bound = Promise.withResolvers<void>();
-  fleet.host.onWrite = (_method, { subresource }) => {
-    if (subresource !== "binding") return;
-    boundCount += 1;
-    bound.resolve();
-  };
   fleet.host.put("pods", fleet.pod("first"));
-  const startedAt = performance.now();
-  const child = spawn(
-    process.execPath,
-    [...nodeFlags, main, "controller", "--kubeconfig", kubeconfig, "--lease-duration=60s"],
-    {
-      stdio: ["ignore", "pipe", "inherit"],
-    },
-  );
-  let log = "";
-  child.stdout.on("data", (chunk: Buffer) => {
-    log = (log + chunk.toString("utf8")).slice(-5_000);
-  });
-  const ended = once(child, "exit").then(() => {
-    throw new Error(`the controller ended by itself:\n${log}`);
-  });
-  ended.catch(() => {});
-  const { pid } = child;
-  if (pid === undefined) throw new Error("the controller did not start");
-  const run = async (): Promise<ScaleResult> => {
-    await bound.promise;
+  return withController(fleet, program, PATIENCE_MS, async (controller) => {
+    const { pid, startedAt, firstBound } = controller;
+    await firstBound;
     const firstPlacementMs = performance.now() - startedAt;
     const startCpuMs = cpuMs(pid);
     await sleep(REST_MS);
@@ -111,7 +77,7 @@ async function measure(
       bytes: total(({ watchBytes }) => watchBytes),
     };
     const begun = performance.now();
-    await churnPods(fleet, () => boundCount);
+    await churnPods(fleet, controller, { prefix: "churn", count: CHURN_PODS, perSecond: CHURN_PER_SECOND });
     // What goes on anyway is taken off.
     const seconds = (performance.now() - begun) / 1000;
     const cpu = cpuMs(pid) - churn.cpu - (idleCpuPercent / 100) * seconds * 1000;
@@ -127,35 +93,5 @@ async function measure(
       podWatchKb: (total(({ watchBytes }) => watchBytes) - churn.bytes) / 1000 / CHURN_PODS,
       podRequests: (total(({ requests }) => requests) - churn.requests - idleRequests * seconds) / CHURN_PODS,
     };
-  };
-  try {
-    const late = sleep(PATIENCE_MS, undefined, { ref: false }).then(() => {
-      throw new Error(`not done within ${PATIENCE_MS / 1000} s; the controller's last lines:\n${log}`);
-    });
-    return await Promise.race([run(), ended, late]);
-  } finally {
-    child.kill("SIGKILL");
-    rmSync(directory, { recursive: true, force: true });
-  }
-}
-
-/** Creates pods at a steady pace, and deletes them when all run. */
-async function churnPods({ host, pod }: Fleet, bound: () => number): Promise<void> {
-  const already = { bound: bound(), pods: host.count("pods") };
-  for (let index = 0; index < CHURN_PODS; index += 1) {
-    host.put("pods", pod(`churn-${index}`));
-    await sleep(1000 / CHURN_PER_SECOND);
-  }
-  await until(() => bound() - already.bound === CHURN_PODS);
-  // The status follows the binding.
-  await sleep(1_000);
-  for (let index = 0; index < CHURN_PODS; index += 1) {
-    host.erase("pods", "load", `churn-${index}`);
-    await sleep(1000 / CHURN_PER_SECOND / 2);
-  }
-  await until(() => host.count("pods") === already.pods);
-}
-
-async function until(holds: () => boolean): Promise<void> {
-  while (!holds()) await sleep(20);
+  });
 }

@@ -1,0 +1,105 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { z } from "zod";
+import { freePort } from "../../support/clusters/ports.ts";
+import type { Figure } from "../figures.ts";
+import { churnPods, type Program, withController } from "./controller-process.ts";
+import { fleetOf } from "./fleet.ts";
+
+export interface SoakOptions extends Program {
+  /** Pods that come and go, in all. */
+  readonly pods: number;
+  readonly onProgress: (line: string) => void;
+}
+
+const ROUND = 300;
+const PER_SECOND = 120;
+const MEMBERS = 2;
+const PROXIES = 200;
+// Code is compiled and caches are filled by then.
+const WARM = 0.25;
+const PATIENCE_MS = 3_600_000;
+
+/**
+ * What a controller keeps of pods that are gone: live heap, after a full collection, once a quarter of them have come and
+ * gone, and once all have. Its API servers are one process that answers from memory.
+ */
+export async function benchSoak({ pods, onProgress, ...program }: SoakOptions): Promise<readonly Figure[]> {
+  const rounds = Math.max(4, Math.round(pods / ROUND));
+  const port = await freePort();
+  const fleet = await fleetOf(MEMBERS, PROXIES);
+  const inspected = { ...program, nodeFlags: [...program.nodeFlags, `--inspect=127.0.0.1:${port}`] };
+  try {
+    return await withController(fleet, inspected, PATIENCE_MS, async (controller) => {
+      const comeAndGo = (prefix: string): Promise<void> =>
+        churnPods(fleet, controller, { prefix, count: ROUND, perSecond: PER_SECOND });
+      // These API servers tell watches nothing of the time between a list and its watch.
+      fleet.host.put("pods", fleet.pod("waiting"));
+      await controller.firstBound;
+      await comeAndGo("first");
+      const heap = await connectToHeap(port);
+      let warm = Number.NaN;
+      for (let round = 1; round <= rounds; round += 1) {
+        await comeAndGo(`soak-${round}`);
+        if (round === Math.ceil(rounds * WARM)) warm = await heap.liveMb();
+        onProgress(`${round * ROUND} of ${rounds * ROUND} pods have come and gone`);
+      }
+      const after = await heap.liveMb();
+      heap.close();
+      return [
+        { name: `controller: live heap after ${Math.ceil(rounds * WARM) * ROUND} pods`, value: warm, unit: "MB" },
+        {
+          name: `controller: live heap after ${rounds * ROUND} pods / that`,
+          value: after / warm,
+          unit: "",
+          target: { atMost: 1.1 },
+        },
+      ];
+    });
+  } finally {
+    await fleet.close();
+  }
+}
+
+interface Heap {
+  /** What is alive after a full collection, in megabytes (10^6 bytes). */
+  liveMb(): Promise<number>;
+  close(): void;
+}
+
+const targets = z.array(z.object({ webSocketDebuggerUrl: z.string() })).min(1);
+const usage = z.object({ usedSize: z.number() });
+
+/** Speaks the inspector's protocol (https://chromedevtools.github.io/devtools-protocol). */
+async function connectToHeap(port: number): Promise<Heap> {
+  const list = targets.parse(await (await fetch(`http://127.0.0.1:${port}/json/list`)).json());
+  const socket = new WebSocket(list[0]?.webSocketDebuggerUrl ?? "");
+  await new Promise((resolve, reject) => {
+    socket.addEventListener("open", resolve);
+    socket.addEventListener("error", () => reject(new Error("the controller's inspector does not answer")));
+  });
+  let last = 0;
+  const call = (method: string): Promise<unknown> => {
+    last += 1;
+    const id = last;
+    return new Promise((resolve) => {
+      const onMessage = ({ data }: MessageEvent): void => {
+        const answer = z.object({ id: z.number().optional(), result: z.unknown() }).parse(JSON.parse(String(data)));
+        if (answer.id !== id) return;
+        socket.removeEventListener("message", onMessage);
+        resolve(answer.result);
+      };
+      socket.addEventListener("message", onMessage);
+      socket.send(JSON.stringify({ id, method }));
+    });
+  };
+  await call("HeapProfiler.enable");
+  return {
+    liveMb: async () => {
+      // What is deleted last is swept by then.
+      await sleep(5_000);
+      await call("HeapProfiler.collectGarbage");
+      return usage.parse(await call("Runtime.getHeapUsage")).usedSize / 1e6;
+    },
+    close: () => socket.close(),
+  };
+}
