@@ -5,6 +5,7 @@ import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { unschedulableMessage } from "../../src/pods/phase.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { watchPods } from "../support/delegated/histories.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -219,15 +220,12 @@ describe("a pod in overflow mode", () => {
       catches: ({ path, method, body }) => path === one() && method === "PATCH" && body.includes("finalizers"),
       onCaught: () => host.delete(pods, { namespace, name: NAME }),
     });
+    // By a watch: nobody who asks now and then would see it bound for certain.
+    const { histories, stop } = await watchPods(host, namespace);
+    onTestFinished(stop);
     await host.create(pods, overflowPod());
-    await podThat(
-      host,
-      namespace,
-      NAME,
-      bound((node) => node === WEST),
-      patient,
-    );
     await podGone(host, namespace, NAME, undefined, patient);
+    expect([...histories.values()].map(({ node }) => node)).toEqual([WEST]);
     expect(await delegates()).toEqual([]);
   });
 });
