@@ -273,22 +273,18 @@ export class Transport {
         this.refreshCredentials();
         continue;
       }
-      if (answer.status === 429) {
-        const delayMs = Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
-        if (delayMs < endsAt - performance.now()) {
-          await this.#pause(delayMs, request);
-          continue;
-        }
-      }
-      // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
-      const delayMs = request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
-      if (delayMs !== undefined && delayMs < endsAt - performance.now()) {
-        denials += 1;
-        await this.#pause(delayMs, request);
-        continue;
-      }
-      throw error;
+      const delayMs = this.#delayAfter(error, request, denials);
+      if (delayMs === undefined || delayMs >= endsAt - performance.now()) throw error;
+      if (error.code === "Forbidden") denials += 1;
+      await this.#pause(delayMs, request);
     }
+  }
+
+  /** Milliseconds after which a request that was refused is sent again; undefined when the refusal is the server's word. */
+  #delayAfter(error: KubeError, request: WireRequest, denials: number): number | undefined {
+    if (error.status === 429) return Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
+    // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
+    return request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
   }
 
   /** Milliseconds until the request must be over; throws when it must not begin at all. */

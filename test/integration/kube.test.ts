@@ -17,6 +17,7 @@ import { memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 
+const tokenRequest = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } };
 const tokenAnswer = z.object({ status: z.object({ token: z.string() }) });
 
 /** A resource that keeps every field it is given. */
@@ -130,8 +131,7 @@ describe("requests", () => {
     const patched = await client.patch(pods, ref, { type: "merge", body: status }, { subresource: "status" });
     expect(patched.status).toMatchObject(status.status);
     await client.create(serviceAccounts, { metadata: { namespace, name: "robot" } });
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } };
-    const token = await client.createSubresource(serviceAccounts, { namespace, name: "robot" }, "token", request);
+    const token = await client.createSubresource(serviceAccounts, { namespace, name: "robot" }, "token", tokenRequest);
     expect(token).toMatchObject({ status: { token: expect.stringMatching(/^ey/) } });
   });
 
@@ -269,8 +269,7 @@ describe("an API server that is started again", () => {
     const roleRef = { apiGroup: "rbac.authorization.k8s.io", kind: "Role", name: "robot" };
     const binding = { metadata: { name: "robot" }, roleRef, subjects: [user] };
     await client.raw({ method: "POST", path: `${roles}/rolebindings`, body: binding });
-    const request = { apiVersion: "authentication.k8s.io/v1", kind: "TokenRequest", spec: { expirationSeconds: 600 } };
-    const answer = await client.createSubresource(serviceAccounts, user, "token", request);
+    const answer = await client.createSubresource(serviceAccounts, user, "token", tokenRequest);
     const { token } = tokenAnswer.parse(answer).status;
     const admin = loadKubeConfig({ kubeconfig: cluster.kubeconfig, env: {} });
     const { ca } = await admin.identity();
