@@ -15,7 +15,7 @@ import type { Cluster } from "../test/support/clusters/types.ts";
 import { freshNamespace } from "../test/support/harness/namespace.ts";
 import { type LegationProcess, startLegation } from "../test/support/legation/start.ts";
 import { startWriteGate } from "../test/support/write-gate/write-gate.ts";
-import { readOptions, refuse } from "./options.ts";
+import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Random workloads on real clusters while everything fails; then the rules are checked by the audit logs.
 
@@ -34,10 +34,11 @@ const { values } = readOptions(USAGE, {
   minutes: { type: "string", default: "5" },
   runs: { type: "string", default: "1" },
 });
-const first = values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : whole("seed", values.seed, 0);
+const first =
+  values.seed === undefined ? Math.floor(Math.random() * 2 ** 30) : wholeNumber(USAGE, "seed", values.seed, 0);
 const minutes = Number(values.minutes);
 if (!(minutes > 0 && minutes <= 600)) refuse(USAGE, `--minutes must be from 0 to 600, not "${values.minutes}".`);
-const seeds = Array.from({ length: whole("runs", values.runs, 1) }, (_, run) => first + run);
+const seeds = Array.from({ length: wholeNumber(USAGE, "runs", values.runs, 1) }, (_, run) => first + run);
 const progress = (line: string): void => console.error(`chaos: ${line}`);
 
 const reports: ChaosReport[] = [];
@@ -61,11 +62,6 @@ console.log(
   }),
 );
 process.exitCode = violations === 0 ? 0 : 1;
-
-function whole(option: string, text: string, least: number): number {
-  if (/^\d{1,9}$/.test(text) && Number(text) >= least) return Number(text);
-  return refuse(USAGE, `--${option} must be a whole number from ${least} on, not "${text}".`);
-}
 
 /** One run, from new clusters to their end. */
 async function run(seed: number): Promise<ChaosReport> {

@@ -5,7 +5,7 @@ import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
 import { ensureEngines } from "../test/support/engines/python.ts";
-import { readOptions, refuse } from "./options.ts";
+import { readOptions, refuse, wholeNumber } from "./options.ts";
 
 const USAGE = `Real Kubernetes clusters on this machine, left running to try things by hand.
 
@@ -28,9 +28,7 @@ const { values, commands } = readOptions(
 );
 
 function countOf(flag: "members" | "nodes"): number {
-  const count = Number(values[flag]);
-  if (Number.isInteger(count) && count >= 0 && count <= 1000) return count;
-  return refuse(USAGE, `--${flag} must be a whole number from 0 to 1000, not "${values[flag]}".`);
+  return wholeNumber(USAGE, flag, values[flag], 0, 1000);
 }
 
 function say(line: string): void {

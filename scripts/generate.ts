@@ -1,10 +1,10 @@
 import { mkdir, readFile, writeFile } from "node:fs/promises";
 import { dirname, relative } from "node:path";
 import { fileURLToPath } from "node:url";
-import { parseArgs } from "node:util";
 import { stringify } from "yaml";
 import { clusterDefinition } from "./crds/cluster-definition.ts";
 import { placementDefaultsDefinition } from "./crds/placement-defaults-definition.ts";
+import { readOptions } from "./options.ts";
 
 const root = fileURLToPath(new URL("..", import.meta.url));
 const HEADER = "# Generated from src/api by `npm run generate`: change the schemas there, not this file.\n";
@@ -16,7 +16,12 @@ const FILES: Readonly<Record<string, () => string>> = {
     HEADER + stringify(placementDefaultsDefinition(), { lineWidth: 120 }),
 };
 
-const { values } = parseArgs({ options: { check: { type: "boolean", default: false } } });
+const USAGE = `Writes the custom resource definitions from the schemas in src/api.
+
+  npm run generate -- [--check]
+
+  --check  only says which are out of date, and exits with 1 when any is`;
+const { values } = readOptions(USAGE, { check: { type: "boolean", default: false } });
 const stale: string[] = [];
 for (const [file, text] of Object.entries(FILES)) {
   const path = root + file;

@@ -2,7 +2,7 @@ import { type ParseArgsOptionsConfig, parseArgs } from "node:util";
 
 type Values<T extends ParseArgsOptionsConfig> = ReturnType<typeof parseArgs<{ options: T }>>["values"];
 
-/** What a script was called with. */
+/** Values of the options, and words that are none. */
 interface Called<T extends ParseArgsOptionsConfig> {
   readonly values: Values<T>;
   readonly commands: readonly string[];
@@ -31,4 +31,12 @@ export function readOptions<const T extends ParseArgsOptionsConfig>(
 export function refuse(usage: string, message: string): never {
   console.error(`${message}\n\n${usage}`);
   process.exit(2);
+}
+
+/** The whole number that an option names; ends the process when it is another text, or out of bounds. */
+export function wholeNumber(usage: string, option: string, text: string, from: number, to?: number): number {
+  const number = Number(text);
+  if (/^\d{1,15}$/.test(text) && number >= from && number <= (to ?? number)) return number;
+  const bounds = to === undefined ? `from ${from} on` : `from ${from} to ${to}`;
+  return refuse(usage, `--${option} must be a whole number ${bounds}, not "${text}".`);
 }

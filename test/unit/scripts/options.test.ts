@@ -11,11 +11,14 @@ function call(
   return { code: status, out: stdout.toString(), err: stderr.toString() };
 }
 
-test.each(["bench", "chaos", "clusters", "demo", "monitoring"])("%s says what it may be called with", (script) => {
-  const { code, out, err } = call(script, "--help");
-  expect({ code, err }).toEqual({ code: 0, err: "" });
-  expect(out).toContain(`npm run ${script}`);
-});
+test.each(["bench", "chaos", "clusters", "demo", "generate", "monitoring"])(
+  "%s says what it may be called with",
+  (script) => {
+    const { code, out, err } = call(script, "--help");
+    expect({ code, err }).toEqual({ code: 0, err: "" });
+    expect(out).toContain(`npm run ${script}`);
+  },
+);
 
 test.each([
   ["bench", ["--only", "clients"], '--only: "clients" is none of'],
@@ -23,6 +26,8 @@ test.each([
   ["bench", ["--only", "scale", "--sizes", "10"], '--sizes: "10" is none of'],
   ["chaos", ["--minutes", "long"], '--minutes must be from 0 to 600, not "long"'],
   ["chaos", ["--runs", "0"], '--runs must be a whole number from 1 on, not "0"'],
+  // A seed as the script draws and prints them is taken.
+  ["chaos", ["--seed", "1073741823", "--runs", "0"], '--runs must be a whole number from 1 on, not "0"'],
   ["clusters", ["up", "--nodes", "few"], '--nodes must be a whole number from 0 to 1000, not "few"'],
   ["clusters", ["restart"], 'There is no command "restart"'],
   ["demo", ["--kept"], "Unknown option '--kept'"],
