@@ -1,3 +1,4 @@
+import { networkInterfaces } from "node:os";
 import type { Command } from "commander";
 import { z } from "zod";
 import { homeAddress } from "../api/home-address.ts";
@@ -83,14 +84,19 @@ export function isVerbose(program: Command, env: Environment): boolean {
   return readInput(program, {}, env, z.object({ verbose: toggle })).verbose;
 }
 
+/** What to listen on for every address: `::`, which IPv4 reaches, too, or `0.0.0.0` on a machine without IPv6, which has no `::`. */
+export function everyAddress(interfaces: ReturnType<typeof networkInterfaces> = networkInterfaces()): string {
+  const addresses = Object.values(interfaces).flatMap((each) => each ?? []);
+  return addresses.some(({ family }) => family === "IPv6") ? "::" : "0.0.0.0";
+}
+
 /** `127.0.0.1:8443`, `[::1]:8443` or `:8443` (every address). */
 export const listenAddress: z.ZodType<{ readonly host: string; readonly port: number }, string> = z
   .string()
   .transform((text, context) => {
     const match = /^(?:\[([0-9a-fA-F:.]+)\]|([^:[\]]*)):(\d{1,5})$/.exec(text);
     const port = Number(match?.[3]);
-    if (match !== null && port <= 65_535)
-      return { host: match[1] ?? (match[2] === "" ? "::" : (match[2] ?? "::")), port };
+    if (match !== null && port <= 65_535) return { host: match[1] || match[2] || everyAddress(), port };
     context.addIssue({
       code: "custom",
       message: `${JSON.stringify(text)} is not an address to listen on; write e.g. 127.0.0.1:8443 or :8443`,

@@ -3,6 +3,7 @@ import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
+import { serveMetricsApi } from "../support/harness/metrics-api.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -91,6 +92,52 @@ describe("legation install", () => {
     expect(second.clusterName).toBe("berlin");
     expect(second.objects).toHaveLength(first.objects.length);
     expect(second.objects.filter(({ change }) => change !== "unchanged")).toEqual([]);
+  });
+
+  test("keeps the replicas and the resources that somebody gave a Deployment", async () => {
+    const deployment = ["-n", "legation-system", "deployment/legation-webhook"];
+    await kubectl(host, ["scale", ...deployment, "--replicas=3"]);
+    await kubectl(host, ["set", "resources", ...deployment, "--limits=memory=1Gi"]);
+    const again = await install("--image", "registry.example/legation:next");
+    const changed = again.objects.filter(({ change }) => change !== "unchanged").map(({ kind }) => kind);
+    expect(changed).toEqual(["Deployment", "Deployment"]);
+    const { spec } = JSON.parse(await kubectl(host, ["get", ...deployment, "-o", "json"]));
+    const [container] = spec.template.spec.containers;
+    expect(spec.replicas).toBe(3);
+    expect(container).toMatchObject({
+      image: "registry.example/legation:next",
+      resources: { limits: { memory: "1Gi" }, requests: { memory: expect.any(String) } },
+    });
+  });
+
+  test("refuses a cluster with a real node that would be taken for a virtual one, before it writes anything", async () => {
+    const node = { apiVersion: "v1", kind: "Node", metadata: { name: "legation-control-plane" } };
+    await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(node) });
+    onTestFinished(async () => {
+      await kubectl(host, ["delete", "node", node.metadata.name]);
+    });
+    const { code, stderr } = await legationOn(host, "install", "--cluster-name", "paris");
+    expect({ code, stderr }).toEqual({ code: 3, stderr: expect.stringContaining(": legation-control-plane") });
+    expect(await kubectl(host, ["get", "-n", "legation-system", "configmap/legation", "-o", "json"])).toContain(
+      "berlin",
+    );
+  });
+
+  test("moves a webhook that somebody else applied into the cluster out of it, and back", async () => {
+    const configuration = "mutatingwebhookconfiguration/legation";
+    const applied = JSON.parse(await kubectl(host, ["get", configuration, "-o", "json"]));
+    await kubectl(host, ["delete", configuration]);
+    const { name, labels } = applied.metadata;
+    const bare = { ...applied, metadata: { name, labels } };
+    await kubectl(host, ["apply", "-f", "-"], { input: JSON.stringify(bare) });
+    const targets = async (): Promise<string[][]> => {
+      const { webhooks } = JSON.parse(await kubectl(host, ["get", configuration, "-o", "json"]));
+      return webhooks.map(({ clientConfig }: { clientConfig: object }) => Object.keys(clientConfig));
+    };
+    await install("--webhook-url", WEBHOOK_URL);
+    for (const keys of await targets()) expect(keys).toEqual(["url"]);
+    await install();
+    for (const keys of await targets()) expect(keys).toEqual(["service"]);
   });
 
   test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster", async () => {
@@ -259,6 +306,17 @@ describe("a member's life", () => {
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
+  test("unjoin refuses the kubeconfig of another member, and touches nothing there", async () => {
+    const before = [await traces(host), await traces(west), await traces(east)];
+    const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", east.kubeconfig);
+    expect(run).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("the cluster of --member-kubeconfig has joined as east"),
+    });
+    expect([await traces(host), await traces(west), await traces(east)]).toEqual(before);
+    expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
+  });
+
   test("unjoin --drain moves the pods, and leaves only data, and the namespace that holds it or somebody else uses", async () => {
     const configMaps = ["-n", namespace, "get", "configmaps", "-o", "name"];
     const services = ["-n", namespace, "get", "services", "-o", "name"];
@@ -272,6 +330,8 @@ describe("a member's life", () => {
     }
     await eventuallyPasses(async () => expect(await kubectl(west, claims)).toBe("persistentvolumeclaim/data\n"));
     await kubectl(host, ["-n", namespace, "delete", "pod", "user", "--now"]);
+    const metrics = await serveMetricsApi(west);
+    onTestFinished(metrics.stop);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toMatch(new RegExp(`still in west: Namespace ${namespace}: it holds .*ConfigMap not-ours`));

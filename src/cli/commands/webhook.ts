@@ -44,7 +44,7 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     ["webhook --tls-cert-file /tls/tls.crt --tls-key-file /tls/tls.key", "with a certificate of cert-manager's"],
   ],
   input: withGlobals({
-    listen: listenAddress.default({ host: "::", port: 8443 }),
+    listen: listenAddress.prefault(":8443"),
     tlsHosts: z
       .string()
       .transform((text) => text.split(",").map((host) => host.trim()))
@@ -54,9 +54,16 @@ export const webhookCommand: Subcommand<WebhookInput> = {
     caBundleFile: z.string().optional(),
     metricsListen: listenAddress.optional(),
     logLevel: z.enum(["debug", "info", "warn", "error"]).default("info"),
-  }).refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
-    error: "--tls-cert-file and --tls-key-file go together: write both or neither",
-  }),
+  })
+    .refine(({ tlsCertFile, tlsKeyFile }) => (tlsCertFile === undefined) === (tlsKeyFile === undefined), {
+      error: "--tls-cert-file and --tls-key-file go together: write both or neither",
+    })
+    .refine(({ tlsCertFile, caBundleFile }) => tlsCertFile !== undefined || caBundleFile === undefined, {
+      error: "--ca-bundle-file is for a certificate of --tls-cert-file: write both, or leave it out",
+    })
+    .refine(({ tlsCertFile, tlsHosts }) => tlsCertFile === undefined || tlsHosts.length === 0, {
+      error: "--tls-hosts are for the webhook's own certificate: leave them out, or leave out --tls-cert-file",
+    }),
   run: async (options, session) => {
     const { listen, tlsCertFile: certFile, tlsKeyFile: keyFile, caBundleFile: caFile } = options;
     const log = createLogger({ level: options.logLevel });

@@ -11,9 +11,16 @@ const resourceList = z.object({
   ),
 });
 
+const METRICS_GROUP = "metrics.k8s.io";
+
 const groupList = z.object({
   groups: z.array(z.object({ name: z.string(), preferredVersion: z.object({ version: z.string() }) })),
 });
+
+/** `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`: figures, which need not even answer. */
+function isMetricsGroup(group: string): boolean {
+  return group === METRICS_GROUP || group.endsWith(`.${METRICS_GROUP}`);
+}
 
 interface Discovered {
   readonly resource: Resource<KubeObject>;
@@ -54,21 +61,27 @@ export class Discovery {
   }
 
   /**
-   * Every namespaced resource that can be listed, in its group's preferred version. `unknown` holds the groups that
-   * did not answer (an aggregated API that is down): nothing can be said of what is in them.
+   * Every namespaced resource whose objects can be listed and deleted, in its group's preferred version: what only shows
+   * something, like metrics, holds nothing. `unknown` holds the groups that did not answer (an aggregated API that is down):
+   * nothing can be said of what is in them.
    */
-  async listable(): Promise<{
+  async removable(): Promise<{
     readonly resources: readonly Resource<KubeObject>[];
     readonly unknown: readonly string[];
   }> {
     const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
-    const groups = ["v1", ...answer.groups.map(({ name, preferredVersion }) => `${name}/${preferredVersion.version}`)];
+    const groups = [
+      "v1",
+      ...answer.groups
+        .filter(({ name }) => !isMetricsGroup(name))
+        .map(({ name, preferredVersion }) => `${name}/${preferredVersion.version}`),
+    ];
     const resources: Resource<KubeObject>[] = [];
     const unknown: string[] = [];
     for (const group of groups) {
       try {
         for (const { resource, verbs } of await this.#groupVersion(group)) {
-          if (resource.namespaced && verbs.includes("list")) resources.push(resource);
+          if (resource.namespaced && verbs.includes("list") && verbs.includes("delete")) resources.push(resource);
         }
       } catch (error) {
         if (!isKubeError(error) || this.#signal.aborted) throw error;

@@ -8,6 +8,7 @@ import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { waitFor } from "../wait.ts";
+import { keepSizes } from "./kept.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "./plan.ts";
 
 const FIELD_MANAGER = "legation-install";
@@ -36,7 +37,7 @@ export async function applyManifest(
   const after = await client.patch(
     resource,
     ref,
-    { type: "apply", body: manifest, force: true },
+    { type: "apply", body: keepSizes(manifest, before, FIELD_MANAGER), force: true },
     { fieldManager: FIELD_MANAGER, signal },
   );
   const change = before === undefined ? "created" : sameContent(before, after) ? "unchanged" : "configured";

@@ -1,13 +1,14 @@
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { namespaces } from "../../kube/resources.ts";
+import { namespaces, nodes } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
+import { some } from "../member/clean.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
 import { kindsOf, listInstalled } from "./installed.ts";
-import { addNewWebhooks } from "./new-webhooks.ts";
 import { type InstallOptions, planInstall } from "./plan.ts";
+import { prepareWebhooks } from "./prepare-webhooks.ts";
 
 export interface InstallContext {
   readonly client: ClusterClient;
@@ -27,6 +28,7 @@ export async function install(
   // Asked before the first write: a server that lacks a kind must not be left with half an installation.
   for (const { apiVersion, kind } of apply) await discovery.get(apiVersion, kind);
   await refuseTerminatingNamespace(client, signal);
+  await refuseNodesNamedAsOurs(client, signal);
 
   const done: Applied[] = [];
   const report = (applied: Applied): void => {
@@ -38,7 +40,7 @@ export async function install(
   for (const definition of definitions) await waitEstablished(client, discovery, definition, signal);
   for (const manifest of apply) {
     if (definitions.includes(manifest)) continue;
-    await addNewWebhooks(client, discovery, manifest, signal);
+    await prepareWebhooks(client, discovery, manifest, signal);
     report(await applyManifest(client, discovery, manifest, signal));
   }
   for (const manifest of leaveOut) {
@@ -84,5 +86,20 @@ async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSi
     object: `namespace ${SYSTEM_NAMESPACE}`,
     problem: "is being deleted",
     remedy: "wait until it is gone, then run the command again",
+  });
+}
+
+/** Only Legation's controller may bind pods to nodes with its prefix: on a real one of such a name nothing could start any more. */
+async function refuseNodesNamedAsOurs(client: ClusterClient, signal: AbortSignal): Promise<void> {
+  const { items } = await client.list(nodes, { signal });
+  const taken = items
+    .filter(({ metadata }) => metadata.name.startsWith(VIRTUAL_NODE_PREFIX))
+    .filter(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] === undefined)
+    .map(({ metadata }) => metadata.name);
+  if (taken.length === 0) return;
+  throw new Failure("refused", {
+    object: client.cluster,
+    problem: `has nodes whose names begin with "${VIRTUAL_NODE_PREFIX}", which only virtual nodes may: ${some(taken)}`,
+    remedy: "give these nodes other names first, or install Legation in another cluster",
   });
 }

@@ -7,7 +7,7 @@ import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import { namespaceGone, remove } from "../removal.ts";
 import { clusterRoleBindings, clusterRoles } from "./access.ts";
-import { contentsOf } from "./contents.ts";
+import { contentsOf, kindName } from "./contents.ts";
 import { hostAccountName } from "./names.ts";
 
 /** What cleaning a member did, in words for people. */
@@ -49,7 +49,7 @@ class Cleaner {
   }
 
   async sweepObjects(): Promise<void> {
-    const { resources, unknown } = await this.#discovery.listable();
+    const { resources, unknown } = await this.#discovery.removable();
     for (const group of unknown) this.#remains(`objects in ${group}`, "that API does not answer");
     const forbidden: string[] = [];
     for (const resource of resources) {
@@ -63,6 +63,9 @@ class Cleaner {
         }
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
+        // An aggregated API that fails by itself must not keep all other objects in the member.
+        else if (isKubeError(error, "BadAnswer", "ServerError"))
+          this.#remains(`objects in ${kindName(resource)}`, error.detail);
         else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
@@ -127,7 +130,8 @@ class Cleaner {
         signal: this.#signal,
         ...(token === undefined ? {} : { continue: token }),
       });
-      items.push(...page.items);
+      // Not every aggregated API heeds a selector.
+      items.push(...page.items.filter(({ metadata }) => metadata.labels?.[HOST_LABEL] === this.#hostId));
       token = page.continue;
     } while (token !== undefined);
     return items;

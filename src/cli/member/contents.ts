@@ -18,9 +18,8 @@ const EXAMPLES_PER_KIND = 20;
 
 // Kubernetes itself puts these into every namespace, or they follow other objects.
 const FOLLOWERS = new Set(["events", "endpoints", "endpointslices", "leases"]);
-const METRICS_GROUP = "metrics.k8s.io";
 
-/** Looks through everything listable in a namespace for objects that this host did not make. */
+/** Looks through everything in a namespace for objects that this host did not make. */
 export async function contentsOf(
   client: ClusterClient,
   discovery: Discovery,
@@ -28,11 +27,11 @@ export async function contentsOf(
   hostId: string,
   signal: AbortSignal,
 ): Promise<Contents> {
-  const { resources, unknown } = await discovery.listable();
+  const { resources, unknown } = await discovery.removable();
   const found: { readonly kind: string; readonly object: Stored<KubeObject> }[] = [];
   const unread = [...unknown];
   for (const resource of resources) {
-    if (FOLLOWERS.has(resource.plural) || resource.group === METRICS_GROUP) continue;
+    if (FOLLOWERS.has(resource.plural)) continue;
     try {
       const { items } = await client.list(resource, { namespace, limit: EXAMPLES_PER_KIND, signal });
       for (const object of items) found.push({ kind: resource.kind, object });
@@ -68,6 +67,7 @@ export function foreignAmong(
     .map(({ kind, object }) => `${kind} ${object.metadata.name}`);
 }
 
-function kindName({ group, plural }: Resource<KubeObject>): string {
+/** `pods`, `deployments.apps`. */
+export function kindName({ group, plural }: Resource<KubeObject>): string {
   return group === "" ? plural : `${plural}.${group}`;
 }

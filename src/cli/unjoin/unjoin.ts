@@ -7,6 +7,7 @@ import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
+import { joinedAs } from "../member/access.ts";
 import { cleanMember, some } from "../member/clean.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
@@ -49,6 +50,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const cluster = await host.find(clusters, { name }, { signal });
   const member = context.member ?? (await storedConnection(context, name, cluster));
   if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
+  if (context.member !== undefined) await refuseOtherMember(host, context.member, name, hostId, signal);
 
   await emptyNode(options, context);
   if (cluster !== undefined) {
@@ -137,6 +139,25 @@ async function cleanUp(
       cause: error,
     });
   }
+}
+
+/** A kubeconfig often has several clusters: the pods of another member must not go because its context is the current one. */
+async function refuseOtherMember(
+  host: ClusterClient,
+  member: Connection,
+  name: string,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<void> {
+  const other = await joinedAs(member.client, hostId, signal);
+  if (other === undefined || other === name) return;
+  // What a join or an unjoin under another name left behind may be cleaned under any.
+  if ((await host.find(clusters, { name: other }, { signal })) === undefined) return;
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `the cluster of --member-kubeconfig has joined as ${other}`,
+    remedy: `choose ${name}'s context of that kubeconfig with --member-context`,
+  });
 }
 
 async function refuseUnknown(host: ClusterClient, name: string, signal: AbortSignal): Promise<never> {

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { z } from "zod";
 import { Failure } from "../../../src/cli/failure.ts";
 import { type Environment, flag } from "../../../src/cli/flag.ts";
-import { duration, listenAddress, readInput, toggle } from "../../../src/cli/flags.ts";
+import { duration, everyAddress, listenAddress, readInput, toggle } from "../../../src/cli/flags.ts";
 
 const schema = z.object({
   name: z.string().optional(),
@@ -84,9 +84,17 @@ describe("addresses to listen on", () => {
     ["127.0.0.1:8443", { host: "127.0.0.1", port: 8443 }],
     ["[::1]:8443", { host: "::1", port: 8443 }],
     ["localhost:1", { host: "localhost", port: 1 }],
-    [":8443", { host: "::", port: 8443 }],
+    [":8443", { host: everyAddress(), port: 8443 }],
   ])("%s is understood", (text, expected) => {
     expect(listenAddress.parse(text)).toEqual(expected);
+  });
+
+  test("every address is :: where there is IPv6, and 0.0.0.0 on a machine without it", () => {
+    const rest = { netmask: "", mac: "", internal: true, cidr: null };
+    const ipv4 = { ...rest, family: "IPv4" as const, address: "127.0.0.1" };
+    const ipv6 = { ...rest, family: "IPv6" as const, address: "::1", scopeid: 0 };
+    expect(everyAddress({ lo: [ipv4, ipv6] })).toBe("::");
+    expect(everyAddress({ lo: [ipv4] })).toBe("0.0.0.0");
   });
 
   test.each(["8443", "::1:8443", "127.0.0.1:65536", "127.0.0.1:", "https://h:1"])("%j is refused", (text) => {

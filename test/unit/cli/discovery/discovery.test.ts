@@ -10,19 +10,22 @@ const list = (...resources: [name: string, kind: string, namespaced: boolean, ve
 
 const ANSWERS: Record<string, object | KubeErrorCode> = {
   "/api/v1": list(
-    ["pods", "Pod", true, ["list", "create"]],
+    ["pods", "Pod", true, ["list", "create", "delete"]],
     ["pods/status", "Pod", true, ["get", "patch"]],
     ["bindings", "Binding", true, ["create"]],
-    ["nodes", "Node", false, ["list"]],
+    ["views", "View", true, ["list"]],
+    ["nodes", "Node", false, ["list", "delete"]],
   ),
   "/apis": {
     groups: [
       { name: "apps", preferredVersion: { version: "v1" } },
       { name: "metrics.k8s.io", preferredVersion: { version: "v1beta1" } },
+      { name: "external.metrics.k8s.io", preferredVersion: { version: "v1beta1" } },
+      { name: "down.example.com", preferredVersion: { version: "v1" } },
     ],
   },
-  "/apis/apps/v1": list(["deployments", "Deployment", true, ["list"]]),
-  "/apis/metrics.k8s.io/v1beta1": "ServerError",
+  "/apis/apps/v1": list(["deployments", "Deployment", true, ["list", "delete"]]),
+  "/apis/down.example.com/v1": "ServerError",
 };
 
 function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { client: ClusterClient; asked: string[] } {
@@ -68,9 +71,11 @@ describe("discovery", () => {
     });
   });
 
-  test("lists what is in namespaces, and says which groups did not answer", async () => {
-    const { resources, unknown } = await new Discovery(server().client, signal).listable();
+  test("lists what is in namespaces and can be removed, and says which groups did not answer; metrics are not asked for", async () => {
+    const { client, asked } = server();
+    const { resources, unknown } = await new Discovery(client, signal).removable();
     expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments"]);
-    expect(unknown).toEqual(["metrics.k8s.io/v1beta1"]);
+    expect(unknown).toEqual(["down.example.com/v1"]);
+    expect(asked.filter((path) => path.includes("metrics"))).toEqual([]);
   });
 });

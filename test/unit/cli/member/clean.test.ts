@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { cleanMember } from "../../../../src/cli/member/clean.ts";
+import type { RawRequest } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { fakeClient } from "../client.ts";
+
+const HOST = "host-1";
+const { signal } = new AbortController();
+
+function failure(code: KubeErrorCode, resource: string): KubeError {
+  return new KubeError(`says ${code}`, { code, cluster: "fake", verb: "list", resource });
+}
+
+const resource = (name: string, kind: string, verbs: readonly string[]): object => ({
+  resources: [{ name, kind, namespaced: true, verbs }],
+});
+
+const DISCOVERY: Record<string, object> = {
+  "/apis": {
+    groups: ["stock.example.com", "metrics.k8s.io", "custom.metrics.k8s.io"].map((name) => ({
+      name,
+      preferredVersion: { version: "v1" },
+    })),
+  },
+  "/api/v1": resource("configmaps", "ConfigMap", ["list", "delete"]),
+  "/apis/stock.example.com/v1": resource("items", "Item", ["list", "delete"]),
+};
+
+/** A member with ConfigMaps of two hosts and an aggregated API; without any of this host's access. */
+function member(items: KubeErrorCode | readonly Stored<KubeObject>[]): { run: ReturnType<typeof cleanMember> } {
+  const object = (name: string, host: string): Stored<KubeObject> => ({
+    metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", labels: { "legation.dev/host": host } },
+  });
+  const client = fakeClient({
+    raw: async ({ path }: RawRequest) => {
+      const answer = DISCOVERY[path];
+      if (answer === undefined) throw failure("ServerError", path);
+      return answer;
+    },
+    // A server that does not heed selectors.
+    list: async ({ plural }: { plural: string }) => {
+      const found =
+        plural === "configmaps"
+          ? [object("ours", HOST), object("theirs", "host-2")]
+          : plural === "items" && typeof items === "object"
+            ? items
+            : [];
+      if (plural === "items" && typeof items === "string") throw failure(items, plural);
+      return { items: found, resourceVersion: "1", size: 0 } as never;
+    },
+    find: async () => undefined,
+    delete: (async ({ plural }: { plural: string }) => {
+      if (plural !== "configmaps") throw failure("NotFound", plural);
+    }) as never,
+  });
+  return { run: cleanMember(client, HOST, signal) };
+}
+
+describe("cleaning a member", () => {
+  test("removes this host's objects and no others, also where the server does not heed the selector", async () => {
+    const { removed, remained } = await member([]).run;
+    expect(removed).toEqual(["ConfigMap shop/ours"]);
+    expect(remained).toEqual([]);
+  });
+
+  test.each(["BadAnswer", "ServerError"] as const)(
+    "goes on when an aggregated API fails with %s, and says so",
+    async (code) => {
+      const { removed, remained } = await member(code).run;
+      expect(removed).toEqual(["ConfigMap shop/ours"]);
+      expect(remained).toEqual([`objects in items.stock.example.com: says ${code}`]);
+    },
+  );
+
+  test("does not go on when the member does not answer", async () => {
+    await expect(member("NotSent").run).rejects.toMatchObject({ code: "NotSent" });
+  });
+});
