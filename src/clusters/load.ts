@@ -4,7 +4,7 @@ import { podRequests } from "../placement/requests.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 
 interface Counted {
-  readonly requests: Amounts;
+  requests: Amounts;
   readonly namespace: string;
   /** What of its requests counts at present. */
   counted: Amounts;
@@ -61,17 +61,23 @@ export class Load {
     this.#subtract(entry);
   }
 
-  /** Counts a delegate as the member shows it; true when it has finished and what it used is free from now on. */
+  /**
+   * Counts a delegate as the member shows it; true when something of what it used is free from now on: it has finished, or
+   * was made smaller in place.
+   */
   count(delegate: Stored<Pod>, proxyUid: string | undefined): boolean {
     if (proxyUid !== undefined) this.release(proxyUid);
     if (isTerminal(delegate)) return this.forget(delegate);
     const { uid, namespace = "" } = delegate.metadata;
     const known = this.#counted.get(uid);
-    if (known !== undefined) {
-      if (isBound(delegate) && this.#waiting.delete(uid)) this.#recount(known, known.requests);
-      return false;
-    }
     const requests = podRequests(delegate);
+    if (known !== undefined) {
+      const shrunk = isLess(requests, known.requests);
+      known.requests = requests;
+      if (isBound(delegate)) this.#waiting.delete(uid);
+      this.#recount(known, this.#waiting.has(uid) ? this.#waitingCount(requests) : requests);
+      return shrunk;
+    }
     const entry: Counted = { requests, namespace, counted: requests };
     if (!isBound(delegate)) {
       entry.counted = this.#waitingCount(requests);
@@ -126,4 +132,9 @@ export class Load {
     // Namespaces come and go; each of them has a count of pods.
     if ((sum.pods ?? 0) <= 0) this.#namespaces.delete(namespace);
   }
+}
+
+/** True when less of anything is asked for than before. */
+function isLess(now: Amounts, before: Amounts): boolean {
+  return Object.entries(before).some(([name, amount]) => (now[name] ?? 0) < amount);
 }

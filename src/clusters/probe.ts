@@ -19,6 +19,8 @@ export interface ProbeResult {
 
 // Requests that failed ask for an earlier probe, but not more often than this.
 const HURRIED_PERIOD_MS = 1_000;
+// A control plane of several servers is upgraded without ever being away.
+const VERSION_AGAIN_MS = 300_000;
 // It is written to the virtual node and shown to people: what looks otherwise is none.
 const VERSION = /^[\w.+-]{1,64}$/;
 
@@ -36,6 +38,7 @@ export class Probe {
   #failures = 0;
   #reachable = false;
   #version: string | undefined;
+  #versionReadMs = Number.NEGATIVE_INFINITY;
   #probing = false;
   #lastStartMs = Number.NEGATIVE_INFINITY;
 
@@ -81,6 +84,7 @@ export class Probe {
     try {
       await this.#client.raw({ method: "GET", path: "/readyz", timeoutMs, signal, outOfTurn: true });
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
+      else if (this.#clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {
       message = error instanceof Error ? error.message : String(error);
     }
@@ -99,8 +103,17 @@ export class Probe {
     this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
   }
 
+  /** What is known stays when it cannot be read: the member is ready all the same. */
+  async #rereadVersion(timeoutMs: number): Promise<void> {
+    this.#versionReadMs = this.#clock.now();
+    const version = await this.#readVersion(timeoutMs).catch(() => undefined);
+    this.#version = version ?? this.#version;
+  }
+
   async #readVersion(timeoutMs: number): Promise<string | undefined> {
-    const answer = await this.#client.raw({ method: "GET", path: "/version", timeoutMs, signal: this.#abort.signal });
+    const { signal } = this.#abort;
+    const answer = await this.#client.raw({ method: "GET", path: "/version", timeoutMs, signal, outOfTurn: true });
+    this.#versionReadMs = this.#clock.now();
     if (typeof answer !== "object" || answer === null || !("gitVersion" in answer)) return undefined;
     return typeof answer.gitVersion === "string" && VERSION.test(answer.gitVersion) ? answer.gitVersion : undefined;
   }

@@ -123,7 +123,7 @@ export class Registry {
     );
   }
 
-  /** Why the Cluster has no connection, in words for its author. */
+  /** Why the Cluster has no connection, or goes on with its old credentials, in words for its author. */
   problem(name: string): string | undefined {
     return this.#problems.get(name);
   }
@@ -152,18 +152,24 @@ export class Registry {
       if (existing === undefined) this.#problems.set(name, kubeconfig.problem);
       return;
     }
-    if (existing?.kubeconfig === kubeconfig) return;
+    if (existing?.kubeconfig === kubeconfig) {
+      this.#problems.delete(name);
+      return;
+    }
     let connection: MemberConnection;
     try {
       if (existing?.connection.renew(kubeconfig) === true) {
         existing.kubeconfig = kubeconfig;
+        this.#problems.delete(name);
         return;
       }
       connection = this.#options.connect(name, kubeconfig);
     } catch (error) {
       const { name: secret } = cluster.spec.credentialsSecret;
       const reason = error instanceof Error ? error.message : String(error);
-      this.#problems.set(name, `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`);
+      const problem = `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`;
+      if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
+      this.#problems.set(name, problem);
       return;
     }
     this.#problems.delete(name);

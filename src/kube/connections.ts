@@ -115,8 +115,17 @@ export class Connections {
       });
     }
     if (proxyUrl.startsWith("socks")) {
-      return new Socks5ProxyAgent(proxyUrl.replace(/^socks5h:/, "socks5:"), { ...options, requestTls: tls });
+      const agent = new Socks5ProxyAgent(proxyUrl.replace(/^socks5h:/, "socks5:"), { requestTls: tls });
+      // It makes its connections by the options of the first request.
+      return agent.compose((dispatch) => (request, handler) => dispatch({ ...options, ...request }, handler));
     }
-    return new ProxyAgent({ ...options, uri: proxyUrl, requestTls: { ...tls, timeout: connectTimeout } });
+    return new ProxyAgent({
+      ...options,
+      uri: proxyUrl,
+      connectTimeout,
+      // The way to the proxy: one that does not answer CONNECT must not hold a place for minutes.
+      clientFactory: (origin, way) => new Pool(origin, { ...way, headersTimeout: connectTimeout }),
+      requestTls: { ...tls, timeout: connectTimeout },
+    });
   }
 }

@@ -35,7 +35,14 @@ const credentialSchema = z.object({
   }),
 });
 
-const PLUGIN_TIMEOUT_MS = 60_000;
+/** How long a plugin may take. */
+interface PluginTimes {
+  readonly timeoutMs: number;
+  /** What it started may hold its output open after its end. */
+  readonly outputMs: number;
+}
+
+const TIMES: PluginTimes = { timeoutMs: 60_000, outputMs: 1_000 };
 
 /** An identity with the time after which the plugin must be asked again. */
 interface Expiring {
@@ -49,13 +56,20 @@ interface Expiring {
  */
 export class ExecPlugin {
   readonly #config: ExecConfig;
-  readonly #cluster: Readonly<Record<string, unknown>>;
+  readonly #cluster: () => Readonly<Record<string, unknown>>;
   readonly #source: string;
+  readonly #times: PluginTimes;
   #current: Expiring | undefined;
   #running: Promise<Identity> | undefined;
 
   /** `cluster` is what the plugin is told of the cluster when it asks for `provideClusterInfo`. */
-  constructor(config: ExecConfig, cluster: Readonly<Record<string, unknown>>, source: string) {
+  constructor(
+    config: ExecConfig,
+    cluster: () => Readonly<Record<string, unknown>>,
+    source: string,
+    times: PluginTimes = TIMES,
+  ) {
+    this.#times = times;
     this.#config = config;
     this.#cluster = cluster;
     this.#source = source;
@@ -112,12 +126,14 @@ export class ExecPlugin {
     const info = {
       apiVersion,
       kind: "ExecCredential",
-      spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#cluster } : {}) },
+      spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#cluster() } : {}) },
     };
+    const { timeoutMs, outputMs } = this.#times;
     return new Promise((resolve, reject) => {
       const child = spawn(command, [...(args ?? [])], {
         stdio: ["ignore", "pipe", "pipe"],
-        timeout: PLUGIN_TIMEOUT_MS,
+        // A group of its own: a shell that is killed leaves what it waits for behind.
+        detached: true,
         env: {
           ...process.env,
           ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])),
@@ -132,11 +148,29 @@ export class ExecPlugin {
       child.stderr.setEncoding("utf8").on("data", (text: string) => {
         complaint = (complaint + text).slice(-2_000);
       });
-      child.on("error", (cause) => reject(this.#error(`could not be started: ${cause.message}`, cause)));
-      child.on("close", (code, signal) => {
-        if (code === 0) resolve(output);
-        else reject(this.#error(`ended with ${signal ?? `exit code ${code}`}: ${complaint.trim()}`));
+      let timer = setTimeout(() => {
+        killGroup(child.pid);
+        settle(() => reject(this.#error(`did not end within ${timeoutMs / 1000} s: ${complaint.trim()}`)));
+      }, timeoutMs);
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        child.stdout.destroy();
+        child.stderr.destroy();
+        end();
+      };
+      const ended = (code: number | null, signal: NodeJS.Signals | null): void =>
+        settle(() => {
+          if (code === 0) resolve(output);
+          else reject(this.#error(`ended with ${signal ?? `exit code ${code}`}: ${complaint.trim()}`));
+        });
+      child.once("error", (cause) =>
+        settle(() => reject(this.#error(`could not be started: ${cause.message}`, cause))),
+      );
+      child.once("exit", (code, signal) => {
+        clearTimeout(timer);
+        timer = setTimeout(() => ended(code, signal), outputMs);
       });
+      child.once("close", ended);
     });
   }
 
@@ -144,5 +178,14 @@ export class ExecPlugin {
     const hint = this.#config.installHint;
     const advice = hint === undefined || hint === null || hint === "" ? "" : ` (${hint.trim()})`;
     return badCredentials(`exec plugin ${this.#config.command} ${problem}${advice}`, this.#source, cause);
+  }
+}
+
+function killGroup(pid: number | undefined): void {
+  if (pid === undefined) return;
+  try {
+    process.kill(-pid, "SIGKILL");
+  } catch {
+    // It has ended by itself.
   }
 }

@@ -9,6 +9,8 @@ export interface ClusterEntry {
   readonly "insecure-skip-tls-verify": boolean;
   readonly "tls-server-name"?: string | undefined;
   readonly "proxy-url"?: string | undefined;
+  /** Configuration of plugins, by their names. */
+  readonly extensions?: readonly { readonly name: string; readonly extension?: unknown }[] | undefined;
 }
 
 /** `users[].user`. */
@@ -62,6 +64,10 @@ const clusterSchema = z.object({
   "insecure-skip-tls-verify": flag,
   "tls-server-name": text,
   "proxy-url": text,
+  extensions: z
+    .array(z.object({ name: z.string(), extension: z.unknown() }))
+    .nullish()
+    .transform((value) => value ?? undefined),
 });
 
 const userSchema = z.object({

@@ -42,7 +42,7 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   const at = { ...options, clusterField: `clusters[${context.cluster}]`, userField: `users[${context.user}]` };
   checkCluster(cluster, at);
   const tls = tlsValues(cluster, user, at);
-  const proof = user === undefined ? undefined : userProof(cluster, user, at);
+  const proof = user === undefined ? undefined : userProof(cluster, user, tls.ca, at);
   return {
     server: cluster.server.replace(/\/+$/, ""),
     source: `${source} (context ${contextName})`,
@@ -148,6 +148,7 @@ function file(path: string, field: string, at: Fields): Changing {
 function userProof(
   cluster: ClusterEntry,
   user: UserEntry,
+  ca: Changing | undefined,
   at: Fields,
 ): { identity(): Identity | Promise<Identity>; refresh(): void } | undefined {
   const { source, userField } = at;
@@ -165,7 +166,7 @@ function userProof(
         source,
       );
     }
-    const plugin = new ExecPlugin(user.exec, clusterInfo(cluster), source);
+    const plugin = new ExecPlugin(user.exec, () => clusterInfo(cluster, ca?.read()), source);
     const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
     return {
       identity: () => {
@@ -203,13 +204,16 @@ function impersonation(user: UserEntry): Pick<Identity, "headers"> {
   };
 }
 
-/** `spec.cluster` of the ExecCredential that a plugin with `provideClusterInfo` is given. */
-function clusterInfo(cluster: ClusterEntry): Record<string, unknown> {
+const EXEC_EXTENSION = "client.authentication.k8s.io/exec";
+
+/** `spec.cluster` of the ExecCredential that a plugin with `provideClusterInfo` is given; `ca` is the authority's PEM. */
+function clusterInfo(cluster: ClusterEntry, ca: string | undefined): Record<string, unknown> {
   return {
+    config: cluster.extensions?.find(({ name }) => name === EXEC_EXTENSION)?.extension,
     server: cluster.server,
     "tls-server-name": cluster["tls-server-name"],
     "insecure-skip-tls-verify": cluster["insecure-skip-tls-verify"],
-    "certificate-authority-data": cluster["certificate-authority-data"],
+    "certificate-authority-data": ca === undefined ? undefined : Buffer.from(ca).toString("base64"),
     "proxy-url": cluster["proxy-url"],
   };
 }

@@ -125,11 +125,16 @@ export class Transport {
     };
   }
 
-  /** The identity to send `request` with; rejects with KubeError `BadCredentials`. */
-  async identity(request: WireRequest): Promise<Identity> {
+  /**
+   * The identity to send `request` with; rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer for
+   * it than the request has.
+   */
+  async identity(request: WireRequest, leftMs: number = this.timeoutMs): Promise<Identity> {
     try {
-      return await this.#options.credentials.identity();
+      const identity = this.#options.credentials.identity();
+      return identity instanceof Promise ? await this.#inTime(identity, request, leftMs) : identity;
     } catch (cause) {
+      if (cause instanceof KubeError && cause.code !== "BadCredentials") throw cause;
       const detail = cause instanceof KubeError ? `${cause.resource}: ${cause.detail}` : String(cause);
       throw this.error("BadCredentials", detail, request, cause);
     }
@@ -308,8 +313,8 @@ export class Transport {
   ): Promise<{ readonly outcome: Outcome; readonly queuedMs: number }> {
     const startedAt = performance.now();
     if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
-    const identity = await this.identity(request);
     const endsAt = startedAt + leftMs;
+    const identity = await this.identity(request, endsAt - performance.now());
     const slot = await this.#slot(request, endsAt);
     try {
       const exchangeMs = this.#timeLeft(request, endsAt + slot.queuedMs, isRead);
@@ -390,6 +395,29 @@ export class Transport {
     if (failure.by === "aborted" && (isRead || !failure.sent))
       return this.error("Aborted", message, request, failure.cause);
     return this.error(failure.sent ? "AnswerLost" : "NotSent", message, request, failure.cause);
+  }
+
+  #inTime<T>(promise: Promise<T>, request: WireRequest, leftMs: number): Promise<T> {
+    const { signal } = request;
+    return new Promise((resolve, reject) => {
+      const settle = (end: () => void): void => {
+        clearTimeout(timer);
+        forget();
+        end();
+      };
+      const giveUp = (code: "Aborted" | "NotSent", message: string): void =>
+        settle(() => reject(this.error(code, message, request, signal?.reason)));
+      const onAbort = (): void => giveUp("Aborted", "the caller gave up");
+      const timer = setTimeout(
+        () => giveUp("NotSent", `no credentials within ${Math.round(leftMs)} ms`),
+        Math.max(0, leftMs),
+      );
+      const forget = this.#aborts.add(signal, onAbort);
+      promise.then(
+        (value) => settle(() => resolve(value)),
+        (error: unknown) => settle(() => reject(error)),
+      );
+    });
   }
 
   #pause(ms: number, request: WireRequest): Promise<void> {

@@ -161,7 +161,10 @@ export class VirtualNodeController {
     const { nodes: count, readyNodes, capacity, allocatable, largestNode, features } = member.capacity;
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
-    const { message, version } = member.probed;
+    const { version } = member.probed;
+    const failure = member.probed.message;
+    const problem = registry.problem(name);
+    const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
     const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
       reachable: member.probed.reachable && member.read,

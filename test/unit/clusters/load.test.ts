@@ -40,6 +40,17 @@ describe("the load of a member", () => {
     expect(load.forget(ended)).toBe(false);
   });
 
+  test("follows a delegate that is resized in place, and says when that has freed something", () => {
+    const load = new Load();
+    load.count(asking("1"), undefined);
+    expect(load.count(asking("3"), undefined)).toBe(false);
+    expect([load.used, load.usedIn("team")]).toEqual(Array(2).fill({ cpu: 3, pods: 1 }));
+    expect(load.count(asking("2"), undefined)).toBe(true);
+    expect([load.used, load.usedIn("team")]).toEqual(Array(2).fill({ cpu: 2, pods: 1 }));
+    load.forget(asking("2"));
+    expect(load.used).toEqual({ cpu: 0, pods: 0 });
+  });
+
   describe("of pods that wait for a node", () => {
     const bound = (delegate: Stored<Pod>): Stored<Pod> => ({
       ...delegate,

@@ -1,5 +1,6 @@
-import { createServer as createHttpServer } from "node:http";
+import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { connect as connectTcp, createServer, type Server } from "node:net";
+import type { Duplex } from "node:stream";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
@@ -160,6 +161,31 @@ describe("through a proxy", () => {
     const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
     expect((await kubeErrorOf(client.create(pods, { metadata: { name: "a" } }))).code).toBe("NotSent");
     expect(server.requests).toEqual([]);
+  });
+
+  test("a proxy that does not answer holds no place for longer than a connection may take", async () => {
+    let heard = 0;
+    const proxy = createHttpServer();
+    const silent = (_request: IncomingMessage, socket: Duplex): void => {
+      heard += 1;
+      socket.on("error", () => {});
+    };
+    proxy.on("connect", silent);
+    const client = connect({ proxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
+    const creations = Array.from({ length: 80 }, () => kubeErrorOf(client.create(pods, { metadata: { name: "a" } })));
+    const codes = (await Promise.all(creations)).map(({ code }) => code);
+    expect(new Set(codes)).toEqual(new Set(["NotSent"]));
+    expect(heard).toBeGreaterThan(1);
+    proxy.off("connect", silent).on("connect", (request, socket) => {
+      const upstream = connectTcp(Number(request.url?.split(":")[1]), "127.0.0.1", () => {
+        socket.write("HTTP/1.1 200 OK\r\n\r\n");
+        upstream.pipe(socket).pipe(upstream);
+      });
+      for (const end of [socket, upstream]) end.on("error", () => {});
+    });
+    const startedAt = performance.now();
+    await client.list(pods, { timeoutMs: 10_000 });
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
   });
 
   test("a SOCKS5 proxy carries requests", async () => {

@@ -1,9 +1,11 @@
-import { chmodSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
 import { stringify } from "yaml";
 import { isKubeError } from "../../../src/kube/errors.ts";
+import { ExecPlugin } from "../../../src/kube/exec-plugin.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 
 const PEM = "-----BEGIN CERTIFICATE-----\nMIIB\n-----END CERTIFICATE-----";
@@ -303,6 +305,54 @@ describe("an exec plugin", () => {
       },
     });
     expect(rest).toBe("get token\n");
+  });
+
+  test("is told of an authority that is in a file, and of its own configuration in the cluster's entry", async () => {
+    const pem = "-----BEGIN CERTIFICATE-----\n-----END CERTIFICATE-----";
+    write("ca.pem", pem);
+    const extension = { audience: "west" };
+    const cluster = {
+      "certificate-authority": "ca.pem",
+      extensions: [{ name: "client.authentication.k8s.io/exec", extension }],
+    };
+    await load({ ...plugin({ token: "t" }, { provideClusterInfo: true }), cluster }).identity();
+    const { readFileSync } = await import("node:fs");
+    expect(JSON.parse(readFileSync(join(folder, "runs"), "utf8")).spec.cluster).toEqual({
+      server: "https://10.0.0.1:6443/",
+      "insecure-skip-tls-verify": false,
+      "certificate-authority-data": btoa(pem),
+      config: extension,
+    });
+  });
+
+  describe("whose processes do not end as they should", () => {
+    const answer = JSON.stringify({
+      apiVersion: "client.authentication.k8s.io/v1",
+      kind: "ExecCredential",
+      status: { token: "t" },
+    });
+    const pluginOf = (script: string): ExecPlugin =>
+      new ExecPlugin(
+        { apiVersion: "client.authentication.k8s.io/v1", command: "sh", args: ["-c", script] },
+        () => ({}),
+        "test",
+        { timeoutMs: 500, outputMs: 100 },
+      );
+
+    test("is an error in time when something that it waits for hangs, and leaves nothing running", async () => {
+      const survived = join(folder, "survived");
+      const run = pluginOf(`(sleep 1.5; touch ${survived}) | cat`).identity();
+      await expect(run).rejects.toMatchObject({
+        code: "BadCredentials",
+        detail: expect.stringContaining("sh did not end within 0.5 s"),
+      });
+      await sleep(2_000);
+      expect(existsSync(survived)).toBe(false);
+    });
+
+    test("is believed when what it started holds its output open", async () => {
+      expect(await pluginOf(`sleep 2 & echo '${answer}'`).identity()).toEqual({ authorization: "Bearer t" });
+    });
   });
 
   test("is run again when its credential has expired, and after a refusal", async () => {
