@@ -31,13 +31,16 @@ const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
 /**
  * The status a proxy must show for what its delegate's status says; undefined when the proxy's may not change any more.
  * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
- * a terminal pod staying so, and kubelet never returns from Running to Pending. Under a final phase the rest may still
- * change, as a kubelet tells of a sandbox that it has taken down.
+ * a terminal pod staying so. Under a final phase the rest may still change, as a kubelet tells of a sandbox that it has taken
+ * down. A kubelet that runs the init containers again, in a new sandbox, calls a pod Pending that ran before: all else that
+ * it says holds.
  */
 export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undefined {
   const status = delegate.status ?? {};
   if (isTerminal(proxy) && status.phase !== proxy.status?.phase) return undefined;
-  if (proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined)) return undefined;
+  const ran = proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined);
+  // Said of a pod that nobody has looked at since it was made: not of one that runs.
+  if (ran && status.containerStatuses === undefined) return undefined;
   const wanted: Record<string, unknown> = {};
   for (const [field, value] of Object.entries(status)) if (!HOST_STATUS_FIELDS.has(field)) wanted[field] = value;
 
@@ -54,6 +57,7 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undef
   // Who waits for a pod to run looks at its containers next: they are never told later.
   if (status.phase === "Running" && wanted.containerStatuses === undefined)
     wanted.phase = proxy.status?.phase ?? "Pending";
+  if (ran) wanted.phase = "Running";
   const generationOf = hostGenerations(proxy, delegate);
   wanted.conditions = conditionsFrom(proxy, delegate, generationOf);
   setGeneration(wanted, generationOf(status.observedGeneration) ?? proxy.status?.observedGeneration);

@@ -1,6 +1,7 @@
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { hasStarted, isBound, isDeleting, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { forwards } from "./decide-forwarding.ts";
 import { delegateFor, isFor, report } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
@@ -47,14 +48,17 @@ export function decideAwaited(
 /** It waits where it is bound. But others like it need not follow, once its member's scheduler has had its time. */
 function decideUnscheduled(
   proxy: Stored<Pod>,
-  { name, reachableSince, scheduleTimeoutMs, nodesVersion }: MemberView,
+  member: MemberView,
   delegate: Stored<Pod>,
   observed: Observed,
   now: number,
 ): DelegationDecision {
+  const { name, reachableSince, scheduleTimeoutMs, nodesVersion } = member;
   const message = unschedulableMessage(delegate);
-  if (message === undefined) return { actions: [], outcome: "Scheduling" };
-  const told = report(proxy, observed, "Unschedulable", `${name}: ${message}`);
+  // A toleration that is added while it waits may be all that it lacks.
+  const changes = forwards(proxy, member, delegate);
+  if (message === undefined) return { actions: changes, outcome: "Scheduling" };
+  const told = [...report(proxy, observed, "Unschedulable", `${name}: ${message}`), ...changes];
   const attempt = observed.memory.attempts.get(name);
   if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
   const deadline = Math.max(attempt.since, reachableSince) + scheduleTimeoutMs;

@@ -21,7 +21,8 @@ export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: numbe
   const holders = observed.members.filter(({ delegate }) => isFor(delegate, proxy));
   const holder = holders.find(({ delegate }) => delegate !== undefined && isBound(delegate)) ?? holders[0];
   if (holder?.delegate !== undefined) {
-    const surplus = holders.filter((other) => other !== holder);
+    // A cluster that has joined under two names shows one delegate twice.
+    const surplus = holders.filter(({ delegate }) => delegate?.metadata.uid !== holder.delegate?.metadata.uid);
     if (surplus.length > 0) return { actions: surplus.flatMap(withdraw), outcome: "Withdrawing" };
     return decideHeld(proxy, holder, holder.delegate, observed, now);
   }
@@ -167,26 +168,33 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const isLate = (name: string): boolean =>
     members.some((each) => each.name === name && each.candidate.overdue === true);
   const promised = free(ranking.full).filter((name) => name === memory.promised && !isLate(name));
-  const [fitting] = [...promised, ...free(ranking.fitting)];
+  const fitting = [...promised, ...free(ranking.fitting)];
   const [awaited] = free(ranking.awaited === undefined ? [] : [ranking.awaited]);
   const awaitUntil = createdAt(proxy) + AWAIT_MS;
-  if (awaited !== undefined && fitting !== awaited && promised.length === 0 && now < awaitUntil) {
+  if (awaited !== undefined && fitting[0] !== awaited && promised.length === 0 && now < awaitUntil) {
     // Its place there is kept, so that the others of its workload have theirs elsewhere.
     const requests = requestsFor(proxy, observed, awaited);
     const promise: Action = { type: "promise", member: awaited, proxyUid, requests };
     const actions = memory.promised === awaited ? [] : [promise];
     return { actions, outcome: "Waiting", requeueAt: awaitUntil };
   }
-  const best = fitting ?? parkable(ranking, observed, now)[0];
+  const choices = fitting.length > 0 ? fitting : parkable(ranking, observed, now);
+  // A delegate of an earlier proxy is still under that name: its end is an event of its own, but it may never come.
+  const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
+  const best = vacant ?? choices[0];
   if (best === undefined) {
     return waiting("NotPlaced", explain(allRefusals(ranking, observed, now)), nextExpiry(observed, now));
   }
-  // A delegate of an earlier proxy is still under that name: its end is an event of its own.
-  if (occupied.has(best)) return { actions: [], outcome: "Withdrawing" };
+  if (occupied.has(best)) {
+    const message = `${best}: still has the delegate of an earlier pod of that name`;
+    return now < awaitUntil
+      ? { actions: [], outcome: "Withdrawing", requeueAt: awaitUntil }
+      : waiting("NotPlaced", message);
+  }
   if (needs !== undefined && needs.in(best) !== "ready") {
     return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   }
-  return create(best, fitting === undefined);
+  return create(best, fitting.length === 0);
 }
 
 /** The delegate as the member is to have it. A member that its overrides do not fit is not given the pod. */

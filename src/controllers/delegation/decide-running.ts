@@ -11,7 +11,9 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   const member = boundMember(proxy, observed);
-  const others = observed.members.filter((other) => other !== member && isFor(other.delegate, proxy));
+  const others = observed.members.filter(
+    (other) => other !== member && isFor(other.delegate, proxy) && !isSame(other.delegate, proxy, member),
+  );
   const surplus = others.flatMap(withdraw);
   if (member === undefined || !member.reachable || !member.read) {
     const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
@@ -40,6 +42,13 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
   if (others.length > 0) return { actions: surplus, outcome: "Withdrawing" };
   return vanished(proxy, member, observed, wall);
+}
+
+/** The very delegate that the proxy has: a cluster that has joined under two names shows it twice. */
+function isSame(delegate: Pod | undefined, proxy: Pod, member: MemberView | undefined): boolean {
+  if (member === undefined) return false;
+  const uid = delegate?.metadata?.uid;
+  return uid === proxy.metadata?.annotations?.[DELEGATE_UID_ANNOTATION] || uid === member.delegate?.metadata.uid;
 }
 
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */

@@ -139,6 +139,7 @@ describe("a phase never goes backwards", () => {
     ["Failed", runningStatus()],
     ["Failed", endedStatus(0)],
     ["Running", { phase: "Pending" }],
+    ["Running", { phase: "Pending", conditions: [{ type: "PodScheduled", status: "True" }] }],
     ["Running", {}],
   ])("from %s nothing follows from %j", (phase, status) => {
     expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))).toBeUndefined();
@@ -150,6 +151,18 @@ describe("a phase never goes backwards", () => {
     ["Pending", endedStatus(1)],
   ])("from %s it goes on to %j", (phase, status) => {
     expect(statusFrom(proxyPod({ status: { phase } }), pod({ status }))?.phase).toBe(status.phase);
+  });
+
+  test("but all else that a kubelet says while it runs the init containers again, in a new sandbox", () => {
+    const waiting = { name: "main", ready: false, state: { waiting: { reason: "PodInitializing" } } };
+    const status = {
+      phase: "Pending",
+      podIP: "10.1.0.9",
+      conditions: [{ type: "Ready", status: "False" }],
+      containerStatuses: [{ ...waiting, image: "", imageID: "", restartCount: 0 }],
+    };
+    const proxy = proxyPod({ status: { phase: "Running", podIP: "10.1.0.1" } });
+    expect(statusFrom(proxy, pod({ status }))).toEqual({ ...status, phase: "Running" });
   });
 
   test.each([undefined, []])("a pod does not run before its containers are told of: %j", (containerStatuses) => {

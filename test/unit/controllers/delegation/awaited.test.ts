@@ -45,6 +45,15 @@ describe("a pod that has overflowed", () => {
     ]);
   });
 
+  test("forwards what its author changes while it waits for a node there: that may be all that it lacks", () => {
+    const tolerations = [{ key: "spot", operator: "Exists" as const }];
+    const tolerating = { ...held, spec: { containers: [], ...held.spec, tolerations } };
+    const west = member("west", { delegate: delegateOf(held) });
+    expect(decide(world(tolerating, [west]), now).actions).toMatchObject([
+      { type: "forward", member: "west", patch: { body: { spec: { tolerations } } } },
+    ]);
+  });
+
   test("keeps others like it away, once its member's scheduler has had its time", () => {
     const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
     const west = member("west", { delegate: delegateOf(held, { status: { phase: "Pending", conditions } }) });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { DELEGATE_FINALIZER } from "../../../../src/api/keys.ts";
+import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -267,10 +267,32 @@ describe("a proxy without a node", () => {
     ]);
   });
 
-  test("whose name an earlier proxy's delegate still has: that one is swept first", () => {
+  test("never takes one delegate for two, when its cluster has joined under two names", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    const members = [member("west", { delegate }), member("west-again", { delegate })];
+    expect(names(decide(world(proxy, members), now).actions)).toEqual(["bind west"]);
+  });
+
+  describe("whose name an earlier proxy's delegate still has in the best member", () => {
+    const proxy = proxyPod({ metadata: { creationTimestamp: new Date(now).toISOString() } });
     const earlier = delegateOf(proxyPod({ uid: "uid-0" }));
-    const { actions } = decide(world(proxyPod(), [member("west", { delegate: earlier })]), now);
-    expect(actions).toEqual([{ type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-0" }]);
+    const west = member("west", { delegate: earlier });
+    const sweep = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid: "uid-0" };
+
+    test("waits for it to go, and sweeps it, but not for long", () => {
+      const east = member("east", { used: 50 });
+      const { actions, requeueAt } = decide(world(proxy, [west, east]), now);
+      expect({ actions, requeueAt }).toEqual({ actions: [sweep], requeueAt: now + 10_000 });
+      const later = decide(world(proxy, [west, east]), now + 10_000);
+      expect(later.actions).toMatchObject([{ type: "create", member: "east" }, sweep]);
+    });
+
+    test("says what it waits for when no other member may have it", () => {
+      const { actions } = decide(world(proxy, [west]), now + 10_000);
+      const message = "west: still has the delegate of an earlier pod of that name";
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced", message }, sweep]);
+    });
   });
 });
 
@@ -287,6 +309,17 @@ test("a proxy does not wait for a member that says it has a delegate of its name
 });
 
 describe("a bound proxy", () => {
+  test("keeps its delegate when that one's cluster has joined under a second name", () => {
+    const proxy = boundProxy({ status: runningStatus() });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const members = [member("west", { delegate }), member("west-again", { delegate })];
+    expect(decide(world(proxy, members), now).actions).toEqual([]);
+    const unrecorded = boundProxy({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "gone" } } });
+    const adopted = delegateOf(unrecorded, { spec: { nodeName: "n" } });
+    const shown = [member("west", { delegate: adopted }), member("west-again", { delegate: adopted })];
+    expect(names(decide(world(unrecorded, shown), now).actions)).toEqual(["record"]);
+  });
+
   test("gets its delegate's status in one write", () => {
     const proxy = boundProxy();
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });
