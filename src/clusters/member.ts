@@ -14,14 +14,14 @@ import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
-import type { Clock } from "../runtime/clock.ts";
-import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
+import { type Failing, Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, fitsLargest, nodeFingerprint } from "./capacity.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
 import { Load } from "./load.ts";
 import { NodeFits } from "./node-fits.ts";
-import { Probe, type ProbeResult } from "./probe.ts";
+import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
 
 /** What a member tells the controllers. */
@@ -75,7 +75,9 @@ export class Member {
   #endedVersion = 0;
   #wasReachable = false;
   #reachableSince = 0;
-  #wasUsable = false;
+  #toldState = "";
+  #failureTimer: Timer | undefined;
+  #stopped = false;
   #cluster: Stored<Cluster>;
   #cordoned = false;
   #nodeTaints: readonly Taint[] = [];
@@ -138,10 +140,7 @@ export class Member {
     this.#probe = new Probe({
       client,
       clock,
-      settings: () => {
-        const { periodSeconds = 10, timeoutSeconds = 5, failureThreshold = 3 } = this.cluster.spec.probe ?? {};
-        return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
-      },
+      settings: () => this.#probeSettings(),
       onResult: (result) => this.#onProbe(result),
     });
   }
@@ -155,6 +154,8 @@ export class Member {
 
   async stop(): Promise<void> {
     this.#probe.stop();
+    this.#stopped = true;
+    this.#failureTimer?.cancel();
     await Promise.all([this.#delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
   }
@@ -211,9 +212,35 @@ export class Member {
     return this.#delegates.store.synced;
   }
 
-  /** Its delegates have still to be read, and nothing says yet that they cannot be. */
+  /** Its delegates and nodes have still to be read, and nothing says yet that they cannot be. */
   get settling(): boolean {
-    return !this.read && (this.#probed.reachable || this.#probed === NOT_PROBED);
+    if (this.read && this.nodesRead) return false;
+    return this.unreadable === undefined && (this.#probed.reachable || this.#probed === NOT_PROBED);
+  }
+
+  /** Its nodes have been listed since this connection began: what they offer is known. */
+  get nodesRead(): boolean {
+    return this.#nodes.store.synced;
+  }
+
+  #probeSettings(): ProbeSettings {
+    const { periodSeconds = 10, timeoutSeconds = 5, failureThreshold = 3 } = this.cluster.spec.probe ?? {};
+    return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
+  }
+
+  /** How long it may fail until that counts, as with its probe. */
+  #missedAfterMs(): number {
+    const { periodMs, failureThreshold } = this.#probeSettings();
+    return periodMs * failureThreshold;
+  }
+
+  /** What cannot be read of it, and why, when that has been so for a while: its API server may answer all the same. */
+  get unreadable(): string | undefined {
+    const of = (what: string, failing: Failing | undefined): string | undefined =>
+      failing !== undefined && this.#clock.now() >= failing.since + this.#missedAfterMs()
+        ? `its ${what} cannot be read: ${failing.reason}`
+        : undefined;
+    return of("pods", this.#delegates.failing) ?? (this.nodesRead ? undefined : of("nodes", this.#nodes.failing));
   }
 
   get nodesVersion(): number {
@@ -324,8 +351,10 @@ export class Member {
     if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
     if (this.cordoned) return CORDONED;
     if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
-    const known = this.reachable && this.read;
-    return known ? undefined : { reason: "ClusterNotReady", message: "its pods are still being read" };
+    const { unreadable } = this;
+    if (unreadable !== undefined) return { reason: "ClusterNotReady", message: unreadable };
+    const known = this.reachable && this.read && this.nodesRead;
+    return known ? undefined : { reason: "ClusterNotReady", message: "its pods and nodes are still being read" };
   }
 
   #onDelegate(event: ReflectorEvent<Pod>): void {
@@ -384,11 +413,22 @@ export class Member {
 
   #onConnection(): void {
     this.#noteReachable();
-    const usable = this.reachable && this.read;
     this.#candidate = undefined;
-    if (usable === this.#wasUsable) return;
-    this.#wasUsable = usable;
+    const { unreadable } = this;
+    const state = `${this.reachable && this.read && this.nodesRead}, ${this.settling}, ${unreadable}`;
+    this.#watchFailure(unreadable);
+    if (state === this.#toldState) return;
+    this.#toldState = state;
     this.#listener.onConnection(this);
+  }
+
+  /** A failure that lasts is news, though nothing happens then. */
+  #watchFailure(unreadable: string | undefined): void {
+    this.#failureTimer?.cancel();
+    const failing = this.#delegates.failing ?? this.#nodes.failing;
+    if (failing === undefined || unreadable !== undefined || this.#stopped) return;
+    const leftMs = failing.since + this.#missedAfterMs() - this.#clock.now();
+    this.#failureTimer = this.#clock.after(Math.max(0, leftMs), () => this.#onConnection());
   }
 }
 

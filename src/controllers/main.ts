@@ -165,6 +165,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     registry,
     boundTo: (node) => delegation.boundTo(node),
+    waitingIn: (member) => delegation.waitingIn(member),
     heldIn: (name) => delegation.heldIn(name),
     onOpened: () => {
       delegation.onCapacity();

@@ -62,6 +62,12 @@ const WATCH_IDLE_MS = 150_000;
 // A server that refuses a watch this often in a row does not know our resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
 
+/** Since when a reflector has failed without a watch in between, epoch ms, and why it did the last time. */
+export interface Failing {
+  readonly since: number;
+  readonly reason: string;
+}
+
 /**
  * Keeps a store equal to one resource of one cluster, whatever happens to the connection.
  *
@@ -90,6 +96,7 @@ export class Reflector<T extends KubeObject> {
   #bytes = 0;
   #lastContactMs: number | undefined;
   #lastListedAt: number | undefined;
+  #failing: Failing | undefined;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -104,6 +111,11 @@ export class Reflector<T extends KubeObject> {
 
   get state(): ReflectorState {
     return this.#state;
+  }
+
+  /** Undefined when it works. */
+  get failing(): Failing | undefined {
+    return this.#failing;
   }
 
   /** When the server last sent anything: a page, an event, a bookmark. */
@@ -306,6 +318,7 @@ export class Reflector<T extends KubeObject> {
 
   #opened(): void {
     this.#refusals = 0;
+    this.#failing = undefined;
     this.#lastContactMs = this.#options.clock.now();
     this.#backoff.working();
     this.#setState("watching");
@@ -373,6 +386,8 @@ export class Reflector<T extends KubeObject> {
       // What was missed in an unreadable event can only be found by a list.
       this.#version = undefined;
     }
+    const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
+    this.#failing = { since: this.#failing?.since ?? this.#options.clock.now(), reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     log.warn(
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../src/api/kubernetes.ts";
-import { nodes, pods } from "../../src/kube/resources.ts";
+import { clusters, nodes, pods } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -119,4 +119,25 @@ describe("what others use in a member", () => {
     await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { spec }))));
     await eventuallyPasses(async () => expect(await placed()).toEqual({ [WEST]: 4 }), patient);
   });
+});
+
+test("a Cluster that is deleted goes after the delegates that wait for a node there: nobody would hear of them any more", async () => {
+  const { host, west } = clients();
+  const resources = { requests: { cpu: "100k" } };
+  const spec = { containers: [{ name: "main", image: "busybox", resources }] };
+  await host.create(pods, delegatedPod(namespace, "large", { spec, annotations: { "legation.dev/clusters": "west" } }));
+  await eventuallyPasses(async () => expect(await podsOf(west, namespace)).toHaveLength(1), patient);
+  const run = (args: string[], input?: string): Promise<string> =>
+    kubectl(hostCluster(), args, input === undefined ? {} : { input });
+  const { metadata, spec: written } = await host.get(clusters, { name: "west" });
+  const { apiVersion, kind } = { apiVersion: "legation.dev/v1alpha1", kind: "Cluster" };
+  const again = { apiVersion, kind, metadata: { name: "west", labels: metadata.labels }, spec: written };
+  await run(["delete", "clusters.legation.dev", "west", "--timeout=30s"]);
+  try {
+    expect(await podsOf(west, namespace)).toEqual([]);
+    await waitingFor(host, namespace, "large", "no Cluster of that name has joined");
+  } finally {
+    await run(["create", "-f", "-"], JSON.stringify(again));
+    await run(["wait", "clusters.legation.dev/west", "--for=condition=Ready", "--timeout=60s"]);
+  }
 });

@@ -16,7 +16,7 @@ import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pod
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-useLegation();
+const running = useLegation();
 const clients = useClients();
 useQuickProbes();
 
@@ -215,6 +215,39 @@ describe("a member that is gone", () => {
     }, patient);
     expect(await placed()).toEqual({ [OTHER]: replicas, [NODE]: 1 });
     expect((await podOf(host, namespace, "stays"))?.metadata.uid).toBe(stays.uid);
+  });
+
+  test("as far as its pods may not be read is not ready, though its API server answers; nor is it to a new controller", async () => {
+    const { west: member } = clients();
+    const [role = ""] = (await kubectl(west, ["get", "clusterroles", "-l", HOST_LABEL, "-o", "name"]))
+      .trim()
+      .split("\n");
+    const { rules } = JSON.parse(await kubectl(west, ["get", role, "-o", "json"]));
+    const set = (next: readonly object[]): Promise<string> =>
+      kubectl(west, ["patch", role, "--type=merge", "-p", JSON.stringify({ rules: next })]);
+    await create(["stays"], { [CLUSTERS_ANNOTATION]: "west" });
+    await podThat(clients().host, namespace, "stays", isReady, patient);
+    const reads = ({ resources = [] }: { resources?: readonly string[] }): boolean => resources.includes("pods");
+    expect(rules.filter(reads)).not.toEqual([]);
+    await set(rules.filter((rule: object) => !reads(rule)));
+    try {
+      await west.proxy.cut();
+      await west.proxy.heal();
+      const lost = await nodeIs("Unknown", "MemberUnreachable");
+      expect(readyOf(lost)?.message).toMatch(/^its pods cannot be read: pods is forbidden/);
+      await running().controller.stop();
+      await running().controller.start();
+      const cluster = ["get", "clusters.legation.dev", "west", "-o", "jsonpath={.status.conditions[0].message}"];
+      const since = await renewedAt();
+      await eventuallyPasses(async () => expect(await run(...cluster)).toMatch(/^its pods cannot be read/), patient);
+      expect(readyOf(await node())?.status).toBe("Unknown");
+      expect(await renewedAt()).toBe(since);
+    } finally {
+      await set(rules);
+    }
+    await nodeIs("True", "MemberReady");
+    await podThat(clients().host, namespace, "stays", isReady, patient);
+    expect(await podsOf(member, namespace)).toHaveLength(1);
   });
 
   test("holds deleted pods back until they are forced or it is out of service; their delegates end when it is back", async () => {

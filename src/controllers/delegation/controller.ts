@@ -25,6 +25,7 @@ import { USES_INDEX, usesOf } from "../dependencies/users.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
+import { isFor } from "./decide-placing.ts";
 import { Executor } from "./execute.ts";
 import type { GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
@@ -165,6 +166,19 @@ export class DelegationController {
   /** Number of proxies bound to a node. */
   boundTo(nodeName: string): number {
     return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
+  }
+
+  /** Number of proxies without a node whose delegates are in a member, or may be. */
+  waitingIn(cluster: string): number {
+    const member = this.#options.registry.member(cluster);
+    let count = 0;
+    for (const key of this.#unbound.keys()) {
+      const proxy = this.#proxies.store.get(key);
+      if (proxy === undefined) continue;
+      const mayBeThere = this.#placing.memories.of(proxy.metadata.uid).uncertain === cluster;
+      if (mayBeThere || isFor(member?.delegate(key), proxy)) count += 1;
+    }
+    return count;
   }
 
   /** Number of delegates that are kept in a member though the host does not know them. */

@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
+import { BEING_REMOVED } from "../../placement/member-candidate.ts";
 import { explain, type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
@@ -83,6 +84,14 @@ function decideHeld(
     const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
     return {
       actions: [...report(proxy, observed, "NotPlaced", explain([forbidden])), ...withdrawal],
+      outcome: "Withdrawing",
+    };
+  }
+  // Its Cluster is being deleted: nobody would hear any more of what is left there.
+  if (holder.candidate.closed === BEING_REMOVED) {
+    const { resourceVersion } = delegate.metadata;
+    return {
+      actions: withdraw(holder).map((action) => ({ ...action, resourceVersion })),
       outcome: "Withdrawing",
     };
   }

@@ -49,6 +49,8 @@ interface ExecutorOptions extends DelegationOptions {
 
 // A member that answers does so in less; one that does not is asked again.
 const SWEEP_MS = 2_000;
+// An API server gives up what it has begun after its --request-timeout, a minute by default.
+const CREATE_ENDS_MS = 60_000;
 
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
@@ -163,8 +165,13 @@ export class Executor {
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
       const refused = refusalOf(error);
       if (refused === undefined) throw error;
-      // Admission comes before the name: what an earlier request has made may itself be what fills the quota.
-      if (mayBeThere) return this.#resolve({ type: "resolve", member: name, proxyUid }, context);
+      // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
+      if (mayBeThere) {
+        const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
+        const shown = await this.#find(member, proxyUid, context);
+        if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
+        return shown ?? this.#unmade(member, proxyUid);
+      }
       // A definite no: the server has not made it.
       memories.certain(proxyUid);
       const refusal = { cluster: name, ...refused };
@@ -243,13 +250,21 @@ export class Executor {
     return undefined;
   }
 
-  async #resolve({ member: name, proxyUid }: ActionOf<"resolve">, { key, signal }: Context): Result {
+  async #resolve({ member: name, proxyUid }: ActionOf<"resolve">, context: Context): Result {
     const member = this.#member(name);
     if (member === undefined) return undefined;
+    return (await this.#find(member, proxyUid, context)) ?? this.#unmade(member, proxyUid);
+  }
+
+  /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
+  async #find(member: Member, proxyUid: string, { key, signal }: Context): Result {
     const pod = await member.client.find(pods, objectRef(key), { signal });
-    if (pod !== undefined && ownerOf(pod)?.uid === proxyUid) {
-      return shownInMember(name, (shown) => shown.metadata.uid === pod.metadata.uid);
-    }
+    if (pod === undefined || ownerOf(pod)?.uid !== proxyUid) return undefined;
+    return shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
+  }
+
+  /** The member is known not to have the proxy's delegate. */
+  #unmade(member: Member, proxyUid: string): Shown<Observed> {
     this.#options.memories.certain(proxyUid);
     member.load.release(proxyUid);
     return () => true;

@@ -24,6 +24,8 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
+  /** How many proxies without a node have their delegate in a member. */
+  readonly waitingIn: (member: string) => number;
   /** Number of delegates that a Cluster's member keeps though the host does not know them. */
   readonly heldIn: (cluster: string) => number;
 }
@@ -141,17 +143,21 @@ export class VirtualNodeController {
     const { registry, boundTo } = this.#options;
     const member = registry.member(name);
     const proxies = boundTo(virtualNodeName(name));
+    const isLeaving = registry.cluster(name)?.metadata.deletionTimestamp !== undefined;
+    const waiting = isLeaving ? this.#options.waitingIn(name) : 0;
     if (member === undefined) {
       const message = registry.problem(name) ?? "it is not connected";
       return {
         reachable: false,
         message,
+        nodesRead: false,
         nodes: 0,
         readyNodes: 0,
         capacity: {},
         allocatable: {},
         features: [],
         proxies,
+        waiting,
       };
     }
     const { unschedulable, taints = [] } =
@@ -162,12 +168,13 @@ export class VirtualNodeController {
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
-    const failure = member.probed.message;
+    const failure = member.probed.message ?? member.unreadable;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
     const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
-      reachable: member.probed.reachable && member.read,
+      reachable: member.probed.reachable && member.read && member.unreadable === undefined,
+      nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
       ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
@@ -180,6 +187,7 @@ export class VirtualNodeController {
       ...(foreign === undefined ? {} : { foreign }),
       features,
       proxies,
+      waiting,
       held: this.#options.heldIn(name),
     };
   }

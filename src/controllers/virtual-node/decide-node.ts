@@ -112,8 +112,8 @@ export function desiredStatus(
   const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };
   return {
     conditions: [condition],
-    // What a lost member has is what it had.
-    ...(facts.reachable || node === undefined
+    // What a lost member has is what it had. So has one whose nodes cannot be read.
+    ...((facts.reachable && facts.nodesRead) || node === undefined
       ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(facts.allocatable) }
       : {}),
     ...(facts.version === undefined

@@ -20,10 +20,14 @@ export function clusterStatus(
   const before = current.conditions?.find(({ type }) => type === "Ready");
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
-    nodes: facts.nodes,
     pods: facts.proxies,
-    capacity: formatAmounts(facts.capacity),
-    allocatable: formatAmounts(facts.allocatable),
+    ...(facts.nodesRead || current.nodes === undefined
+      ? {
+          nodes: facts.nodes,
+          capacity: formatAmounts(facts.capacity),
+          allocatable: formatAmounts(facts.allocatable),
+        }
+      : {}),
     // What was said of nodes that are of too many kinds by now is taken back; what a lost member said still stands.
     ...(largestNode === undefined
       ? {}

@@ -19,6 +19,7 @@ const RENEW_EVERY_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
 const REPORT_EVERY_MS = 10_000;
+const WITHDRAWN_AGAIN_MS = 500;
 const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
 /** The virtual node, its lease and the Cluster's status, as a function of what is. */
@@ -30,8 +31,10 @@ export function decide(
   const { cluster, node, facts } = observed;
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
-  // It goes once no proxy is bound to its node: `legation unjoin --drain` or kubectl drain sees to that.
-  if (leaving && facts.proxies === 0) return decideRemoval(observed);
+  // It goes once no proxy is bound to its node: `legation unjoin --drain` or kubectl drain sees to that. And delegates that
+  // wait for a node there are withdrawn first: without the connection, one might start when its proxy has another.
+  const isAwaited = facts.reachable && facts.waiting > 0;
+  if (leaving && facts.proxies === 0 && !isAwaited) return decideRemoval(observed);
 
   const actions: Action[] = [];
   const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
@@ -39,7 +42,7 @@ export function decide(
   if (leaving && node !== undefined && node.spec?.unschedulable !== true) {
     actions.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
   }
-  const times: number[] = [];
+  const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
   if (node === undefined) {
     actions.push({ type: "createNode", node: desiredNode(observed, wall) });
   } else {

@@ -10,6 +10,8 @@ export interface MemberFacts {
   /** It cannot be reached, and neither can so many others that nothing is to be evicted for it: `2 of 2 members …`. */
   readonly spared?: string;
   readonly version?: string;
+  /** Its nodes have been read since this controller began: what follows is what it has. */
+  readonly nodesRead: boolean;
   readonly nodes: number;
   readonly readyNodes: number;
   /** Amounts in base units. */
@@ -24,6 +26,8 @@ export interface MemberFacts {
   readonly features: readonly string[];
   /** Host's proxies bound to its virtual node. */
   readonly proxies: number;
+  /** Host's proxies without a node whose delegates are there, or may be; 0 unless its Cluster is being deleted. */
+  readonly waiting: number;
   /** Delegates there that are kept though the host does not know them; absent: none. */
   readonly held?: number;
 }

@@ -18,7 +18,9 @@ function facts(parts: Partial<MemberFacts> = {}): MemberFacts {
     capacity: amounts,
     allocatable: amounts,
     features: [],
+    nodesRead: true,
     proxies: 0,
+    waiting: 0,
     ...parts,
   };
 }
@@ -253,6 +255,14 @@ describe("a Cluster that is being deleted", () => {
     expect(outcome).toBe("Draining");
     expect(actions).toContainEqual({ type: "patchNode", patch: { spec: { unschedulable: true } } });
     expect(types(actions)).toContain("renewLease");
+  });
+
+  test("waits for delegates without a node to be withdrawn, as long as it answers", () => {
+    const waiting = observed({ cluster: going, node: stored(), facts: facts({ waiting: 1 }) });
+    expect(decide(waiting, now)).toMatchObject({ outcome: "Draining", requeueAt: now + 500 });
+    expect(types(decide(waiting, now).actions)).not.toContain("removeFinalizer");
+    const lost = { ...waiting, facts: facts({ waiting: 1, reachable: false }) };
+    expect(types(decide(lost, now).actions)).toContain("removeFinalizer");
   });
 
   test("goes with its node when none is left", () => {
