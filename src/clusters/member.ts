@@ -15,7 +15,7 @@ import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { type Failing, Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, fitsLargest, nodeFingerprint } from "./capacity.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
@@ -23,6 +23,7 @@ import { Load } from "./load.ts";
 import { NodeFits } from "./node-fits.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
+import { type Unreadable, unreadable } from "./reading.ts";
 
 /** What a member tells the controllers. */
 export interface MemberListener {
@@ -78,6 +79,7 @@ export class Member {
   #toldState = "";
   #failureTimer: Timer | undefined;
   #stopped = false;
+  #answeringSince: number | undefined;
   #cluster: Stored<Cluster>;
   #cordoned = false;
   #nodeTaints: readonly Taint[] = [];
@@ -215,7 +217,9 @@ export class Member {
   /** Its delegates and nodes have still to be read, and nothing says yet that they cannot be. */
   get settling(): boolean {
     if (this.read && this.nodesRead) return false;
-    return this.unreadable === undefined && (this.#probed.reachable || this.#probed === NOT_PROBED);
+    const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
+    if (podsProblem !== undefined || nodesProblem !== undefined) return false;
+    return this.#probed.reachable || this.#probed === NOT_PROBED;
   }
 
   /** Its nodes have been listed since this connection began: what they offer is known. */
@@ -228,19 +232,16 @@ export class Member {
     return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
   }
 
-  /** How long it may fail until that counts, as with its probe. */
-  #missedAfterMs(): number {
+  /** What cannot be read of it for a while, and why, though its API server answers. */
+  get unreadable(): Unreadable {
     const { periodMs, failureThreshold } = this.#probeSettings();
-    return periodMs * failureThreshold;
-  }
-
-  /** What cannot be read of it, and why, when that has been so for a while: its API server may answer all the same. */
-  get unreadable(): string | undefined {
-    const of = (what: string, failing: Failing | undefined): string | undefined =>
-      failing !== undefined && this.#clock.now() >= failing.since + this.#missedAfterMs()
-        ? `its ${what} cannot be read: ${failing.reason}`
-        : undefined;
-    return of("pods", this.#delegates.failing) ?? (this.nodesRead ? undefined : of("nodes", this.#nodes.failing));
+    const state = {
+      pods: this.#delegates.failing,
+      nodes: this.nodesRead ? undefined : this.#nodes.failing,
+      answeringSince: this.#answeringSince,
+      patienceMs: periodMs * failureThreshold,
+    };
+    return unreadable(state, this.#clock.now());
   }
 
   get nodesVersion(): number {
@@ -351,10 +352,10 @@ export class Member {
     if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
     if (this.cordoned) return CORDONED;
     if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
-    const { unreadable } = this;
-    if (unreadable !== undefined) return { reason: "ClusterNotReady", message: unreadable };
-    const known = this.reachable && this.read && this.nodesRead;
-    return known ? undefined : { reason: "ClusterNotReady", message: "its pods and nodes are still being read" };
+    if (this.reachable && this.read && this.nodesRead) return undefined;
+    const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
+    const message = podsProblem ?? nodesProblem ?? "its pods and nodes are still being read";
+    return { reason: "ClusterNotReady", message };
   }
 
   #onDelegate(event: ReflectorEvent<Pod>): void {
@@ -399,11 +400,22 @@ export class Member {
       this.#probed.reachable !== result.reachable ||
       this.#probed.message !== result.message ||
       this.#probed.version !== result.version;
+    const answers = result.message === undefined;
+    if (answers && this.#probed.message !== undefined) this.#onAnswering();
+    if (!answers) this.#answeringSince = undefined;
     this.#probed = result;
-    if (result.message === undefined) this.#promptness.answered();
+    if (answers) this.#promptness.answered();
     this.#noteReachable();
     this.#candidate = undefined;
     if (changed) this.#listener.onConnection(this);
+  }
+
+  /** Its watches need not wait any longer; what still fails now is not for want of an answer. */
+  #onAnswering(): void {
+    this.#answeringSince = this.#clock.now();
+    this.#delegates.retry();
+    this.#nodes.retry();
+    this.#lookAgain(this.unreadable.dueAt);
   }
 
   #noteReachable(): void {
@@ -414,21 +426,19 @@ export class Member {
   #onConnection(): void {
     this.#noteReachable();
     this.#candidate = undefined;
-    const { unreadable } = this;
-    const state = `${this.reachable && this.read && this.nodesRead}, ${this.settling}, ${unreadable}`;
-    this.#watchFailure(unreadable);
+    const { dueAt, ...problems } = this.unreadable;
+    this.#lookAgain(dueAt);
+    const state = JSON.stringify([this.reachable && this.read && this.nodesRead, this.settling, problems]);
     if (state === this.#toldState) return;
     this.#toldState = state;
     this.#listener.onConnection(this);
   }
 
   /** A failure that lasts is news, though nothing happens then. */
-  #watchFailure(unreadable: string | undefined): void {
+  #lookAgain(at: number | undefined): void {
     this.#failureTimer?.cancel();
-    const failing = this.#delegates.failing ?? this.#nodes.failing;
-    if (failing === undefined || unreadable !== undefined || this.#stopped) return;
-    const leftMs = failing.since + this.#missedAfterMs() - this.#clock.now();
-    this.#failureTimer = this.#clock.after(Math.max(0, leftMs), () => this.#onConnection());
+    if (at === undefined || this.#stopped) return;
+    this.#failureTimer = this.#clock.after(at - this.#clock.now(), () => this.#onConnection());
   }
 }
 

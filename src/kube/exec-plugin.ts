@@ -1,4 +1,5 @@
 import { spawn } from "node:child_process";
+import { Socket } from "node:net";
 import { z } from "zod";
 import { badCredentials, type Identity } from "./credentials.ts";
 
@@ -140,6 +141,11 @@ export class ExecPlugin {
           KUBERNETES_EXEC_INFO: JSON.stringify(info),
         },
       });
+      // Who waits for it has a deadline of their own; a program that ends takes its plugins with it.
+      child.unref();
+      for (const stream of [child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref();
+      const kill = (): void => killGroup(child.pid);
+      process.once("exit", kill);
       let output = "";
       let complaint = "";
       child.stdout.setEncoding("utf8").on("data", (text: string) => {
@@ -149,11 +155,12 @@ export class ExecPlugin {
         complaint = (complaint + text).slice(-2_000);
       });
       let timer = setTimeout(() => {
-        killGroup(child.pid);
+        kill();
         settle(() => reject(this.#error(`did not end within ${timeoutMs / 1000} s: ${complaint.trim()}`)));
-      }, timeoutMs);
+      }, timeoutMs).unref();
       const settle = (end: () => void): void => {
         clearTimeout(timer);
+        process.off("exit", kill);
         child.stdout.destroy();
         child.stderr.destroy();
         end();

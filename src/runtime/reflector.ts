@@ -387,7 +387,9 @@ export class Reflector<T extends KubeObject> {
       this.#version = undefined;
     }
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
-    this.#failing = { since: this.#failing?.since ?? this.#options.clock.now(), reason };
+    // What has expired is only to be read anew.
+    if (!isKubeError(error, "Gone"))
+      this.#failing = { since: this.#failing?.since ?? this.#options.clock.now(), reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     log.warn(
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },

@@ -236,6 +236,17 @@ describe("a member that is gone", () => {
       const lost = await nodeIs("Unknown", "MemberUnreachable");
       expect(readyOf(lost)?.message).toMatch(/^its pods cannot be read: pods is forbidden/);
       await running().controller.stop();
+      const conditions = [
+        {
+          type: "Ready",
+          status: "True",
+          reason: "ProbeSucceeded",
+          message: "of before",
+          lastTransitionTime: new Date(),
+        },
+      ];
+      const status = ["--subresource=status", "--type=merge", "-p", JSON.stringify({ status: { conditions } })];
+      await run("patch", "clusters.legation.dev", "west", ...status);
       await running().controller.start();
       const cluster = ["get", "clusters.legation.dev", "west", "-o", "jsonpath={.status.conditions[0].message}"];
       const since = await renewedAt();

@@ -48,6 +48,7 @@ export class DelegationController {
   readonly #namespaces: Reflector<Namespace>;
   readonly #placing: Placing;
   readonly #held: HeldDelegates;
+  readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   /** Proxies that have no node yet, looked at again when members change, and since when nothing but that is missing. */
@@ -102,7 +103,7 @@ export class DelegationController {
       },
     });
     this.#held = new HeldDelegates(options);
-    const executor = new Executor({
+    this.#executor = new Executor({
       ...options,
       held: this.#held,
       memories: this.#placing.memories,
@@ -130,7 +131,7 @@ export class DelegationController {
         identify,
         decide,
         execute: (action, context) => {
-          const run = (): ReturnType<typeof executor.execute> => executor.execute(action, context);
+          const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
           return way === undefined ? run() : way.follow(action, context, run);
         },
       },
@@ -171,14 +172,23 @@ export class DelegationController {
   /** Number of proxies without a node whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
     const member = this.#options.registry.member(cluster);
-    let count = 0;
+    let count = this.#executor.creatingIn(cluster);
     for (const key of this.#unbound.keys()) {
       const proxy = this.#proxies.store.get(key);
       if (proxy === undefined) continue;
-      const mayBeThere = this.#placing.memories.of(proxy.metadata.uid).uncertain === cluster;
-      if (mayBeThere || isFor(member?.delegate(key), proxy)) count += 1;
+      const delegate = member?.delegate(key);
+      const isThere = isFor(delegate, proxy) && delegate !== undefined && !this.#isElsewhere(key, delegate, cluster);
+      if (isThere || this.#placing.memories.of(proxy.metadata.uid).uncertain === cluster) count += 1;
     }
     return count;
+  }
+
+  /** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */
+  #isElsewhere(key: ObjectKey, { metadata }: Stored<Pod>, cluster: string): boolean {
+    return this.#options.registry
+      .members()
+      .filter(({ name, cluster: { metadata: other } }) => name !== cluster && other.deletionTimestamp === undefined)
+      .some((other) => other.delegate(key)?.metadata.uid === metadata.uid);
   }
 
   /** Number of delegates that are kept in a member though the host does not know them. */

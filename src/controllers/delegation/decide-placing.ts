@@ -20,7 +20,9 @@ const AWAIT_MS = 10_000;
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
   if (isGated(proxy)) return { actions: [], outcome: "Gated" };
   const holders = observed.members.filter(({ delegate }) => isFor(delegate, proxy));
-  const holder = holders.find(({ delegate }) => delegate !== undefined && isBound(delegate)) ?? holders[0];
+  const stays = ({ candidate }: MemberView): boolean => candidate.closed !== BEING_REMOVED;
+  const holder =
+    holders.find(({ delegate }) => delegate !== undefined && isBound(delegate)) ?? holders.find(stays) ?? holders[0];
   if (holder?.delegate !== undefined) {
     // A cluster that has joined under two names shows one delegate twice.
     const surplus = holders.filter(({ delegate }) => delegate?.metadata.uid !== holder.delegate?.metadata.uid);
@@ -90,10 +92,14 @@ function decideHeld(
   // Its Cluster is being deleted: nobody would hear any more of what is left there.
   if (holder.candidate.closed === BEING_REMOVED) {
     const { resourceVersion } = delegate.metadata;
-    return {
-      actions: withdraw(holder).map((action) => ({ ...action, resourceVersion })),
-      outcome: "Withdrawing",
+    const refuse: Action = {
+      type: "refuse",
+      proxyUid: proxy.metadata.uid,
+      refusal: { cluster: holder.name, ...BEING_REMOVED },
+      nodesVersion: holder.nodesVersion,
     };
+    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
+    return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
@@ -198,7 +204,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     const message = `${best}: still has the delegate of an earlier pod of that name`;
     return now < awaitUntil
       ? { actions: [], outcome: "Withdrawing", requeueAt: awaitUntil }
-      : waiting("NotPlaced", message);
+      : waiting("NotPlaced", message, nextExpiry(observed, now));
   }
   if (needs !== undefined && needs.in(best) !== "ready") {
     return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };

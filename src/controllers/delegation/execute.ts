@@ -56,17 +56,24 @@ const CREATE_ENDS_MS = 60_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
+  /** How many creations each member has not answered yet. */
+  readonly #creating = new Map<string, number>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
   }
 
+  /** How many delegates are being created in a member at this moment. */
+  creatingIn(member: string): number {
+    return this.#creating.get(member) ?? 0;
+  }
+
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
   execute(action: Action, context: Context): Result {
     switch (action.type) {
       case "create":
-        return this.#create(action, context);
+        return this.#counted(action.member, () => this.#create(action, context));
       case "promise": {
         const { member, proxyUid, requests } = action;
         this.#releaseRoom(proxyUid);
@@ -106,6 +113,17 @@ export class Executor {
         this.#noteRefusal(context.key, refusal);
         return Promise.resolve(undefined);
       }
+    }
+  }
+
+  async #counted<T>(member: string, create: () => Promise<T>): Promise<T> {
+    this.#creating.set(member, this.creatingIn(member) + 1);
+    try {
+      return await create();
+    } finally {
+      const rest = this.creatingIn(member) - 1;
+      if (rest === 0) this.#creating.delete(member);
+      else this.#creating.set(member, rest);
     }
   }
 

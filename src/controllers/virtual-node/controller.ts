@@ -168,12 +168,12 @@ export class VirtualNodeController {
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
-    const failure = member.probed.message ?? member.unreadable;
+    const failure = member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
     const spared = member.probed.reachable ? undefined : this.#trouble;
     return {
-      reachable: member.probed.reachable && member.read && member.unreadable === undefined,
+      reachable: member.probed.reachable && member.read && member.unreadable.pods === undefined,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
       ...(spared === undefined ? {} : { spared }),

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
+import { BEING_REMOVED } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
 
@@ -265,6 +266,19 @@ describe("a proxy without a node", () => {
     expect(decide(world(proxy, [west, east]), now).actions).toEqual([
       { type: "delete", member: "west", uid: "delegate-uid" },
     ]);
+  });
+
+  test("is withdrawn from a member whose Cluster is being deleted, unless that cluster stays under another name", () => {
+    const proxy = proxyPod();
+    const leaving = { ...member("west").candidate, closed: BEING_REMOVED };
+    const west = member("west", { delegate: delegateOf(proxy), candidate: leaving });
+    const { actions } = decide(world(proxy, [west]), now);
+    expect(actions).toMatchObject([
+      { type: "refuse", refusal: { cluster: "west", reason: "ClusterBeingRemoved" } },
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
+    ]);
+    const same = member("west-again", { delegate: delegateOf(proxy) });
+    expect(decide(world(proxy, [west, same]), now).actions).toEqual([]);
   });
 
   test("never takes one delegate for two, when its cluster has joined under two names", () => {
