@@ -157,8 +157,13 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     onRead: () => delegation.onCapacity(),
   });
   const services: ServiceController = new ServiceController(copying);
+  const leading = {
+    unled: options.election?.unled ?? [],
+    confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
+  };
   const claims: ClaimController = new ClaimController({
     ...copying,
+    ...leading,
     onRead: () => delegation.onCapacity(),
   });
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
@@ -183,8 +188,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
-    unled: options.election?.unled ?? [],
-    confirmLease: async (signal) => (await options.election?.confirm(signal)) ?? true,
+    ...leading,
     traces: options.traces,
     onBound: (name) => virtualNodes.enqueue(name),
     onProxy: (proxy) => preferences.onProxy(proxy),

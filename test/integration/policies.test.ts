@@ -311,3 +311,39 @@ describe("a namespace", () => {
     await expect(run(["label", `namespace/${name}`, "team=blue"])).resolves.toContain("labeled");
   });
 });
+
+describe("the marks of a claim", () => {
+  const claim = (name: string, written: Readonly<Record<string, string>> = {}): object => ({
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name, annotations: written },
+    spec: { accessModes: ["ReadWriteOnce"], storageClassName: "none", resources: { requests: { storage: "1Gi" } } },
+  });
+  const create = (name: string, written: Readonly<Record<string, string>>, as?: string): Promise<string> =>
+    run(["-n", plain, "create", "-f", "-"], { input: claim(name, written), ...(as === undefined ? {} : { as }) });
+  const annotate = (name: string, text: string, as?: string): Promise<string> =>
+    run(["-n", plain, "annotate", "persistentvolumeclaim", name, "--overwrite", text], as === undefined ? {} : { as });
+  const REFUSED = /annotation legation.dev\/cluster is written by Legation's controller alone.*leave it out/;
+
+  test("are not its author's to write, or to copy from another claim", async () => {
+    await expectVerdict(create("sent", { "legation.dev/cluster": "north" }), REFUSED);
+    await expectVerdict(
+      create("seen", { "legation.dev/claim-status": "{}" }),
+      /legation.dev\/claim-status is written by/,
+    );
+    await expectVerdict(create("free", { other: "yes" }), PASSES);
+    await expectVerdict(annotate("free", "legation.dev/cluster=north"), /is written by Legation's.*leave it as it is/);
+  });
+
+  test("are the controller's to write, and nobody else's to change or to take away; all else is its author's", async () => {
+    await create("held", {});
+    // kubectl reads what it changes, and the controller need not.
+    await run(["-n", plain, "create", "role", "reader", "--verb=get", "--resource=persistentvolumeclaims"]);
+    const subject = `--serviceaccount=${CONTROLLER.split(":").slice(2).join(":")}`;
+    await run(["-n", plain, "create", "rolebinding", "reader", "--role=reader", subject]);
+    await expectVerdict(annotate("held", "legation.dev/cluster=west", CONTROLLER), PASSES);
+    await expectVerdict(annotate("held", "legation.dev/cluster=north"), /leave it as it is/);
+    await expectVerdict(annotate("held", "legation.dev/cluster-"), /leave it as it is/);
+    await expectVerdict(annotate("held", "other=yes"), PASSES);
+  });
+});

@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../src/api/keys.ts";
-import type { Pod, Stored } from "../../src/api/kubernetes.ts";
+import type { PersistentVolumeClaim, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
-import { configMaps, events, leases, pods } from "../../src/kube/resources.ts";
+import { configMaps, events, leases, persistentVolumeClaims, pods } from "../../src/kube/resources.ts";
 import { isTerminal } from "../../src/pods/phase.ts";
 import { UNLED_ANNOTATION } from "../../src/runtime/unled.ts";
 import { backUp } from "../support/clusters/backup.ts";
@@ -64,6 +64,21 @@ const withSettings = {
   spec: { containers: [{ name: "main", image: "work:1", envFrom: [{ configMapRef: { name: "settings" } }] }] },
 };
 
+/** A claim that no volume is there for, and a pod that waits for it in west. */
+async function createClaimWithUser(): Promise<void> {
+  const spec = {
+    accessModes: ["ReadWriteOnce"],
+    storageClassName: "none",
+    resources: { requests: { storage: "1Gi" } },
+  };
+  await clients().host.create(persistentVolumeClaims, {
+    metadata: { namespace, name: "data" },
+    spec,
+  } as PersistentVolumeClaim);
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  await create("waits", { spec: { containers: [{ name: "main", image: "work:1" }], volumes } });
+}
+
 /** Every proxy that runs does so by the delegate that it records, and nothing else is in the member. */
 async function expectTrue(): Promise<void> {
   const { host, west } = clients();
@@ -100,6 +115,7 @@ describe("a host that is restored from a backup of etcd", () => {
 
     await host.delete(pods, { namespace, name: "deleted" });
     await create("created");
+    await createClaimWithUser();
     await label(host, "relabelled", "yes");
     await setColor("after");
     await host.patch(
@@ -108,6 +124,7 @@ describe("a host that is restored from a backup of etcd", () => {
       { type: "json", body: [{ op: "remove", path: "/spec/schedulingGates/0" }] },
     );
     await Promise.all([inHost("created"), inHost("gated"), podGone(host, namespace, "deleted")]);
+    const claim = await eventually(() => west.find(persistentVolumeClaims, { namespace, name: "data" }));
     const [created, gated] = await Promise.all([inWest("created"), inWest("gated")]);
     await inWest("relabelled", ({ metadata }) => metadata?.labels?.later === "yes");
     await eventuallyPasses(async () => expect(await colorInWest()).toBe("after"));
@@ -127,6 +144,11 @@ describe("a host that is restored from a backup of etcd", () => {
     const kept = await podOf(west, namespace, "created");
     expect([kept?.metadata.uid, kept?.metadata.deletionTimestamp]).toEqual([created.metadata.uid, undefined]);
     expect(await podOf(host, namespace, "created")).toBeUndefined();
+    // There may be data in it.
+    await eventually(() => controller.log().includes("kept a claim that the host does not know"));
+    expect(await host.find(persistentVolumeClaims, { namespace, name: "data" })).toBeUndefined();
+    const keptClaim = await west.find(persistentVolumeClaims, { namespace, name: "data" });
+    expect([keptClaim?.metadata.uid, keptClaim?.metadata.deletionTimestamp]).toEqual([claim.metadata.uid, undefined]);
     // Its proxy has gates again. When they open, it is found as it is.
     await host.patch(
       pods,
@@ -141,6 +163,7 @@ describe("a host that is restored from a backup of etcd", () => {
     await host.patch(leases, LEASE, { type: "merge", body: { metadata: { annotations } } });
     await controller.start();
     await podGone(west, namespace, "created");
+    await eventually(async () => (await west.find(persistentVolumeClaims, { namespace, name: "data" })) === undefined);
     await expectTrue();
   });
 });

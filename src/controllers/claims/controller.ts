@@ -13,6 +13,7 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import { type Interval, wasUnled } from "../../runtime/unled.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { Copies } from "../dependencies/copies.ts";
 import type { CopyingOptions } from "../dependencies/options.ts";
@@ -25,6 +26,10 @@ import { Refusals } from "./refusals.ts";
 export interface ClaimOptions extends CopyingOptions {
   /** A member's claims have been read. */
   readonly onRead: () => void;
+  /** Times in which nobody led. */
+  readonly unled: readonly Interval[];
+  /** Whether the host has this leader's Lease as it was last renewed. */
+  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
 }
 
 const KIND = "PersistentVolumeClaim";
@@ -56,6 +61,7 @@ export class ClaimController {
   readonly #refusals: Refusals;
   /** Of members' claims, by size. */
   readonly #refusedSizes: Refusals;
+  readonly #toldHeld = new Set<string>();
   #started = false;
 
   constructor(options: ClaimOptions) {
@@ -94,6 +100,7 @@ export class ClaimController {
       registry,
       memberNamespaces,
       hostId: identity.id,
+      confirmLease: options.confirmLease,
       onRefusal: (...refusal) => this.#onRefusal(...refusal),
       onRefusedSize: (key, uid, size, message) => {
         this.#refusedSizes.note(uid, size, message, () => this.#onClaim(key));
@@ -252,6 +259,19 @@ export class ClaimController {
     this.#onClaim(key);
   }
 
+  /** Whether a claim whose host's is not there is to be kept; tells of each once. */
+  #isHeld(member: string, { metadata }: Stored<PersistentVolumeClaim>): boolean {
+    const { namespace, name, uid, creationTimestamp: created } = metadata;
+    if (!wasUnled(this.#options.unled, created)) return false;
+    if (!this.#toldHeld.has(uid)) {
+      this.#toldHeld.add(uid);
+      const message =
+        "kept a claim that the host does not know: it was made while nobody led, so the host was restored from a backup";
+      this.#options.log.warn({ member, namespace, name, uid, created }, message);
+    }
+    return true;
+  }
+
   #observe(key: ObjectKey): Observed | undefined {
     const { registry, identity } = this.#options;
     // Before the host's claims are known, none would seem to be there.
@@ -260,7 +280,9 @@ export class ClaimController {
     const usable = (member: Member): boolean => member.reachable && this.#copies.read(member);
     const copies = registry.members().flatMap((member) => {
       const copy = this.#copyIn(member, key);
-      return copy === undefined ? [] : [{ member: member.name, usable: usable(member), claim: copy }];
+      if (copy === undefined) return [];
+      const held = ownerOf(copy)?.uid !== claim?.metadata.uid && this.#isHeld(member.name, copy);
+      return [{ member: member.name, usable: usable(member), held, claim: copy }];
     });
     if (claim === undefined) {
       this.#wanted.delete(key);

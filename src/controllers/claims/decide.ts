@@ -13,7 +13,8 @@ export interface ClaimDecision {
 export function decide(observed: Observed): ClaimDecision {
   const { claim } = observed;
   const sweeps: Action[] = observed.copies
-    .filter(({ usable, claim: { metadata } }) => usable && metadata.deletionTimestamp === undefined)
+    // What the host has only forgotten holds data all the same.
+    .filter(({ usable, held, claim: { metadata } }) => usable && !held && metadata.deletionTimestamp === undefined)
     .flatMap(({ member, claim: copy }): Action[] => {
       const ownerUid = ownerOf(copy)?.uid;
       if (ownerUid === undefined || ownerUid === claim?.metadata.uid) return [];

@@ -8,6 +8,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { findByList, makeCopy, REFUSALS } from "../dependencies/make-copy.ts";
+import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
 
 export interface ExecutorOptions {
@@ -15,6 +16,8 @@ export interface ExecutorOptions {
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
+  /** Whether the host has this leader's Lease as it was last renewed. */
+  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
   /** The member does not take the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member's claim of this uid does not become as large as this. */
@@ -121,6 +124,8 @@ export class Executor {
     const claim = await findByList(this.#options.host, persistentVolumeClaims, ref, signal);
     // The watch and this read disagree: looked at again later.
     if (claim?.metadata.uid === ownerUid) return () => false;
+    // A host that was restored a moment ago has only forgotten the claim. The next leader knows since when.
+    if (!(await this.#options.confirmLease(signal))) throw notConfirmed(member.name, "persistentvolumeclaims");
     try {
       await member.client.delete(persistentVolumeClaims, ref, { uid, signal });
       log.info({ member: member.name }, "the claim of a claim that is gone was deleted");

@@ -6,6 +6,8 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 export interface MemberClaim {
   readonly member: string;
   readonly usable: boolean;
+  /** It was made while nobody led: the host was restored from a backup, and has forgotten it. */
+  readonly held: boolean;
   readonly claim: Stored<PersistentVolumeClaim>;
 }
 

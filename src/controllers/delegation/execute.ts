@@ -8,7 +8,7 @@ import {
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
@@ -16,6 +16,7 @@ import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
 import { isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { notConfirmed } from "../not-confirmed.ts";
 import { placementEvent } from "./events.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
@@ -250,8 +251,7 @@ export class Executor {
     if (this.#options.held.keeps(this.#member(action.member), key, action.uid, log)) return undefined;
     if (!(await this.#options.confirmLease(signal))) {
       // It may only have forgotten the proxy. The next leader knows since when.
-      const fields = { code: "NotSent", cluster: action.member, verb: "delete", resource: "pods" } as const;
-      throw new KubeError("the host does not have the Lease as this leader renewed it", fields);
+      throw notConfirmed(action.member, "pods");
     }
     this.#options.metrics?.members.countOrphan(action.member);
     log.info({ member: action.member, uid: action.uid }, "deleting a delegate whose proxy is gone");

@@ -13,7 +13,7 @@ function observed(parts: Partial<Observed> = {}): Observed {
 }
 
 function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable = true): Observed["copies"][number] {
-  return { member, usable, claim: there };
+  return { member, usable, held: false, claim: there };
 }
 
 /** The host's claim when it is assigned to a member, and has been told how the member's is. */
@@ -87,6 +87,15 @@ describe("a claim that has a member", () => {
     const copies = [inMember("west", memberClaim(earlier))];
     expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
       actions: [sweepOfEarlier],
+      outcome: "Replacing",
+    });
+  });
+
+  test("leaves what a restored host has only forgotten: there is data in it", () => {
+    const copies = [{ ...inMember("west", memberClaim(earlier)), held: true }];
+    expect(decide(observed({ copies }))).toEqual({ actions: [], outcome: "Removing" });
+    expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
+      actions: [],
       outcome: "Replacing",
     });
   });
