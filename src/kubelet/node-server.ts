@@ -18,6 +18,7 @@ import { type Endpoint, endpointOf } from "./path.ts";
 import { type Lookup, lookUp, type PodSource } from "./pod-lookup.ts";
 import type { Streams } from "./streams.ts";
 import { refuse } from "./streams-answer.ts";
+import { closeInTime } from "./streams-join.ts";
 import { METRICS_CONTENT_TYPE, resourceMetrics, statsSummary } from "./usage-answers.ts";
 import { UsageReader } from "./usage-reader.ts";
 
@@ -40,6 +41,9 @@ export interface TlsMaterial {
 
 // Longer than Go's clients keep an idle connection (90 s): a server that closes first loses requests.
 const KEEP_ALIVE_MS = 120_000;
+// Shorter than common load balancers wait before they forget an idle connection.
+const KEEP_ALIVE_DELAY_MS = 30_000;
+const HANDSHAKE_MS = 10_000;
 
 interface Refusal {
   readonly status: number;
@@ -53,6 +57,8 @@ export class NodeServer {
   readonly #usage: UsageReader;
   readonly #server: Server;
   readonly #sockets = new Set<Socket>();
+  /** Connections that have not proved anything yet, by whose they are. */
+  readonly #handshaking = new Map<string, Socket>();
   #takesCertificates: boolean;
   /** Connections whose client certificate was verified against authorities that are no more. */
   readonly #stale = new WeakSet<Duplex>();
@@ -63,8 +69,21 @@ export class NodeServer {
     this.#takesCertificates = tls.clientAuthority !== undefined;
     const { source, clock, log } = options;
     this.#usage = new UsageReader({ cluster, source, clock, log });
-    this.#server = createServer({ ...tlsOptions(tls), keepAliveTimeout: KEEP_ALIVE_MS });
+    this.#server = createServer({
+      ...tlsOptions(tls),
+      handshakeTimeout: HANDSHAKE_MS,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      // A host that is gone without a word must not keep a log followed for ever.
+      keepAlive: true,
+      keepAliveInitialDelay: KEEP_ALIVE_DELAY_MS,
+    });
+    this.#server.on("connection", (socket: Socket) => {
+      const peer = peerOf(socket);
+      this.#handshaking.set(peer, socket);
+      socket.once("close", () => this.#handshaking.delete(peer));
+    });
     this.#server.on("secureConnection", (socket: Socket) => {
+      this.#handshaking.delete(peerOf(socket));
       this.#sockets.add(socket);
       socket.once("close", () => this.#sockets.delete(socket));
     });
@@ -91,6 +110,8 @@ export class NodeServer {
     this.#server.setSecureContext(tlsOptions(tls));
     this.#takesCertificates = tls.clientAuthority !== undefined;
     for (const socket of this.#sockets) this.#stale.add(socket);
+    // They would be verified against the authorities of before.
+    this.#cutHandshakes();
     this.#server.closeIdleConnections();
   }
 
@@ -98,7 +119,12 @@ export class NodeServer {
   async close(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.#server.close(() => resolve()));
     this.#server.closeAllConnections();
+    this.#cutHandshakes();
     await closed;
+  }
+
+  #cutHandshakes(): void {
+    for (const socket of this.#handshaking.values()) socket.destroy();
   }
 
   async #onRequest(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -118,7 +144,7 @@ export class NodeServer {
   }
 
   async #onUpgrade(request: IncomingMessage, socket: Duplex, head: Buffer): Promise<void> {
-    const { log, streams, source } = this.#options;
+    const { log, streams, source, clock } = this.#options;
     socket.on("error", () => {});
     try {
       if (this.#stale.has(socket)) {
@@ -127,18 +153,18 @@ export class NodeServer {
       }
       const refusal = await this.#refusal(request);
       if (refusal !== undefined) {
-        refuseText(socket, refusal);
+        refuseText(socket, refusal, clock);
         return;
       }
       const endpoint = endpointOf(pathOf(request));
       if (endpoint.kind !== "stream") {
-        refuseText(socket, { status: 400, text: `${pathOf(request)} takes no upgrade` });
+        refuseText(socket, { status: 400, text: `${pathOf(request)} takes no upgrade` }, clock);
         return;
       }
       const { pod, container } = endpoint;
       const found = lookUp(source, this.#cluster, pod);
       if (found.problem !== undefined) {
-        refuseText(socket, refusalOf(found));
+        refuseText(socket, refusalOf(found), clock);
         return;
       }
       const { namespace, name } = pod;
@@ -239,8 +265,14 @@ function refusalOf({ problem, message }: Extract<Lookup, { problem: string }>): 
   return { status: problem === "notFound" ? 404 : 500, text: message };
 }
 
-function refuseText(socket: Duplex, { status, text }: Refusal): void {
+/** Answers, and closes the connection also when the caller leaves its side open: nobody has asked who it is. */
+function refuseText(socket: Duplex, { status, text }: Refusal, clock: Clock): void {
   refuse(socket, { status, headers: { "content-type": "text/plain; charset=utf-8" }, text });
+  closeInTime(socket, clock);
+}
+
+function peerOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress} ${remotePort}`;
 }
 
 /** The pods of a node, written one by one: thousands of them as one text would hold everything else up. */

@@ -28,12 +28,14 @@ const SUBJECT = { commonName: "system:node:legation", organization: "system:node
 const USAGES = ["digital signature", "key encipherment", "server auth"];
 // A person who has denied it would deny the next one, too.
 const REFUSED_FOR_MS = 60 * 60_000;
+const APPROVE_AGAIN_MS = 60_000;
 
 /** Gets serving certificates from a signer of the host. The private key never leaves this process. */
 export class SigningRequest {
   readonly #options: SigningRequestOptions;
   #asked: Asked | undefined;
   #notBefore = 0;
+  #triedApproval: { readonly name: string; readonly at: number } | undefined;
 
   constructor(options: SigningRequestOptions) {
     this.#options = options;
@@ -45,8 +47,13 @@ export class SigningRequest {
     if (clock.now() < this.#notBefore) return undefined;
     this.#asked ??= await this.#prepare();
     const { name, key } = this.#asked;
-    const found = (await host.find(certificateSigningRequests, { name })) ?? (await this.#ask(this.#asked));
-    const { certificate, conditions = [] } = found?.status ?? {};
+    const found = await host.find(certificateSigningRequests, { name });
+    if (found === undefined) {
+      await this.#ask(this.#asked);
+      await this.#tryApproval(name);
+      return undefined;
+    }
+    const { certificate, conditions = [] } = found.status ?? {};
     const refusal = conditions.find(({ type }) => type === "Denied" || type === "Failed");
     if (refusal !== undefined) {
       const why = [refusal.reason, refusal.message].filter(Boolean).join(": ");
@@ -58,7 +65,11 @@ export class SigningRequest {
       this.#notBefore = clock.now() + REFUSED_FOR_MS;
       return undefined;
     }
-    if (certificate === undefined || certificate === "") return undefined;
+    if (certificate === undefined || certificate === "") {
+      // Created by a call that was cut before its approval, or the right to approve came later.
+      if (!conditions.some(({ type }) => type === "Approved")) await this.#tryApproval(name);
+      return undefined;
+    }
     const cert = Buffer.from(certificate, "base64").toString("utf8");
     this.#asked = undefined;
     // Throws when it is not for this key.
@@ -73,8 +84,8 @@ export class SigningRequest {
     return { ...asked, name: `legation-kubelet-${digest.slice(0, 16)}` };
   }
 
-  async #ask({ name, request }: Asked): Promise<Stored<CertificateSigningRequest> | undefined> {
-    const { host, signer, log } = this.#options;
+  async #ask({ name, request }: Asked): Promise<void> {
+    const { host, signer } = this.#options;
     const spec = { signerName: signer, usages: USAGES, request: Buffer.from(request).toString("base64") };
     try {
       await host.create(certificateSigningRequests, {
@@ -86,14 +97,27 @@ export class SigningRequest {
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
-    return await this.#approve(name).catch((error: unknown) => {
-      if (!isKubeError(error, "Forbidden")) throw error;
+  }
+
+  /** Where it may not approve, a person must: said once for each request, while that is tried again from time to time. */
+  async #tryApproval(name: string): Promise<void> {
+    const { clock, log, signer } = this.#options;
+    if (this.#triedApproval?.name === name && clock.now() < this.#triedApproval.at + APPROVE_AGAIN_MS) return;
+    const isFirst = this.#triedApproval?.name !== name;
+    this.#triedApproval = { name, at: clock.now() };
+    try {
+      await this.#approve(name);
+    } catch (error) {
+      if (!isKubeError(error, "Forbidden")) {
+        this.#triedApproval = undefined;
+        throw error;
+      }
+      if (!isFirst) return;
       log.warn(
         { request: name, signer },
         `the kubelet API's certificate waits for \`kubectl certificate approve ${name}\``,
       );
-      return undefined;
-    });
+    }
   }
 
   /** Its own approval: only where the operator lets this account approve what that signer signs. */

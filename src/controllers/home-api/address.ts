@@ -77,8 +77,7 @@ export class HomeAddresses {
         `spec.homeAPI.server of Cluster ${name}, or give it to the controller with --home-api-server`;
       return { state: "unknown", message };
     }
-    const authority = this.authority(cluster);
-    if (authority?.includes("BEGIN CERTIFICATE") === true) return { state: "known", address };
+    if (this.authority(cluster) !== undefined) return { state: "known", address };
     if (cluster.spec.homeAPI?.certificateAuthorityData !== undefined) {
       const message = `spec.homeAPI.certificateAuthorityData of Cluster ${name} is not the base64 of a PEM certificate`;
       return { state: "unknown", message };
@@ -89,11 +88,14 @@ export class HomeAddresses {
       : { state: "pending", message: `${what} is still being read` };
   }
 
-  /** PEM of who vouches for the host's API server. */
+  /** PEM of who vouches for the host's API server; undefined when it is not known, or what is written is none. */
   authority({ spec }: Cluster): string | undefined {
     const { certificateAuthorityData } = spec.homeAPI ?? {};
-    if (certificateAuthorityData !== undefined) return Buffer.from(certificateAuthorityData, "base64").toString("utf8");
-    return this.#rootCa.store.get(objectKey(ROOT_CA))?.data?.[CA_KEY];
+    const text =
+      certificateAuthorityData === undefined
+        ? this.#rootCa.store.get(objectKey(ROOT_CA))?.data?.[CA_KEY]
+        : Buffer.from(certificateAuthorityData, "base64").toString("utf8");
+    return text?.includes("BEGIN CERTIFICATE") === true ? text : undefined;
   }
 }
 

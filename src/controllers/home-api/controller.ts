@@ -109,7 +109,7 @@ export class HomeApiController {
 
   /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (member.reachable) this.#enqueueAll([member]);
+    if (member.probed.reachable) this.#enqueueAll([member]);
   }
 
   /** How pods in a member reach the host's API server. */
@@ -139,7 +139,8 @@ export class HomeApiController {
       const delegate = member.delegate(key);
       if (delegate === undefined || proxy === undefined) return [];
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
-      const readable = member.reachable && this.#secrets.read(member);
+      // Pods that cannot be read at present run all the same, and need their tokens.
+      const readable = member.probed.reachable && this.#secrets.read(member);
       return [{ member: member.name, readable, delegate, ...(secret === undefined ? {} : { secret }) }];
     });
     if (proxy === undefined || delegates.length === 0) {
@@ -193,8 +194,8 @@ export class HomeApiController {
     const member = registry.member(name);
     const cluster = registry.cluster(name);
     const authority = cluster && this.#addresses.authority(cluster);
-    // What is missing is an event when it comes.
-    if (member === undefined || authority === undefined) return undefined;
+    // What is missing is an event when it comes. Who has an authority keeps it, and gets new tokens.
+    if (member === undefined || (authority === undefined && replaces === undefined)) return undefined;
     const askedAt = clock.now();
     const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, signal);
     const age = renewalAge(lifetimeMs, Math.random());

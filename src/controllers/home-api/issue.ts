@@ -29,12 +29,12 @@ export interface Issued {
 
 /**
  * Asks the host for the tokens that the proxy mounts. They are bound to it: the API server gives none of another service
- * account than the pod's own, and takes none when the pod is gone.
+ * account than the pod's own, and takes none when the pod is gone. Without an `authority`, that is left out.
  */
 export async function issueTokens(
   host: ClusterClient,
   proxy: Stored<Pod>,
-  authority: string,
+  authority: string | undefined,
   signal: AbortSignal,
 ): Promise<Issued> {
   const issued = await Promise.all(
@@ -45,7 +45,7 @@ export async function issueTokens(
   );
   return {
     data: {
-      [CA_KEY]: base64(authority),
+      ...(authority === undefined ? {} : { [CA_KEY]: base64(authority) }),
       ...Object.fromEntries(issued.map(({ key, token }) => [key, base64(token)])),
     },
     expiresAt: Math.min(...issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp))),

@@ -56,7 +56,7 @@ export class MemberTokenController {
       this.#renewedAt.delete(name);
       return undefined;
     }
-    const reachable = this.#options.registry.member(name)?.reachable ?? false;
+    const reachable = this.#options.registry.member(name)?.probed.reachable ?? false;
     const renewedAt = this.#renewedAt.get(name);
     return { claims, reachable, ...(renewedAt === undefined ? {} : { renewedAt }) };
   }

@@ -1,4 +1,7 @@
+import { once } from "node:events";
 import { Agent, request } from "node:https";
+import { connect as connectTcp } from "node:net";
+import { connect as connectTls } from "node:tls";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { Authentication } from "../../../src/kubelet/authentication.ts";
@@ -160,4 +163,48 @@ describe("a virtual node's server", () => {
     hostAnswers = true;
     expect(await ask({ certificate: caller })).toBe(200);
   });
+});
+
+describe("a server that is closed", () => {
+  /** Resolves when the server has closed; the clock goes on meanwhile. */
+  async function closing(): Promise<void> {
+    const closed = server.close();
+    await clock.advance(10_000);
+    await closed;
+  }
+
+  test("does not wait for a caller who was refused and leaves its side open", async () => {
+    await serve(authority.pem);
+    const options = { port, host: "127.0.0.1", rejectUnauthorized: false, allowHalfOpen: true };
+    const socket = connectTls(options);
+    socket.on("error", () => {});
+    const refused = once(socket, "end");
+    socket.write("GET /exec/a/b/c HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\nUpgrade: SPDY/3.1\r\n\r\n");
+    socket.resume();
+    await refused;
+    await closing();
+    socket.destroy();
+  });
+
+  test("does not wait for a connection that never says who it is", async () => {
+    await serve(authority.pem);
+    const socket = connectTcp({ port, host: "127.0.0.1" });
+    socket.on("error", () => {});
+    await once(socket, "connect");
+    // The server has taken it when it has answered another.
+    await ask();
+    await closing();
+    socket.destroy();
+  });
+});
+
+test("a handshake that was begun before the authority changed is not finished after it", async () => {
+  await serve(authority.pem);
+  const socket = connectTcp({ port, host: "127.0.0.1" });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  await ask();
+  const ended = once(socket, "close");
+  server.renew({ certificate: serving, clientAuthority: other.pem });
+  await ended;
 });

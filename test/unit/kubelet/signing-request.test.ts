@@ -96,6 +96,15 @@ describe("a certificate that a signer of the host signs", () => {
     expect(certificate?.key).toContain("PRIVATE KEY");
   });
 
+  test("is approved by the controller when it is given the right after it has asked, without being asked for again", async () => {
+    await request.next();
+    await request.next();
+    host.mayApprove = true;
+    await clock.advance(60_000);
+    await request.next();
+    expect(host.writes).toEqual([`create certificatesigningrequests/${asked()[0]}`, `approve ${asked()[0]}`]);
+  });
+
   test("is approved by the controller itself where it may", async () => {
     host.mayApprove = true;
     await request.next();
