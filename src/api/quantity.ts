@@ -73,3 +73,11 @@ export function writeQuantity(resource: string, value: number): string {
 export function formatAmounts(amounts: Amounts): Record<string, string> {
   return Object.fromEntries(Object.entries(amounts).map(([name, value]) => [name, formatQuantity(name, value)]));
 }
+
+/** Sums of fractions of cores drift in the last bits; no request is this small. */
+export const ROUNDING = 1e-6;
+
+/** True when an amount, which may be a sum, is more than another. */
+export function exceeds(amount: number, limit: number): boolean {
+  return amount - limit > ROUNDING;
+}

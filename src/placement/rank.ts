@@ -1,4 +1,4 @@
-import { type Amounts, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, exceeds, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 
 /** Members for one pod, best first. */
@@ -93,9 +93,6 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   return own.pods === other.pods ? `is as good as ${name}` : `has more pods than ${name}`;
 }
 
-// Sums of fractions of cores drift in the last bits; no request is this small.
-const ROUNDING = 1e-6;
-
 const nameOf = ({ name }: Scored): string => name;
 
 function byPreference(a: Scored, b: Scored): number {
@@ -157,7 +154,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "rea
       return { reason: "TooLarge", message };
     }
     const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0);
-    if (wanted - left > ROUNDING) {
+    if (exceeds(wanted, left)) {
       return { reason: "Full", message: `${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} left` };
     }
   }

@@ -1,4 +1,4 @@
-import type { Amounts } from "../api/quantity.ts";
+import { type Amounts, ROUNDING } from "../api/quantity.ts";
 import type { Candidate } from "./candidate.ts";
 import { hasRoom } from "./rank.ts";
 
@@ -11,9 +11,6 @@ export function roomFor(requests: Amounts, candidate: Candidate, namespace = "")
   const allowed = fitting(requests, limits.total, used);
   return Math.max(0, Math.min(room, allowed, fitting(requests, limits.perNamespace, usedIn?.(namespace) ?? {})));
 }
-
-// Sums of fractions of cores drift in the last bits; no request is this small.
-const ROUNDING = 1e-6;
 
 /** How many fit in what is left of these amounts, where what is not among them is `otherwise`. */
 function fitting(requests: Amounts, amounts: Amounts, used: Amounts, otherwise = Number.POSITIVE_INFINITY): number {

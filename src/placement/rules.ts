@@ -5,7 +5,7 @@ import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/k
 import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { type Amounts, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, exceeds, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
@@ -84,15 +84,12 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
   };
 }
 
-// Sums of fractions of cores drift in the last bits; no request is this small.
-const ROUNDING = 1e-6;
-
 function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts, what: string): string | undefined {
   for (const resource in limits) {
     const wanted = requests[resource] ?? 0;
     const limit = limits[resource] ?? 0;
     const left = limit - ((used[resource] ?? 0) - (kept[resource] ?? 0));
-    if (wanted === 0 || wanted - left <= ROUNDING) continue;
+    if (wanted === 0 || !exceeds(wanted, left)) continue;
     const shown = (value: number): string => writeQuantity(resource, value);
     return `${what} of ${resource}: ${shown(wanted)} requested, ${shown(Math.max(0, left))} of ${shown(limit)} left`;
   }

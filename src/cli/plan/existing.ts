@@ -1,6 +1,8 @@
+import { z } from "zod";
 import { authorAnnotations } from "../../api/annotations.ts";
 import { DELETION_COST_ANNOTATION, PLACED_CONDITION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { parseAmounts } from "../../api/quantity.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
@@ -89,6 +91,33 @@ function ownAnnotations(template: unknown): Record<string, string> {
   return authorAnnotations(Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, String(value)])));
 }
 
+// Switches that the API server does not keep when they are off (k8s.io/api/core/v1: no pointers, omitempty).
+const FALSE_BY_ABSENCE: ReadonlySet<string> = new Set([
+  "hostIPC",
+  "hostNetwork",
+  "hostPID",
+  "readOnly",
+  "stdin",
+  "stdinOnce",
+  "tty",
+]);
+
+/** What is empty is what the API server leaves out. */
+function isNothing(value: unknown): boolean {
+  if (Array.isArray(value)) return value.length === 0;
+  return value === null || value === "" || (isMap(value) && Object.keys(value).length === 0);
+}
+
+const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
+
+/** Quantities by their values: the API server writes them in a form of its own (0.5 as 500m). */
+function sameAmounts(stored: unknown, written: unknown): boolean {
+  const [own, wanted] = [amounts.safeParse(stored), amounts.safeParse(written)];
+  if (!own.success || !wanted.success) return covers(stored, written);
+  const [before, after] = [parseAmounts(own.data), parseAmounts(wanted.data)];
+  return Object.entries(after).every(([name, amount]) => before[name] === amount);
+}
+
 /** Whether all that is written stands in the stored value: the API server adds defaults, and leaves the rest as it is. */
 function covers(stored: unknown, written: unknown): boolean {
   if (Array.isArray(written)) {
@@ -97,12 +126,11 @@ function covers(stored: unknown, written: unknown): boolean {
     );
   }
   if (isMap(written)) {
-    // An empty map or null is what the API server leaves out.
-    const isNothing = (value: unknown): boolean => value === null || (isMap(value) && Object.keys(value).length === 0);
     const own = isMap(stored) ? stored : {};
-    return Object.entries(written).every(
-      ([key, value]) => (isNothing(value) && own[key] === undefined) || covers(own[key], value),
-    );
+    return Object.entries(written).every(([key, value]) => {
+      if (own[key] === undefined) return isNothing(value) || (value === false && FALSE_BY_ABSENCE.has(key));
+      return key === "requests" || key === "limits" ? sameAmounts(own[key], value) : covers(own[key], value);
+    });
   }
   return String(stored) === String(written);
 }

@@ -1,5 +1,5 @@
 import type { Container, PodSpec } from "../../api/kubernetes.ts";
-import { type Amounts, addAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import { type Amounts, addAmounts, exceeds, parseAmounts, writeQuantity } from "../../api/quantity.ts";
 import { containerRequests } from "../../placement/requests.ts";
 import type { LimitRangeRule, LimitRule } from "./rules.ts";
 
@@ -73,8 +73,8 @@ function broken({ type, min, max, maxLimitRequestRatio }: LimitRule, { requests,
     const what = `minimum ${name} usage per ${type} is ${text}`;
     const request = requests[name];
     if (request === undefined) problems.push(`${what}.  No request is specified`);
-    else if (request < least) problems.push(`${what}, but request is ${writeQuantity(name, request)}`);
-    else if ((limits[name] ?? least) < least)
+    else if (exceeds(least, request)) problems.push(`${what}, but request is ${writeQuantity(name, request)}`);
+    else if (exceeds(least, limits[name] ?? least))
       problems.push(`${what}, but limit is ${writeQuantity(name, limits[name] ?? 0)}`);
   }
   for (const [name, text] of Object.entries(max ?? {})) {
@@ -82,8 +82,8 @@ function broken({ type, min, max, maxLimitRequestRatio }: LimitRule, { requests,
     const what = `maximum ${name} usage per ${type} is ${text}`;
     const limit = limits[name];
     if (limit === undefined) problems.push(`${what}.  No limit is specified`);
-    else if (limit > most) problems.push(`${what}, but limit is ${writeQuantity(name, limit)}`);
-    else if ((requests[name] ?? 0) > most)
+    else if (exceeds(limit, most)) problems.push(`${what}, but limit is ${writeQuantity(name, limit)}`);
+    else if (exceeds(requests[name] ?? 0, most))
       problems.push(`${what}, but request is ${writeQuantity(name, requests[name] ?? 0)}`);
   }
   for (const [name, text] of Object.entries(maxLimitRequestRatio ?? {})) {
@@ -92,7 +92,8 @@ function broken({ type, min, max, maxLimitRequestRatio }: LimitRule, { requests,
     const [request = 0, limit = 0] = [requests[name], limits[name]];
     if (request === 0) problems.push(`${what}, but no request is specified or request is 0`);
     else if (limit === 0) problems.push(`${what}, but no limit is specified or limit is 0`);
-    else if (limit / request > most) problems.push(`${what}, but provided ratio is ${(limit / request).toFixed(6)}`);
+    else if (exceeds(limit / request, most))
+      problems.push(`${what}, but provided ratio is ${(limit / request).toFixed(6)}`);
   }
   return problems;
 }

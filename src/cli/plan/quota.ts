@@ -1,5 +1,5 @@
 import type { Container, Pod, PodSpec } from "../../api/kubernetes.ts";
-import { type Amounts, addAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import { type Amounts, addAmounts, exceeds, parseAmounts, writeQuantity } from "../../api/quantity.ts";
 import { containerRequests, podRequests } from "../../placement/requests.ts";
 import type { QuotaRule, ScopeTerm } from "./rules.ts";
 
@@ -32,7 +32,8 @@ export class Quota {
     const usage = usageOf(pod);
     const exceeded = Object.keys(this.#hard)
       .filter(
-        (name) => (usage[name] ?? 0) > 0 && (this.#used[name] ?? 0) + (usage[name] ?? 0) > (this.#hard[name] ?? 0),
+        (name) =>
+          (usage[name] ?? 0) > 0 && exceeds((this.#used[name] ?? 0) + (usage[name] ?? 0), this.#hard[name] ?? 0),
       )
       .sort();
     if (exceeded.length === 0) return undefined;

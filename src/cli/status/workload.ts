@@ -130,11 +130,12 @@ function divisionOf(
   const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
   const sharing = simulation.sharing(pod);
   if (sharing === undefined) return undefined;
-  const { preferences, candidates, full } = sharing;
-  const requests = podRequests(pod);
+  const { preferences, candidates, full, requestsIn } = sharing;
   const capacities = Object.fromEntries(
     candidates.map((candidate) => {
-      const more = full.has(candidate.name) ? 0 : roomFor(requests, candidate, pod.metadata.namespace);
+      const more = full.has(candidate.name)
+        ? 0
+        : roomFor(requestsIn?.(candidate) ?? podRequests(pod), candidate, pod.metadata.namespace);
       return [candidate.name, (has[candidate.name] ?? 0) + more];
     }),
   );

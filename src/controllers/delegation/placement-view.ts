@@ -113,13 +113,16 @@ export class PlacementView {
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
-    const { policy } = this.#options.rules.of(proxy, placement);
+    const { policy, wishes } = this.#options.rules.of(proxy, placement);
     const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
     const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
     // One that is late would have the replacement wait, and then perhaps not get it.
     const full = candidates.filter(
-      (candidate) => candidate.overdue === true || policy.some(({ refusal }) => refusal?.(candidate) !== undefined),
+      (candidate) =>
+        candidate.overdue === true ||
+        this.#misfit(proxy, placement.overrides, candidate) !== undefined ||
+        [...policy, ...wishes].some(({ refusal }) => refusal?.(candidate) !== undefined),
     );
     return {
       preferences: parsed.placement.preferences,

@@ -135,12 +135,14 @@ export class EventWriter {
         this.#pump();
       });
     }
-    if (attempts + 1 >= ATTEMPTS) return "failed";
+    // A host that is away for a moment has not refused anything.
+    const counted = isKubeError(error, "NotSent") ? attempts : attempts + 1;
+    if (counted >= ATTEMPTS) return "failed";
     const newer = this.#queue.get(key);
     this.#queue.set(key, {
       event: newer?.event ?? event,
       isNew: isNew || newer?.isNew === true,
-      attempts: attempts + 1,
+      attempts: counted,
     });
     return undefined;
   }

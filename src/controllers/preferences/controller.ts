@@ -1,5 +1,5 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
-import { objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../api/preferences.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -7,6 +7,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
+import { claimNames } from "../../pods/claims.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
@@ -59,9 +60,9 @@ interface Moved {
   /** How many replicas there were. */
   readonly total: number;
   /** Until when their replacements are waited for: the owner may have been made smaller meanwhile. Epoch ms. */
-  readonly until: number;
-  /** Uids of those that were evicted: the store may show them for a while yet. */
-  readonly evicted: Set<string>;
+  until: number;
+  /** Those that were evicted, by uid: the store may show them for a while yet. */
+  readonly evicted: Map<string, ObjectKey>;
   /** How many replicas the members had that they were made for. */
   readonly had: Map<string, number>;
 }
@@ -160,13 +161,17 @@ export class PreferencesController {
     });
     const waiting = all.length - replicas.length;
     const moved = this.#moved.get(owner);
+    const isEnding = [...(moved?.evicted ?? [])].some(([uid, key]) => store.get(key)?.metadata.uid === uid);
+    // A StatefulSet replaces what has ended, and that may take as long as its grace period.
+    if (moved !== undefined && isEnding) moved.until = clock.now() + REPLACED_MS;
     const staying = all.filter(({ own }) => moved?.evicted.has(own.uid) !== true).length;
     const replacing = moved !== undefined && staying < moved.total && clock.now() < moved.until;
     if (!replacing && waiting === 0 && replicas.every(({ ready }) => ready)) this.#judge(owner, clock.now());
     return {
       ...shared,
       key: workloadOf(newest),
-      movable: MOVABLE.has(controllerOf(newest)?.kind ?? ""),
+      // What has its data in a member would come back there.
+      movable: MOVABLE.has(controllerOf(newest)?.kind ?? "") && claimNames(newest).length === 0,
       replicas,
       waiting,
       ...(replacing ? { replacingUntil: moved.until } : {}),
@@ -239,8 +244,8 @@ export class PreferencesController {
     const had = earlier?.had ?? new Map<string, number>();
     if (!had.has(to)) had.set(to, before);
     const until = this.#options.clock.now() + REPLACED_MS;
-    const evicted = earlier?.evicted ?? new Set<string>();
-    evicted.add(uid);
+    const evicted = earlier?.evicted ?? new Map<string, ObjectKey>();
+    evicted.set(uid, action.key);
     this.#moved.set(owner, { total: Math.max(total, earlier?.total ?? 0), until, evicted, had });
     return ({ replicas }) => !replicas.some((replica) => replica.uid === uid);
   }

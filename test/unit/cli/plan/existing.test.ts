@@ -48,6 +48,38 @@ function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly 
 }
 
 describe("a workload that is on the host already", () => {
+  test("stays when its manifest says the same in other words than the API server keeps", () => {
+    const kept = stored(1, annotations) as { spec: { template: { spec: object } } } & WrittenObject;
+    const resources = { requests: { cpu: "500m", memory: "1Gi" } };
+    kept.spec.template.spec = {
+      containers: [
+        { name: "main", image: "web:1", resources, env: [{ name: "EMPTY" }], volumeMounts: [{ name: "data" }] },
+      ],
+    };
+    const container = {
+      name: "main",
+      image: "web:1",
+      args: [],
+      tty: false,
+      resources: { requests: { cpu: 0.5, memory: "1024Mi" } },
+      env: [{ name: "EMPTY", value: "" }],
+      volumeMounts: [{ name: "data", readOnly: false }],
+    };
+    const notes = (one: object): unknown =>
+      plan(deployment(1, { "legation.dev/group": "flow" }, { containers: [{ ...container, ...one }] }), kept, [
+        replica("web-abc-1", "west"),
+      ]).workloads[0]?.notes;
+    expect(notes({})).toEqual(["1 of its pods are there already, and stay"]);
+    for (const other of [
+      { tty: true },
+      { args: ["serve"] },
+      { securityContext: { readOnlyRootFilesystem: false } },
+      { resources: { requests: { cpu: "600m", memory: "1Gi" } } },
+    ]) {
+      expect(notes(other)).not.toEqual(notes({}));
+    }
+  });
+
   test("keeps its pods where they are when it grows, and new ones count them", () => {
     const planned = plan(written(3), stored(1, annotations), [replica("web-abc-1", "west")]);
     expect(planned.workloads[0]?.notes).toEqual(["1 of its pods are there already, and stay"]);

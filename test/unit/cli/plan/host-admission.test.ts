@@ -129,6 +129,13 @@ describe("a quota of the host", () => {
       "requested: requests.cpu=1, used: requests.cpu=2, limited: requests.cpu=2500m",
     ],
     [
+      "tenths of cores, whose sum is not exact",
+      { hard: { "requests.cpu": "300m" } },
+      { requests: { cpu: "100m" } },
+      {},
+      undefined,
+    ],
+    [
       "limits",
       { hard: { "limits.memory": "1Gi" } },
       { limits: { memory: "512Mi" } },

@@ -35,8 +35,9 @@ function status(
   preferences: object,
   places: (string | undefined)[],
   replicas: number,
+  more: Record<string, string> = {},
 ): WorkloadStatus {
-  const annotations = { "legation.dev/scheduling-preferences": JSON.stringify(preferences) };
+  const annotations = { "legation.dev/scheduling-preferences": JSON.stringify(preferences), ...more };
   const pods = places.map((place, index) => {
     const proxy = replica(`web-abc-${index}`, place === undefined ? undefined : `legation-${place}`, annotations);
     if (place !== undefined) return proxy;
@@ -92,6 +93,16 @@ test("counts what a member has no room for, and what goes elsewhere instead", ()
     { cluster: "east", wanted: 3, has: 2 },
     { cluster: "west", wanted: 1, overflow: 1, has: 1, whyNot: "pods: 1 requested, 0 left" },
   ]);
+});
+
+test("counts a member's room by what pods request there", () => {
+  const members = { east: { status: { allocatable: { cpu: "4", memory: "64Gi", pods: "100" } } }, west: {} };
+  const patch = [{ op: "add", path: "/spec/containers/0/resources", value: { requests: { cpu: "4" } } }];
+  const overrides = { "legation.dev/overrides": JSON.stringify([{ clusters: ["east"], patch }]) };
+  const wanted = (more?: Record<string, string>): unknown =>
+    status(members, { clusters: {} }, ["west", "west", "west", "west"], 4, more).clusters.map((each) => each.wanted);
+  expect(wanted()).toEqual([2, 2]);
+  expect(wanted(overrides)).toEqual([1, 3]);
 });
 
 test("tells of pods without a member by reason, member by member", () => {

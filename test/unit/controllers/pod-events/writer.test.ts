@@ -167,6 +167,16 @@ describe("the host is not pressed", () => {
     await expect.poll(() => outcomes).toEqual(["failed"]);
   });
 
+  test("is not given up for a host that is away, and told when it is back", async () => {
+    await server.stop();
+    writer.write(event(1), true);
+    for (let attempt = 0; attempt < 8; attempt += 1) {
+      await expect.poll(() => clock.pending).toBe(1);
+      await clock.fireNext();
+    }
+    expect(outcomes).toEqual([]);
+  });
+
   test("a namespace that is going takes no events, and nothing is tried again", async () => {
     server.faults.push(refuse(403, "Forbidden"));
     writer.write(event(1), true);

@@ -1,0 +1,103 @@
+import { beforeEach, expect, test } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
+import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "owner", controller: true };
+
+function candidate(name: string): Candidate {
+  const allocatable = { cpu: 1000, pods: 1000 };
+  return { name, labels: {}, allocatable, largestNode: allocatable, used: {} };
+}
+
+let clock: FakeClock;
+let store: Store<Pod>;
+let owned: OwnedProxies;
+let evicted: string[];
+let controller: PreferencesController;
+beforeEach(() => {
+  clock = new FakeClock(Date.now());
+  store = new Store<Pod>();
+  owned = new OwnedProxies();
+  evicted = [];
+  controller = new PreferencesController({
+    host: fakeClient({
+      createSubresource: (async (_resource: unknown, { name }: { name: string }) => {
+        evicted.push(name);
+      }) as never,
+    }),
+    owned,
+    proxies: () => store,
+    sharing: () => ({
+      preferences: {
+        rebalance: true,
+        clusters: {
+          west: { weight: 1, minReplicas: 0 },
+          east: { weight: 1, minReplicas: 0 },
+          north: { weight: 1, minReplicas: 0 },
+        },
+      },
+      candidates: [candidate("west"), candidate("east"), candidate("north")],
+      full: new Set(),
+      closed: new Set(),
+    }),
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+});
+
+function put(
+  index: number,
+  parts: { readonly volumes?: object[]; readonly deleting?: boolean; readonly uid?: string } = {},
+): void {
+  const name = `db-${index}`;
+  const { volumes = [], deleting = false, uid = name } = parts;
+  const proxy: Stored<Pod> = proxyPod({
+    name,
+    uid,
+    metadata: { ownerReferences: [owner], ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
+    spec: { nodeName: "legation-west", volumes } as never,
+    status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+  });
+  store.set(proxy);
+  owned.update(proxy);
+  controller.onProxy(proxy);
+}
+
+async function pass(ms: number): Promise<void> {
+  for (let left = ms; left > 0; left -= 1_000) {
+    await clock.advance(1_000);
+    await new Promise((resolve) => setImmediate(resolve));
+  }
+}
+
+test("replicas whose data is in a member are not moved: they would come back there, again and again", async () => {
+  for (let index = 0; index < 12; index += 1) {
+    put(index, { volumes: [{ name: "data", persistentVolumeClaim: { claimName: `data-db-${index}` } }] });
+  }
+  await pass(30_000);
+  expect(evicted).toEqual([]);
+  await controller.stop();
+});
+
+test("the next replica of a StatefulSet is moved when the one before it is back, however long that takes to end", async () => {
+  for (let index = 0; index < 12; index += 1) put(index);
+  await pass(10_000);
+  expect(evicted).toHaveLength(1);
+  const [name = ""] = evicted;
+  const index = Number(name.split("-")[1]);
+  put(index, { deleting: true });
+  await pass(200_000);
+  expect(evicted).toHaveLength(1);
+  store.delete(objectKey({ namespace: "team", name }));
+  put(index, { uid: "again" });
+  await pass(70_000);
+  expect(evicted).toHaveLength(2);
+  await controller.stop();
+});
