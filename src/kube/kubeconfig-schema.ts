@@ -37,11 +37,16 @@ export interface ContextEntry {
   readonly namespace?: string | undefined;
 }
 
+/** An entry by its name, or what is wrong with it: that matters only to who uses it. */
+export type Named<Name extends string, Entry> = { readonly name: string; readonly problem?: string } & {
+  readonly [Key in Name]?: Entry;
+};
+
 /** The part of a kubeconfig that Legation reads. */
 export interface KubeConfig {
-  readonly clusters: readonly { readonly name: string; readonly cluster: ClusterEntry }[];
+  readonly clusters: readonly Named<"cluster", ClusterEntry>[];
   readonly contexts: readonly { readonly name: string; readonly context: ContextEntry }[];
-  readonly users: readonly { readonly name: string; readonly user: UserEntry }[];
+  readonly users: readonly Named<"user", UserEntry>[];
   readonly "current-context"?: string | undefined;
 }
 
@@ -91,19 +96,50 @@ const userSchema = z.object({
 
 const contextSchema = z.object({ cluster: z.string(), user: text, namespace: text });
 
-/** Checks a parsed kubeconfig. */
-export const kubeConfigSchema: z.ZodType<KubeConfig> = z.object({
-  clusters: z
-    .array(z.object({ name: z.string(), cluster: clusterSchema }))
+/** A list of named entries, each of which is checked by itself. */
+function entries<Name extends string, Entry>(
+  list: string,
+  field: Name,
+  schema: z.ZodType<Entry>,
+): z.ZodType<readonly Named<Name, Entry>[]> {
+  const loose = z.looseObject({ name: z.string() });
+  return z
+    .array(loose)
     .nullish()
-    .transform((value) => value ?? []),
+    .transform((found) =>
+      (found ?? []).map((entry, index) => {
+        const parsed = schema.safeParse(entry[field]);
+        const content = parsed.success
+          ? { [field]: parsed.data }
+          : { problem: problemsOf(parsed.error, [list, index, field]) };
+        return { name: entry.name, ...content } as Named<Name, Entry>;
+      }),
+    );
+}
+
+/** Every problem on one line: `clusters[0].cluster.server: write ...`. */
+export function problemsOf(error: z.ZodError, under: readonly PropertyKey[] = []): string {
+  return error.issues.map(({ path, message }) => `${fieldPath([...under, ...path])}: ${message}`).join("; ");
+}
+
+/** Checks a parsed kubeconfig; the entries of clusters and users that are wrong have a problem in place of a content. */
+export const kubeConfigSchema: z.ZodType<KubeConfig> = z.object({
+  clusters: entries("clusters", "cluster", clusterSchema),
   contexts: z
     .array(z.object({ name: z.string(), context: contextSchema }))
     .nullish()
     .transform((value) => value ?? []),
-  users: z
-    .array(z.object({ name: z.string(), user: userSchema.nullish().transform((user) => user ?? userSchema.parse({})) }))
-    .nullish()
-    .transform((value) => value ?? []),
+  users: entries(
+    "users",
+    "user",
+    userSchema.nullish().transform((user) => user ?? userSchema.parse({})),
+  ),
   "current-context": text,
 });
+
+function fieldPath(path: readonly PropertyKey[]): string {
+  return path
+    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
+    .join("")
+    .replace(/^\./, "");
+}

@@ -25,14 +25,20 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   const context = config.contexts.find(({ name }) => name === contextName)?.context;
   if (context === undefined)
     throw badCredentials(`no context ${contextName}; it has ${names(config.contexts)}`, source);
-  const cluster = config.clusters.find(({ name }) => name === context.cluster)?.cluster;
+  const cluster = usable(
+    config.clusters.find(({ name }) => name === context.cluster),
+    source,
+  )?.cluster;
   if (cluster === undefined) {
     throw badCredentials(
       `contexts[${contextName}].cluster: no cluster ${context.cluster}; it has ${names(config.clusters)}`,
       source,
     );
   }
-  const user = context.user === undefined ? undefined : config.users.find(({ name }) => name === context.user)?.user;
+  const user = usable(
+    config.users.find(({ name }) => name === context.user),
+    source,
+  )?.user;
   if (context.user !== undefined && user === undefined) {
     throw badCredentials(
       `contexts[${contextName}].user: no user ${context.user}; it has ${names(config.users)}`,
@@ -60,6 +66,15 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
       for (const value of [tls.ca, tls.cert, tls.key]) value?.refresh();
     },
   };
+}
+
+/** The entry that was chosen; whatever is wrong with others does not matter. */
+function usable<Entry extends { readonly problem?: string }>(
+  entry: Entry | undefined,
+  source: string,
+): Entry | undefined {
+  if (entry?.problem !== undefined) throw badCredentials(entry.problem, source);
+  return entry;
 }
 
 type Fields = ContextOptions & { readonly clusterField: string; readonly userField: string };

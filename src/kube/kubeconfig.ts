@@ -2,10 +2,9 @@ import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parse } from "yaml";
-import type { z } from "zod";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
-import { type KubeConfig, kubeConfigSchema } from "./kubeconfig-schema.ts";
+import { type KubeConfig, kubeConfigSchema, problemsOf } from "./kubeconfig-schema.ts";
 import { contextCredentials } from "./kubeconfig-user.ts";
 
 export type { ClusterCredentials } from "./credentials.ts";
@@ -92,7 +91,7 @@ function parseKubeConfig(text: string, source: string): KubeConfig {
     throw badCredentials(`not YAML: ${cause instanceof Error ? cause.message : cause}`, source, cause);
   }
   const parsed = kubeConfigSchema.safeParse(document ?? {});
-  if (!parsed.success) throw badCredentials(problems(parsed.error), source);
+  if (!parsed.success) throw badCredentials(problemsOf(parsed.error), source);
   return parsed.data;
 }
 
@@ -101,36 +100,25 @@ function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
   const absolute = (path: string | undefined): string | undefined => (path ? resolve(folder, path) : undefined);
   return {
     ...config,
-    clusters: config.clusters.map(({ name, cluster }) => ({
-      name,
-      cluster: { ...cluster, "certificate-authority": absolute(cluster["certificate-authority"]) },
-    })),
-    users: config.users.map(({ name, user }) => ({
-      name,
-      user: {
+    clusters: config.clusters.map(({ cluster, ...entry }) => {
+      if (cluster === undefined) return entry;
+      return { ...entry, cluster: { ...cluster, "certificate-authority": absolute(cluster["certificate-authority"]) } };
+    }),
+    users: config.users.map(({ user, ...entry }) => {
+      if (user === undefined) return entry;
+      const absoluteUser = {
         ...user,
         tokenFile: absolute(user.tokenFile),
         "client-certificate": absolute(user["client-certificate"]),
         "client-key": absolute(user["client-key"]),
         ...(user.exec === undefined ? {} : { exec: { ...user.exec, command: command(user.exec.command, folder) } }),
-      },
-    })),
+      };
+      return { ...entry, user: absoluteUser };
+    }),
   };
 }
 
 /** As kubectl: a plugin's command with a slash is relative to the kubeconfig, a bare name is looked up in PATH. */
 function command(name: string, folder: string): string {
   return name.includes("/") ? resolve(folder, name) : name;
-}
-
-/** Every problem on one line: `clusters[0].cluster.server: write ...`. */
-function problems(error: z.ZodError): string {
-  return error.issues.map(({ path, message }) => `${fieldPath(path)}: ${message}`).join("; ");
-}
-
-function fieldPath(path: readonly PropertyKey[]): string {
-  return path
-    .map((part) => (typeof part === "number" ? `[${part}]` : `.${String(part)}`))
-    .join("")
-    .replace(/^\./, "");
 }

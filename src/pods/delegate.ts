@@ -14,6 +14,7 @@ import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
+import { withoutMergedKeys } from "./label-keys.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -156,6 +157,10 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
 
   if (spec.tolerations !== undefined) {
     copy.tolerations = forwardedTolerations({ metadata: proxy.metadata, spec });
+  }
+  if (spec.affinity !== undefined) copy.affinity = withoutMergedKeys(spec.affinity);
+  if (spec.topologySpreadConstraints !== undefined) {
+    copy.topologySpreadConstraints = withoutMergedKeys(spec.topologySpreadConstraints);
   }
   return withApiAccess(copy, proxy.metadata.uid, access);
 }

@@ -41,6 +41,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
   /** What may be stored, reckoned as JSON, maybe together with other stores. More than that is not read. */
   readonly budget?: ByteBudget;
+  /** How many objects to ask for at once; default 500. */
+  readonly pageSize?: number;
   readonly clock: Clock;
   readonly log: Logger;
   /** Called after the store has changed. What it throws is logged. */
@@ -87,7 +89,7 @@ export class Reflector<T extends KubeObject> {
   #state: ReflectorState = "idle";
   /** Where the next watch begins; undefined: a list is due. */
   #version: string | undefined;
-  #pageSize: number | undefined = PAGE_SIZE;
+  #pageSize: number | undefined;
   #refusals = 0;
   /** The last attempt failed: whether the server still has a past that includes `#version` is to be asked. */
   #doubted = false;
@@ -100,6 +102,7 @@ export class Reflector<T extends KubeObject> {
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
+    this.#pageSize = this.#paged;
     this.#store = new Store(options.indexes);
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
@@ -194,6 +197,10 @@ export class Reflector<T extends KubeObject> {
     this.#version = undefined;
   }
 
+  get #paged(): number {
+    return this.#options.pageSize ?? PAGE_SIZE;
+  }
+
   #selection(): Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector"> {
     const { namespace, labelSelector, fieldSelector } = this.#options;
     return {
@@ -234,7 +241,7 @@ export class Reflector<T extends KubeObject> {
       if (budget?.hold(bytes - this.#bytes) === false) throw this.#tooMuch(budget);
       this.#sizes = sizes;
       this.#bytes = bytes;
-      this.#pageSize = PAGE_SIZE;
+      this.#pageSize = this.#paged;
       await this.#replaceAll(staged, signal);
       this.#lastListedAt = begunAt;
       return page.resourceVersion;
@@ -374,7 +381,7 @@ export class Reflector<T extends KubeObject> {
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
     // What is not paged may be more than an answer may hold.
-    this.#pageSize = PAGE_SIZE;
+    this.#pageSize = this.#paged;
     if (isKubeError(error, "Gone")) {
       // A continue token that expired will expire again when the list takes as long: the next one is not paged.
       if (this.#version === undefined) this.#pageSize = undefined;

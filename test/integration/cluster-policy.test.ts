@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterSpec } from "../../src/api/cluster.ts";
-import { clusters, namespaces, placementDefaults, pods } from "../../src/kube/resources.ts";
+import { clusters, leases, namespaces, placementDefaults, pods } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
+import { inPhase, podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
@@ -139,4 +139,28 @@ describe("PlacementDefaults", () => {
     const empty = clients().host.create(placementDefaults, { ...object, metadata: { name }, spec });
     await expect(empty).rejects.toThrow(/need values/);
   });
+});
+
+test("taints that no node may have do not end the virtual node: it stays alive, and its Cluster says why", async () => {
+  const { host } = clients();
+  const taints = (written: object[] | null): Promise<unknown> =>
+    host.patch(clusters, { name: "west" }, { type: "merge", body: { spec: { taints: written } } });
+  const renewed = async (): Promise<string | undefined> =>
+    (await host.get(leases, { namespace: "kube-node-lease", name: WEST })).spec?.renewTime;
+  const message = async (): Promise<string | undefined> =>
+    (await host.get(clusters, { name: "west" })).status?.conditions?.[0]?.message;
+  await taints(["a", "b"].map((value) => ({ key: "twice", value, effect: "PreferNoSchedule" })));
+  try {
+    await eventuallyPasses(
+      async () => expect(await message()).toMatch(/^its API server answers, but Node legation-west .*Duplicate value/),
+      patient,
+    );
+    const before = await renewed();
+    await eventuallyPasses(async () => expect(await renewed()).not.toBe(before), patient);
+    await create(["still"], { "legation.dev/clusters": "west" });
+    await podThat(host, namespace, "still", inPhase("Running"));
+  } finally {
+    await taints(null);
+  }
+  await eventuallyPasses(async () => expect(await message()).toBe("its API server answers"), patient);
 });

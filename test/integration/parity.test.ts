@@ -81,6 +81,12 @@ function asKubelet(status: Partial<PodStatus>): (side: Side) => Promise<void> {
   };
 }
 
+// The API server writes the pod's own value of the key into the selector, and a second one would refuse that.
+const OTHERS = {
+  labelSelector: { matchExpressions: [{ key: "tier", operator: "DoesNotExist" }] },
+  matchLabelKeys: Object.keys(WEB_LABELS),
+};
+
 const sidecar = { name: "sidecar", image: "sidecar:1", restartPolicy: "Always" };
 const setup = { name: "setup", image: "setup:1", command: ["setup"] };
 
@@ -295,6 +301,22 @@ const rows: readonly Row[] = [
             whenUnsatisfiable: "ScheduleAnyway",
             labelSelector: { matchLabels: WEB_LABELS },
           },
+        ],
+      }),
+    ],
+    steps: [{ until: phase("Running") }],
+  },
+  {
+    name: "a pod that is kept apart from others of its revision by label keys",
+    manifests: [
+      barePod({
+        affinity: {
+          podAntiAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: [{ ...OTHERS, topologyKey: "kubernetes.io/hostname" }],
+          },
+        },
+        topologySpreadConstraints: [
+          { ...OTHERS, maxSkew: 1, topologyKey: "kubernetes.io/hostname", whenUnsatisfiable: "DoNotSchedule" },
         ],
       }),
     ],

@@ -9,6 +9,7 @@ import {
   dependencyKey,
   dependencyKeys,
 } from "../../pods/dependencies.ts";
+import { standsFor } from "../../pods/dependencies-copy.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -197,7 +198,9 @@ export class DependencyController {
     if (copy === undefined || source.state !== "present") return false;
     if (copy.metadata.deletionTimestamp !== undefined || this.#executor.leaving(key) === copy.metadata.uid)
       return false;
-    return inStep(copy, source.object, { host: this.#options.identity });
+    if (inStep(copy, source.object, { host: this.#options.identity })) return true;
+    const { resourceVersion } = source.object.metadata;
+    return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
   }
 
   #onSource(key: DependencyKey): void {
@@ -218,6 +221,8 @@ export class DependencyController {
       this.#wake(dependencyOf(key));
     }
     for (const delegate of member.delegates()) this.onEnded(member, delegate);
+    // What was refused a minute before it was lost may be tried again.
+    for (const key of this.#executor.refusedIn(member.name)) this.#loop.enqueue(key);
   }
 
   #wake(key: DependencyKey): void {
@@ -238,6 +243,11 @@ export class DependencyController {
       this.#executor.forget(key);
       return undefined;
     }
+    const source = this.#sources.of(ref.kind, ref.namespace, ref.name);
+    const contestedUntil =
+      source.state === "present"
+        ? this.#executor.contestedUntil(key, source.object.metadata.resourceVersion)
+        : undefined;
     const mounted = member.usersOf(dependency) > 0;
     const idleSince = this.#idleSince.get(key) ?? this.#options.clock.now();
     if (used || mounted) this.#idleSince.delete(key);
@@ -247,7 +257,8 @@ export class DependencyController {
       host: this.#options.identity,
       usable: member.reachable && member.read && this.#copies.read(member),
       ...(copy === undefined ? {} : { copy, leaving: this.#executor.leaving(key) === copy.metadata.uid }),
-      source: this.#sources.of(ref.kind, ref.namespace, ref.name),
+      source,
+      ...(contestedUntil === undefined ? {} : { contestedUntil }),
       used,
       mounted,
       idleSince,

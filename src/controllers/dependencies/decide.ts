@@ -24,7 +24,9 @@ export function decide(observed: Observed, now: number): CopyDecision {
     }
     if (refused !== undefined) return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
     if (!used || source.state !== "present") return { actions: [], outcome: "Idle" };
-    return { actions: [{ type: "create", ref, object: toCopy(ref.kind, source.object, host) }], outcome: "Copying" };
+    const object = toCopy(ref.kind, source.object, host);
+    const sourceVersion = source.object.metadata.resourceVersion;
+    return { actions: [{ type: "create", ref, object, sourceVersion }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
   const { uid, resourceVersion } = copy.metadata;
@@ -46,12 +48,16 @@ export function decide(observed: Observed, now: number): CopyDecision {
       ? { actions: [], outcome: "Refused", requeueAt: refused.until }
       : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
   }
+  if (observed.contestedUntil !== undefined && standsFor(copy, source.object)) {
+    return { actions: [], outcome: "Contested", requeueAt: observed.contestedUntil };
+  }
   // Neither may be changed in place; it is made again at once.
   if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
     return { actions: [remove], outcome: "Replacing" };
   }
   const patch = copyPatch(ref.kind, copy, source.object, host);
-  return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch }], outcome: "Copying" };
+  const sourceVersion = source.object.metadata.resourceVersion;
+  return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch, sourceVersion }], outcome: "Copying" };
 }
 
 /** True when the copy is what its source is now. */

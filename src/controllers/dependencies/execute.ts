@@ -6,9 +6,10 @@ import type { Resource } from "../../kube/resources.ts";
 import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { Contests } from "./contests.ts";
 import { RESOURCES } from "./digest.ts";
 import { makeCopy, REFUSALS } from "./make-copy.ts";
-import type { Action, CopyKey, Observed } from "./model.ts";
+import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
 
 export interface ExecutorOptions {
   readonly registry: Registry;
@@ -43,9 +44,21 @@ export class Executor {
   readonly #refusals = new Map<CopyKey, Refusal>();
   /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
   readonly #leaving = new Map<CopyKey, string>();
+  readonly #contests: Contests;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#contests = new Contests(options.clock);
+  }
+
+  /** Until when a copy that somebody else keeps changing is left as it is. */
+  contestedUntil(key: CopyKey, sourceVersion: string): number | undefined {
+    return this.#contests.until(key, sourceVersion);
+  }
+
+  /** What was refused in a member. */
+  refusedIn(member: string): CopyKey[] {
+    return [...this.#refusals.keys()].filter((key) => copyRef(key).member === member);
   }
 
   /** Why the member did not take the copy when it was last tried. */
@@ -62,6 +75,7 @@ export class Executor {
   forget(key: CopyKey): void {
     this.#refusals.delete(key);
     this.#leaving.delete(key);
+    this.#contests.forget(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -71,8 +85,10 @@ export class Executor {
     try {
       switch (action.type) {
         case "create":
+          this.#note(action, context);
           return await this.#create(member, action, context);
         case "patch":
+          this.#note(action, context);
           return await this.#patch(member, action, context);
         case "delete":
           return await this.#delete(member, action, context);
@@ -85,6 +101,15 @@ export class Executor {
       member.noteFailure(error);
       throw error;
     }
+  }
+
+  #note({ ref, sourceVersion }: ActionOf<"create" | "patch">, { key, log }: Context): void {
+    if (!this.#contests.note(key, sourceVersion)) return;
+    const { member, kind, namespace, name } = ref;
+    log.warn(
+      { member, namespace },
+      `somebody else keeps changing ${kind} ${name} there: it is left so for ten minutes`,
+    );
   }
 
   async #create(member: Member, { ref, object }: ActionOf<"create">, { key, signal, log }: Context): Result {

@@ -62,17 +62,26 @@ export interface Observed {
   readonly idleSince: number;
   /** Why the member did not take it, and until when it is not tried again; epoch ms. */
   readonly refused?: { readonly until: number };
+  /** Somebody else keeps changing the copy: until when it is left as it is; epoch ms. */
+  readonly contestedUntil?: number;
 }
 
 /** One write in the member. */
 export type Action =
-  | { readonly type: "create"; readonly ref: CopyRef; readonly object: DependencyObject }
+  | {
+      readonly type: "create";
+      readonly ref: CopyRef;
+      readonly object: DependencyObject;
+      /** Of the source. */
+      readonly sourceVersion: string;
+    }
   | {
       readonly type: "patch";
       readonly ref: CopyRef;
       readonly uid: string;
       readonly version: string;
       readonly patch: readonly object[];
+      readonly sourceVersion: string;
     }
   /** Nothing is deleted when the copy has changed since. */
   | { readonly type: "delete"; readonly ref: CopyRef; readonly uid: string; readonly resourceVersion: string }

@@ -1,5 +1,7 @@
+import { getHeapStatistics } from "node:v8";
 import { objectKey } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { ByteBudget } from "../../kube/limits.ts";
 import { type DependencyKey, type DependencyKind, dependencyKey } from "../../pods/dependencies.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
@@ -19,6 +21,10 @@ export interface SourcesOptions {
   readonly log: Logger;
 }
 
+// Of the heap that this process may have, for one kind in one namespace: its authors may not take it from all others.
+const SHARE_OF_HEAP = 1 / 16;
+// Each may be as large as a megabyte.
+const PAGE_SIZE = 50;
 // Longer than a workload takes to replace its pods, or a CronJob to start the next.
 const KEPT_MS = 5 * 60_000;
 // Helm keeps releases in Secrets of up to a megabyte, many for each installation, which no pod mounts.
@@ -44,6 +50,8 @@ export class Sources {
       resource: RESOURCES[kind],
       namespace,
       ...(fieldSelector === undefined ? {} : { fieldSelector }),
+      pageSize: PAGE_SIZE,
+      budget: new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP),
       transform: (object) => digested(kind, object),
       clock,
       log,
@@ -84,7 +92,8 @@ export class Sources {
     if (reflector?.store.synced !== true) {
       if (reflector?.state !== "backing-off") return { state: "unknown" };
       const { plural } = RESOURCES[kind];
-      const message = `${plural} of namespace ${namespace} cannot be read on the host; if this lasts, run \`legation install\` again, since the access that an earlier version was given does not include them`;
+      const reason = reflector.failing?.reason ?? "not yet";
+      const message = `${plural} of namespace ${namespace} cannot be read on the host: ${reason}; if it is for want of access, run \`legation install\` again`;
       return { state: "unknown", message };
     }
     const object = reflector.store.get(objectKey({ namespace, name }));

@@ -1,4 +1,4 @@
-import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -139,7 +139,10 @@ export class ServiceController {
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
-    this.#patience.forget(uid);
+    // One that has overflowed waits for its delegate with its node.
+    if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
+      this.#patience.wait(objectKey(proxy.metadata), uid);
+    else this.#patience.forget(uid);
     this.#place(proxy, node.slice(VIRTUAL_NODE_PREFIX.length));
   }
 

@@ -34,6 +34,7 @@ interface Written {
   renewedAt: number;
   heartbeatAt: number;
   reportedAt: number;
+  refused?: string | undefined;
 }
 
 const LEASE_NAMESPACE = "kube-node-lease";
@@ -197,12 +198,14 @@ export class VirtualNodeController {
     const ref = { name: virtualNodeName(name) };
     switch (action.type) {
       case "createNode": {
-        await ignoring("AlreadyExists", host.create(nodes, action.node, { signal }));
+        await this.#told(name, ignoring("AlreadyExists", host.create(nodes, action.node, { signal })));
         this.#write(name, { heartbeatAt: clock.now() });
         return ({ node }) => node !== undefined;
       }
       case "patchNode":
-        return this.#patchNode(host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal }));
+        return this.#patchNode(
+          this.#told(name, host.patch(nodes, ref, { type: "merge", body: action.patch }, { signal })),
+        );
       case "patchNodeStatus": {
         this.#write(name, { heartbeatAt: clock.now() });
         const patch: Patch = { type: "strategic", body: action.patch };
@@ -232,6 +235,18 @@ export class VirtualNodeController {
         await ignoring("NotFound", host.delete(nodes, ref, { uid: action.uid, signal }));
         await ignoring("NotFound", host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }));
         return ({ node }) => node?.metadata.uid !== action.uid;
+    }
+  }
+
+  /** Notes why the API server refuses what the Cluster's author wants of the node, for the Cluster's status. */
+  async #told<T>(name: string, write: Promise<T>): Promise<T> {
+    try {
+      const written = await write;
+      this.#write(name, { refused: undefined });
+      return written;
+    } catch (error) {
+      if (isKubeError(error, "Unprocessable", "BadRequest", "Forbidden")) this.#write(name, { refused: error.detail });
+      throw error;
     }
   }
 

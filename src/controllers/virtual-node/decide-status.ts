@@ -1,4 +1,5 @@
 import type { ClusterStatus } from "../../api/cluster.ts";
+import { virtualNodeName } from "../../api/keys.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import type { Observed } from "./model.ts";
@@ -8,14 +9,16 @@ import type { Observed } from "./model.ts";
  * differ, so that a member's loss is told at once.
  */
 export function clusterStatus(
-  { cluster, facts }: Observed,
+  { name, cluster, facts, refused }: Observed,
   wall: number,
 ): { readonly body: object; readonly urgent: boolean } | undefined {
   if (cluster === undefined) return undefined;
   const at = new Date(wall).toISOString().replace(/\.\d+Z$/, "Z");
   const current = cluster.status ?? {};
+  const answers = "its API server answers";
+  const trouble = refused === undefined ? "" : `, but Node ${virtualNodeName(name)} is not as it should be: ${refused}`;
   const ready = facts.reachable
-    ? { status: "True" as const, reason: "ProbeSucceeded", message: "its API server answers" }
+    ? { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
     : { status: "False" as const, reason: "ProbeFailed", message: facts.message ?? "its API server does not answer" };
   const before = current.conditions?.find(({ type }) => type === "Ready");
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;

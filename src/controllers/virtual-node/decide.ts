@@ -39,24 +39,19 @@ export function decide(
   const actions: Action[] = [];
   const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held && !leaving) actions.push({ type: "addFinalizer" });
+  // Last: what its author wrote may be refused (a taint, a label), and must not keep the node from being alive.
+  const changes: Action[] = [];
   if (leaving && node !== undefined && node.spec?.unschedulable !== true) {
-    actions.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
+    changes.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
   }
   const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
   if (node === undefined) {
     actions.push({ type: "createNode", node: desiredNode(observed, wall) });
   } else {
     const patch = nodePatch(observed, node);
-    if (patch !== undefined) actions.push({ type: "patchNode", patch });
+    if (patch !== undefined) changes.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, wall);
     const alive = facts.reachable || facts.spared !== undefined;
-    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
-    const unknowns = alive ? unknownConditions(node) : [];
-    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
-      const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
-      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
-      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
-    }
     // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
     if (alive) {
       if (now - observed.renewedAt >= RENEW_EVERY_MS) {
@@ -66,13 +61,22 @@ export function decide(
         times.push(observed.renewedAt + RENEW_EVERY_MS);
       }
     }
+    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
+    const unknowns = alive ? unknownConditions(node) : [];
+    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
+      const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
+      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
+      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
+    }
   }
-  const status = clusterStatus(observed, wall);
+  const { refused: _, ...unrefused } = observed;
+  const status = clusterStatus(node === undefined || changes.length > 0 ? observed : unrefused, wall);
   if (status !== undefined) {
     const due = status.urgent ? now : observed.reportedAt + REPORT_EVERY_MS;
     if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });
     else times.push(due);
   }
+  actions.push(...changes);
   const outcome = leaving ? "Draining" : facts.reachable ? "Ready" : "NotReady";
   return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
 }

@@ -64,6 +64,8 @@ export interface Observed {
   readonly renewedAt: number;
   readonly heartbeatAt: number;
   readonly reportedAt: number;
+  /** Why the API server did not take the node, or its labels and taints, as the Cluster wants them. */
+  readonly refused?: string | undefined;
 }
 
 /** One write. */

@@ -227,6 +227,16 @@ describe("what cannot be used is refused with the field and what to write", () =
     expect(message).toContain(problem);
   });
 
+  test("but not what is wrong with entries that its context does not name, as for kubectl", () => {
+    const content = config({ user: { token: "abc" } }) as { clusters: object[]; users: object[] };
+    const old = { apiVersion: "client.authentication.k8s.io/v1alpha1", command: "aws" };
+    content.users.push({ name: "old", user: { exec: old } });
+    content.clusters.push({ name: "old", cluster: { server: "" } });
+    expect(loadKubeConfig({ kubeconfig: write("c", content), env: {} }).identity()).toEqual({
+      authorization: "Bearer abc",
+    });
+  });
+
   test("a file that is not there", () => {
     expect(problemOf(() => loadKubeConfig({ kubeconfig: "/nowhere/x", env: {} }))).toContain(
       "/nowhere/x: cannot read it: ENOENT",

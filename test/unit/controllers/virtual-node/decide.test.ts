@@ -190,8 +190,8 @@ describe("a member's virtual node", () => {
     const spared = "2 of 2 members do not answer";
     const lost = observed({ node: stored(), facts: facts({ reachable: false, message: "no answer", spared }) });
     const { actions } = decide(lost, now + 10_000);
-    expect(types(actions)).toEqual(["patchNodeStatus", "renewLease", "patchClusterStatus"]);
-    expect(actions[0]).toMatchObject({
+    expect(types(actions)).toEqual(["renewLease", "patchNodeStatus", "patchClusterStatus"]);
+    expect(actions[1]).toMatchObject({
       patch: { status: { conditions: [{ type: "Ready", status: "True", message: spared }] } },
     });
     expect(actions[2]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });
@@ -225,10 +225,17 @@ describe("a member's virtual node", () => {
     expect(decide(relabelled, now).actions[0]).not.toHaveProperty(["patch", "metadata", "labels", "theirs"]);
   });
 
+  test("is alive whatever becomes of a change that its Cluster's author wants: it comes last", () => {
+    const taints = [{ key: "d", value: "refused", effect: "NoSchedule" as const }];
+    const tainted = cluster({ labels: { region: "eu" } }, ready);
+    const due = observed({ node: stored(), cluster: { ...tainted, spec: { ...tainted.spec, taints } } });
+    expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
+  });
+
   test("keeps its taint beside those that the node controller puts there", () => {
     const theirs = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
     const node = stored({ spec: { taints: [theirs] } });
-    expect(decide(observed({ node }), now).actions[0]).toMatchObject({
+    expect(decide(observed({ node }), now).actions.at(-1)).toMatchObject({
       patch: { spec: { taints: [theirs, { key: VIRTUAL_NODE_TAINT }] } },
     });
   });

@@ -1,0 +1,49 @@
+import type { Clock } from "../../runtime/clock.ts";
+import type { CopyKey } from "./model.ts";
+
+interface Contest {
+  /** The source's version that it was written for. */
+  readonly version: string;
+  /** When it was written; epoch ms. */
+  readonly writes: number[];
+}
+
+// More than anybody changes by hand, and less than a controller.
+const MOST_WRITES = 5;
+const WITHIN_MS = 60_000;
+const REST_MS = 10 * 60_000;
+
+/**
+ * Copies that somebody else in the member keeps changing: a controller that adds pull secrets to every account, a webhook
+ * that fills in a Secret. After some writes for one version of the source, they are left as the other wants them for a while.
+ */
+export class Contests {
+  readonly #clock: Pick<Clock, "now">;
+  readonly #contests = new Map<CopyKey, Contest>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** The copy was written for this version of its source; true when it is left alone from now on. */
+  note(key: CopyKey, version: string): boolean {
+    const now = this.#clock.now();
+    const known = this.#contests.get(key);
+    const before = known?.version === version ? known.writes : [];
+    const writes = [...before.filter((at) => now - at < WITHIN_MS), now];
+    this.#contests.set(key, { version, writes });
+    return writes.length === MOST_WRITES;
+  }
+
+  /** Until when the copy is left as it is; undefined when it is kept like this version of its source. Epoch ms. */
+  until(key: CopyKey, version: string): number | undefined {
+    const contest = this.#contests.get(key);
+    if (contest?.version !== version || contest.writes.length < MOST_WRITES) return undefined;
+    const until = (contest.writes.at(-1) ?? 0) + REST_MS;
+    return this.#clock.now() < until ? until : undefined;
+  }
+
+  forget(key: CopyKey): void {
+    this.#contests.delete(key);
+  }
+}
