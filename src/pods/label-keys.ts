@@ -1,5 +1,8 @@
 import type { LabelSelectorFields } from "../api/label-expressions.ts";
 
+type Labels = Readonly<Record<string, string>>;
+type Expression = NonNullable<LabelSelectorFields["matchExpressions"]>[number];
+
 interface Term {
   readonly labelSelector?: LabelSelectorFields;
   readonly matchLabelKeys?: readonly string[];
@@ -7,34 +10,32 @@ interface Term {
 }
 
 /**
- * Terms of affinity and spreading without the label keys that the host's API server has written into their selectors
- * already, wherever in `value` they are: a member's would write them again, and refuse a key that is in both (KEP-3633,
- * KEP-5105).
+ * Terms of affinity and spreading as their author wrote them, wherever in `value` they are: the host's API server has written
+ * the pod's own value of each label key into the selector beside the key, and a member's would refuse a key that is in both
+ * before it wrote its own (KEP-3243, KEP-3633).
  */
-export function withoutMergedKeys<T>(value: T): T {
-  if (Array.isArray(value)) return value.map((item: unknown) => withoutMergedKeys(item)) as T;
+export function asWritten<T>(value: T, labels: Labels): T {
+  if (Array.isArray(value)) return value.map((item: unknown) => asWritten(item, labels)) as T;
   if (typeof value !== "object" || value === null) return value;
-  const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutMergedKeys(inner)]));
-  const { labelSelector, matchLabelKeys, mismatchLabelKeys } = value as Term;
-  setRest(copy, "matchLabelKeys", restOf(matchLabelKeys, labelSelector, "In"));
-  setRest(copy, "mismatchLabelKeys", restOf(mismatchLabelKeys, labelSelector, "NotIn"));
+  const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, asWritten(inner, labels)]));
+  const { labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] } = value as Term;
+  if (labelSelector?.matchExpressions === undefined || matchLabelKeys.length + mismatchLabelKeys.length === 0) {
+    return copy as T;
+  }
+  const { matchExpressions, ...rest } = labelSelector;
+  const own = matchExpressions.filter(
+    (one) => !isMerged(one, "In", matchLabelKeys, labels) && !isMerged(one, "NotIn", mismatchLabelKeys, labels),
+  );
+  copy.labelSelector = own.length === 0 ? rest : { ...rest, matchExpressions: own };
   return copy as T;
 }
 
-/** Those of the keys that no expression of the selector stands for; undefined when none is left. */
-function restOf(
-  keys: readonly string[] = [],
-  selector: LabelSelectorFields | undefined,
-  operator: string,
-): string[] | undefined {
-  const merged = new Set(
-    (selector?.matchExpressions ?? []).filter((one) => one.operator === operator).map(({ key }) => key),
-  );
-  const rest = keys.filter((key) => !merged.has(key));
-  return rest.length === 0 ? undefined : rest;
-}
-
-function setRest(copy: Record<string, unknown>, name: string, rest: readonly string[] | undefined): void {
-  if (rest === undefined) delete copy[name];
-  else copy[name] = rest;
+/** True for what an API server writes for one of these keys. */
+function isMerged(
+  { key, operator, values = [] }: Expression,
+  as: string,
+  keys: readonly string[],
+  labels: Labels,
+): boolean {
+  return operator === as && keys.includes(key) && values.length === 1 && values[0] === labels[key];
 }

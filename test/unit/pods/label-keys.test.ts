@@ -1,39 +1,41 @@
 import { expect, test } from "vitest";
-import { withoutMergedKeys } from "../../../src/pods/label-keys.ts";
+import { asWritten } from "../../../src/pods/label-keys.ts";
 
+const labels = { app: "web", "pod-template-hash": "abc", tenant: "a" };
+const own = { key: "tier", operator: "DoesNotExist" };
 const merged = { key: "pod-template-hash", operator: "In", values: ["abc"] };
 
-test("label keys that the host has written into the selector are left out, wherever they are", () => {
-  const selector = { matchLabels: { app: "web" }, matchExpressions: [merged] };
-  const term = { topologyKey: "zone", labelSelector: selector, matchLabelKeys: ["pod-template-hash"] };
-  const plain = { topologyKey: "zone", labelSelector: selector };
-  expect(withoutMergedKeys([{ ...term, maxSkew: 1 }])).toEqual([{ ...plain, maxSkew: 1 }]);
-  const affinity = {
+test("what the host has written into selectors for label keys is taken out, wherever it is", () => {
+  const keys = { topologyKey: "zone", matchLabelKeys: ["pod-template-hash"], mismatchLabelKeys: ["tenant"] };
+  const excluded = { key: "tenant", operator: "NotIn", values: ["a"] };
+  const term = { ...keys, labelSelector: { matchLabels: { app: "web" }, matchExpressions: [own, merged, excluded] } };
+  const written = { ...keys, labelSelector: { matchLabels: { app: "web" }, matchExpressions: [own] } };
+  expect(asWritten([{ ...term, maxSkew: 1 }], labels)).toEqual([{ ...written, maxSkew: 1 }]);
+  const affinity = (one: object): object => ({
     podAntiAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: [term],
-      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: term }],
+      requiredDuringSchedulingIgnoredDuringExecution: [one],
+      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: one }],
     },
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } },
-  };
-  expect(withoutMergedKeys(affinity)).toEqual({
-    ...affinity,
-    podAntiAffinity: {
-      requiredDuringSchedulingIgnoredDuringExecution: [plain],
-      preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, podAffinityTerm: plain }],
-    },
   });
+  expect(asWritten(affinity(term), labels)).toEqual(affinity(written));
 });
 
-test("keys that only the member can read, or that exclude, are kept as long as nothing stands for them", () => {
-  const selector = { matchExpressions: [{ ...merged, operator: "NotIn" }] };
-  const term = {
-    labelSelector: selector,
-    matchLabelKeys: ["pod-template-hash", "other"],
-    mismatchLabelKeys: ["pod-template-hash", "tenant"],
-  };
-  expect(withoutMergedKeys(term)).toEqual({
-    labelSelector: selector,
-    matchLabelKeys: ["pod-template-hash", "other"],
-    mismatchLabelKeys: ["tenant"],
-  });
+test("a selector that holds nothing else is as empty as it was written", () => {
+  const term = { labelSelector: { matchExpressions: [merged] }, matchLabelKeys: ["pod-template-hash"] };
+  expect(asWritten(term, labels)).toEqual({ labelSelector: {}, matchLabelKeys: ["pod-template-hash"] });
+});
+
+test.each([
+  ["no key is named", { labelSelector: { matchExpressions: [merged] } }],
+  ["it is another key's", { labelSelector: { matchExpressions: [merged] }, matchLabelKeys: ["app"] }],
+  [
+    "it is more than the pod's own value",
+    {
+      labelSelector: { matchExpressions: [{ ...merged, values: ["abc", "old"] }] },
+      matchLabelKeys: ["pod-template-hash"],
+    },
+  ],
+])("an author's expression stays when %s", (_case, term) => {
+  expect(asWritten(term, labels)).toEqual(term);
 });
