@@ -44,6 +44,7 @@ const SHARE_OF_HEAP = 0.5;
 // Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
 const DEPARTED_KEPT = { pods: 10_000, bytes: 64 * 2 ** 20 };
 const USES_INDEX = "uses";
+const NAMESPACE_INDEX = "namespace";
 // Thousands of nodes are a second's work, and some of them change all the time.
 const KINDS_EVERY_MS = 30_000;
 const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
@@ -109,7 +110,10 @@ export class Member {
       clock,
       log,
       // What has ended mounts nothing any more.
-      indexes: { [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)) },
+      indexes: {
+        [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)),
+        [NAMESPACE_INDEX]: (pod) => (isTerminal(pod) ? [] : [pod.metadata.namespace ?? ""]),
+      },
       onEvent: (event) => this.#onDelegate(event),
       onState: () => this.#onConnection(),
     });
@@ -292,6 +296,11 @@ export class Member {
   /** How many delegates that have not ended name the dependency. */
   usersOf(key: DependencyKey): number {
     return this.#delegates.store.countByIndex(USES_INDEX, key);
+  }
+
+  /** How many delegates that have not ended are in a namespace. */
+  liveIn(namespace: string): number {
+    return this.#delegates.store.countByIndex(NAMESPACE_INDEX, namespace);
   }
 
   /** The delegates that have not ended and name the dependency. */

@@ -105,6 +105,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         overflow.onRoom();
         preferences.onMembers();
         dependencies.onEnded(member, delegate);
+        services.onEnded(member, delegate);
       },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);

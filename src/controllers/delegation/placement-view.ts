@@ -5,7 +5,8 @@ import type { Override } from "../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import type { Candidate, RefusalReason, Rule } from "../../placement/candidate.ts";
 import { inMembers } from "../../placement/in-member.ts";
-import { type ApiAccess, apiChoice } from "../../pods/home-api.ts";
+import { jsonEqual } from "../../pods/equal.ts";
+import { type ApiAccess, apiChoice, wantedTokens } from "../../pods/home-api.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
@@ -51,10 +52,15 @@ export class PlacementView {
   }
 
   /** Why the author's overrides cannot be applied to the pod in the member. */
-  #misfit({ spec }: Stored<Pod>, overrides: readonly Override[] | undefined, candidate: Candidate): string | undefined {
+  #misfit(proxy: Stored<Pod>, { api, overrides }: Placement, candidate: Candidate): string | undefined {
+    const { spec } = proxy;
     if (overrides === undefined || spec === undefined) return undefined;
     const overridden = overrideSpec(spec, overrides, candidate);
-    return "problem" in overridden ? `${OVERRIDES_ANNOTATION}: ${overridden.problem}` : undefined;
+    if ("problem" in overridden) return `${OVERRIDES_ANNOTATION}: ${overridden.problem}`;
+    // The host gives the tokens that the pod mounts as it stands there.
+    const isHosts = apiChoice(proxy, api, this.#options.homeApi(candidate.name)).access?.mode === "host";
+    if (!isHosts || jsonEqual(wantedTokens({ spec }), wantedTokens(overridden))) return undefined;
+    return `${OVERRIDES_ANNOTATION}: a patch changes the service account tokens that the pod mounts, which are the host's`;
   }
 
   /** Where an unbound proxy may go, and what is better. */
@@ -76,7 +82,7 @@ export class PlacementView {
     return {
       allows: (candidate) => placementExcludes(placement, candidate),
       lacks: (candidate) =>
-        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, overrides, candidate),
+        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, placement, candidate),
       ...(clusters === undefined ? {} : { named: clusters }),
       ...requestsIn(proxy, overrides),
       ...this.#refusedBefore(proxy),
@@ -121,7 +127,7 @@ export class PlacementView {
     const full = candidates.filter(
       (candidate) =>
         candidate.overdue === true ||
-        this.#misfit(proxy, placement.overrides, candidate) !== undefined ||
+        this.#misfit(proxy, placement, candidate) !== undefined ||
         [...policy, ...wishes].some(({ refusal }) => refusal?.(candidate) !== undefined),
     );
     return {

@@ -206,6 +206,12 @@ export class ServiceController {
     if (this.#users.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
   }
 
+  /** A delegate has ended or gone. */
+  onEnded(member: Member, { metadata }: Stored<Pod>): void {
+    const { namespace = "" } = metadata;
+    if (member.liveIn(namespace) === 0) this.#onLeft(member.name, namespace);
+  }
+
   #onLeft(name: string, namespace: string): void {
     const member = this.#options.registry.member(name);
     if (member === undefined) return;
@@ -257,9 +263,11 @@ export class ServiceController {
     if (member === undefined || !proxies().synced) return undefined;
     const copy = this.#copies.of(member, kind, namespace, name);
     const source = this.#sourceOf(kind, namespace, name);
-    const kept = this.#users.any(member.name, namespace);
+    const used = this.#users.any(member.name, namespace);
+    // What runs keeps what it has, whatever the host knows of it.
+    const kept = used || member.liveIn(namespace) > 0;
     const wanted =
-      kept && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
+      used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
     if (copy === undefined && !wanted) {
       this.#idleSince.delete(key);
       this.#executor.forget(key);

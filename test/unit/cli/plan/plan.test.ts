@@ -127,6 +127,22 @@ describe("where the replicas of a Deployment would go", () => {
     ]);
   });
 
+  test("leaves a member out whose override changes the tokens that the host gives", () => {
+    const volume = (name: string, audience: string): object => ({
+      name,
+      projected: { sources: [{ serviceAccountToken: { path: "token", audience } }] },
+    });
+    const patch = [{ op: "add", path: "/spec/volumes/0", value: volume("vault", "vault") }];
+    const overrides = { "legation.dev/overrides": JSON.stringify([{ clusters: ["west"], patch }]) };
+    const spec = { volumes: [volume("api", "")] };
+    const planned = plan(host({ east: {}, west: {} }), deployment(2, overrides, spec));
+    expect(whyNot(planned, "west")).toEqual([
+      "legation.dev/overrides: a patch changes the service account tokens that the pod mounts, which are the host's",
+    ]);
+    const own = deployment(2, { ...overrides, "legation.dev/api": "member" }, spec);
+    expect(division(plan(host({ east: {}, west: {} }), own))).toEqual({ east: 1, west: 1 });
+  });
+
   test("counts what runs there already, what waits, and not what has ended", () => {
     const spec = { containers: [{ name: "main", resources: { requests: { cpu: "7" } } }] };
     const proxies = [
