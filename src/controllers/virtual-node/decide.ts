@@ -52,6 +52,13 @@ export function decide(
     if (patch !== undefined) changes.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, wall);
     const alive = facts.reachable || facts.spared !== undefined;
+    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
+    const unknowns = alive ? unknownConditions(node) : [];
+    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
+      const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
+      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
+      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
+    }
     // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
     if (alive) {
       if (now - observed.renewedAt >= RENEW_EVERY_MS) {
@@ -60,13 +67,6 @@ export function decide(
       } else {
         times.push(observed.renewedAt + RENEW_EVERY_MS);
       }
-    }
-    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
-    const unknowns = alive ? unknownConditions(node) : [];
-    if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
-      const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
-      const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
-      actions.push({ type: "patchNodeStatus", patch: { status: parts } });
     }
   }
   const { refused: _, ...unrefused } = observed;
