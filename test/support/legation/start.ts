@@ -67,8 +67,22 @@ const RESTART_AFTER_MS = 1_000;
 /** The last words of a controller that no longer leads. */
 const LEASE_LOST = "another controller holds it, or it could not be renewed in time";
 
+// Another process of the tests may take a port between the look at it and its use.
+const PORT_ATTEMPTS = 3;
+
 /** Installs Legation on the host, starts its processes and joins the members. */
 export async function startLegation(options: LegationOptions): Promise<Legation> {
+  for (let attempt = 1; ; attempt += 1) {
+    try {
+      return await startOnFreePorts(options);
+    } catch (error) {
+      if (attempt === PORT_ATTEMPTS || !String(error).includes("EADDRINUSE")) throw error;
+      options.onProgress?.("a port was taken by someone else; trying others");
+    }
+  }
+}
+
+async function startOnFreePorts(options: LegationOptions): Promise<Legation> {
   const { host, members, labels = {}, onProgress, main = MAIN } = options;
   const directory = mkdtempSync(join(tmpdir(), "legation-run-"));
   const port = await freePort();
