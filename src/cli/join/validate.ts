@@ -7,7 +7,7 @@ import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { joinedAs } from "../member/access.ts";
+import { joinedAs, otherJoined } from "../member/access.ts";
 import { hostAccountName } from "../member/names.ts";
 
 export interface Validation {
@@ -71,11 +71,9 @@ async function refuseSecondJoin(options: {
   readonly name: string;
   readonly signal: AbortSignal;
 }): Promise<void> {
-  const { host, member, hostId, name, signal } = options;
-  const other = await joinedAs(member, hostId, signal);
-  if (other === undefined || other === name) return;
-  // Access that an interrupted join or unjoin left behind is taken over.
-  if ((await host.find(clusters, { name: other }, { signal })) === undefined) return;
+  const { hostId, name, signal } = options;
+  const other = await otherJoined(options, signal);
+  if (other === undefined) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
     problem: `this member has joined already, as ${other} (it has ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)})`,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import { clusters, namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import type { Manifest } from "../manifests/load.ts";
@@ -132,6 +132,29 @@ export async function joinedAs(
     problem: owner === undefined ? "is missing: Legation did not make it" : `names another host, ${owner}`,
     remedy: "delete that service account, or find out who uses it",
   });
+}
+
+/**
+ * Another Cluster of the host under which it has joined the member already. Access that an interrupted join or unjoin left
+ * behind, whose Cluster is gone, is nobody's.
+ */
+export async function otherJoined(
+  {
+    host,
+    member,
+    hostId,
+    name,
+  }: {
+    readonly host: ClusterClient;
+    readonly member: ClusterClient;
+    readonly hostId: string;
+    readonly name: string;
+  },
+  signal: AbortSignal,
+): Promise<string | undefined> {
+  const other = await joinedAs(member, hostId, signal);
+  if (other === undefined || other === name) return undefined;
+  return (await host.find(clusters, { name: other }, { signal })) === undefined ? undefined : other;
 }
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });

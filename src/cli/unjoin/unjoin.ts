@@ -7,7 +7,7 @@ import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { joinedAs } from "../member/access.ts";
+import { otherJoined } from "../member/access.ts";
 import { cleanMember, some } from "../member/clean.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
@@ -144,15 +144,13 @@ async function cleanUp(
 /** A kubeconfig often has several clusters: the pods of another member must not go because its context is the current one. */
 async function refuseOtherMember(
   host: ClusterClient,
-  member: Connection,
+  { client: member }: Connection,
   name: string,
   hostId: string,
   signal: AbortSignal,
 ): Promise<void> {
-  const other = await joinedAs(member.client, hostId, signal);
-  if (other === undefined || other === name) return;
-  // What a join or an unjoin under another name left behind may be cleaned under any.
-  if ((await host.find(clusters, { name: other }, { signal })) === undefined) return;
+  const other = await otherJoined({ host, member, hostId, name }, signal);
+  if (other === undefined) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
     problem: `the cluster of --member-kubeconfig has joined as ${other}`,

@@ -13,8 +13,9 @@ import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import { type Interval, wasUnled } from "../../runtime/unled.ts";
+import { wasUnled } from "../../runtime/unled.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
+import type { DelegationOptions } from "../delegation/options.ts";
 import { Copies } from "../dependencies/copies.ts";
 import type { CopyingOptions } from "../dependencies/options.ts";
 import { decide } from "./decide.ts";
@@ -23,13 +24,9 @@ import type { Action, Observed } from "./model.ts";
 import { claimElsewhere, claimKeys, claimNeeds, neededClaim } from "./needs.ts";
 import { Refusals } from "./refusals.ts";
 
-export interface ClaimOptions extends CopyingOptions {
+export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "unled" | "confirmLease"> {
   /** A member's claims have been read. */
   readonly onRead: () => void;
-  /** Times in which nobody led. */
-  readonly unled: readonly Interval[];
-  /** Whether the host has this leader's Lease as it was last renewed. */
-  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
 }
 
 const KIND = "PersistentVolumeClaim";

@@ -7,17 +7,16 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { DelegationOptions } from "../delegation/options.ts";
 import { findByList, makeCopy, REFUSALS } from "../dependencies/make-copy.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease"> {
   readonly host: ClusterClient;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
-  /** Whether the host has this leader's Lease as it was last renewed. */
-  readonly confirmLease: (signal: AbortSignal) => Promise<boolean>;
   /** The member does not take the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member's claim of this uid does not become as large as this. */

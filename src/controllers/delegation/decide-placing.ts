@@ -77,13 +77,14 @@ function decideHeld(
     reason: "Unschedulable",
     message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
   };
+  // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
+  const { resourceVersion } = delegate.metadata;
+  const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
   const ranking = rankFor(proxy, observed, observed.needs?.());
   const forbidden = ranking.refusals.find(
     ({ cluster, reason }) => cluster === holder.name && reason === "NotPermitted",
   );
   if (forbidden !== undefined) {
-    const { resourceVersion } = delegate.metadata;
-    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
     return {
       actions: [...report(proxy, observed, "NotPlaced", explain([forbidden])), ...withdrawal],
       outcome: "Withdrawing",
@@ -91,14 +92,12 @@ function decideHeld(
   }
   // Its Cluster is being deleted: nobody would hear any more of what is left there.
   if (holder.candidate.closed === BEING_REMOVED) {
-    const { resourceVersion } = delegate.metadata;
     const refuse: Action = {
       type: "refuse",
       proxyUid: proxy.metadata.uid,
       refusal: { cluster: holder.name, ...BEING_REMOVED },
       nodesVersion: holder.nodesVersion,
     };
-    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
     return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
@@ -108,9 +107,6 @@ function decideHeld(
     const { uid: proxyUid } = proxy.metadata;
     const promise: Action = { type: "promise", member: next, proxyUid, requests: requestsFor(proxy, observed, next) };
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
-    const { resourceVersion } = delegate.metadata;
-    const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
     return { actions: [promise, refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);

@@ -69,8 +69,8 @@ export function decide(
       }
     }
   }
-  const { refused: _, ...unrefused } = observed;
-  const status = clusterStatus(node === undefined || changes.length > 0 ? observed : unrefused, wall);
+  const isChanging = node === undefined || changes.length > 0;
+  const status = clusterStatus(isChanging ? observed : { ...observed, refused: undefined }, wall);
   if (status !== undefined) {
     const due = status.urgent ? now : observed.reportedAt + REPORT_EVERY_MS;
     if (now >= due) actions.push({ type: "patchClusterStatus", status: status.body });

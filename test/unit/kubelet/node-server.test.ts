@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { Agent, request } from "node:https";
-import { connect as connectTcp } from "node:net";
+import { connect as connectTcp, type Socket } from "node:net";
 import { connect as connectTls } from "node:tls";
 import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { KubeError } from "../../../src/kube/errors.ts";
@@ -165,6 +165,16 @@ describe("a virtual node's server", () => {
   });
 });
 
+/** A connection that the server has taken, and that never says who it is. */
+async function stranger(): Promise<Socket> {
+  const socket = connectTcp({ port, host: "127.0.0.1" });
+  socket.on("error", () => {});
+  await once(socket, "connect");
+  // It is taken when another, which came later, has been answered.
+  await ask();
+  return socket;
+}
+
 describe("a server that is closed", () => {
   /** Resolves when the server has closed; the clock goes on meanwhile. */
   async function closing(): Promise<void> {
@@ -188,11 +198,7 @@ describe("a server that is closed", () => {
 
   test("does not wait for a connection that never says who it is", async () => {
     await serve(authority.pem);
-    const socket = connectTcp({ port, host: "127.0.0.1" });
-    socket.on("error", () => {});
-    await once(socket, "connect");
-    // The server has taken it when it has answered another.
-    await ask();
+    const socket = await stranger();
     await closing();
     socket.destroy();
   });
@@ -200,10 +206,7 @@ describe("a server that is closed", () => {
 
 test("a handshake that was begun before the authority changed is not finished after it", async () => {
   await serve(authority.pem);
-  const socket = connectTcp({ port, host: "127.0.0.1" });
-  socket.on("error", () => {});
-  await once(socket, "connect");
-  await ask();
+  const socket = await stranger();
   const ended = once(socket, "close");
   server.renew({ certificate: serving, clientAuthority: other.pem });
   await ended;
