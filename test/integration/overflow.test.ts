@@ -71,10 +71,16 @@ function poolSpec(cores = "1"): PodSpec {
 // More than half of a node's.
 const MOST_CORES = "40";
 
-/** Puts one node of the cluster into this test's pool. */
+/** Puts one node of the cluster into this test's pool, as soon as the pods of earlier tests have left it. */
 async function offerNode(client: ClusterClient): Promise<string> {
   const { items } = await client.list(nodes);
   const name = items.find(({ metadata }) => metadata.name.includes("-node-"))?.metadata.name ?? "";
+  await eventually(async () => {
+    const there = (await client.list(pods, { fieldSelector: `spec.nodeName=${name}` })).items;
+    const earlier = there.find(({ spec }) => ![undefined, namespace].includes(spec?.nodeSelector?.[POOL]));
+    if (earlier !== undefined) throw new Error(`${earlier.metadata.namespace}/${earlier.metadata.name} is on ${name}`);
+    return true;
+  }, patient);
   const label = (pool: string | null): Promise<unknown> =>
     client.patch(nodes, { name }, { type: "merge", body: { metadata: { labels: { [POOL]: pool } } } });
   await label(namespace);
@@ -353,11 +359,15 @@ describe("workloads in overflow mode", () => {
     const { host, west } = clients();
     await Promise.all([host, west].map((client) => offerNode(client)));
     const job: Workload = { apiVersion: "batch/v1", kind: "Job", metadata: { name: "sum" } };
-    const ending = { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "5s" };
-    const pod = template(ending, { restartPolicy: "Never" });
+    const pod = template({ [KWOK_ANNOTATIONS.outcome]: "running" }, { restartPolicy: "Never" });
     const sum: Workload = { ...job, spec: { completions: 2, parallelism: 2, template: pod } };
     await createIn(host, namespace, [sum]);
     expect(await placed(2)).toEqual({ host: 1, "legation-west": 1 });
+    // Not before both have their places: the first would give its own to the second.
+    for (const { metadata } of await podsOf(host, namespace)) {
+      const body = { metadata: { annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded" } } };
+      await host.patch(pods, { namespace, name: metadata.name }, { type: "merge", body });
+    }
     await eventually(async () => {
       const path = `/apis/batch/v1/namespaces/${namespace}/jobs/sum`;
       expect(await host.raw({ method: "GET", path })).toMatchObject({ status: { succeeded: 2 } });
