@@ -39,7 +39,7 @@ export class Connections {
     const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
     this.#clients.push(client);
     const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
-    const { ca } = await credentials.identity();
+    const { ca } = await kept(credentials.identity());
     return {
       client,
       server: credentials.server,
@@ -52,6 +52,18 @@ export class Connections {
     };
   }
 }
+
+/** Waits for what does not keep this process alive by itself: a plugin, which has a deadline of its own. */
+async function kept<T>(promise: T | Promise<T>): Promise<T> {
+  const timer = setInterval(() => {}, LONG_MS);
+  try {
+    return await promise;
+  } finally {
+    clearInterval(timer);
+  }
+}
+
+const LONG_MS = 2 ** 30;
 
 /** The same credentials, acting as another user; the API server checks that they may. */
 function impersonating(credentials: ClusterCredentials, user: string): ClusterCredentials {

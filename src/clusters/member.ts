@@ -23,7 +23,7 @@ import { Load } from "./load.ts";
 import { NodeFits } from "./node-fits.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
-import { type Unreadable, unreadable } from "./reading.ts";
+import { type Counted, type Unreadable, unreadable } from "./reading.ts";
 
 /** What a member tells the controllers. */
 export interface MemberListener {
@@ -81,6 +81,7 @@ export class Member {
   #failureTimer: Timer | undefined;
   #stopped = false;
   #answeringSince: number | undefined;
+  #countedFailures: Counted = {};
   #cluster: Stored<Cluster>;
   #cordoned = false;
   #nodeTaints: readonly Taint[] = [];
@@ -242,6 +243,7 @@ export class Member {
     const state = {
       pods: this.#delegates.failing,
       nodes: this.nodesRead ? undefined : this.#nodes.failing,
+      counted: this.#countedFailures,
       answeringSince: this.#answeringSince,
       patienceMs: periodMs * failureThreshold,
     };
@@ -436,8 +438,12 @@ export class Member {
     this.#noteReachable();
     this.#candidate = undefined;
     const { dueAt, ...problems } = this.unreadable;
+    this.#countedFailures = {
+      pods: problems.pods === undefined ? undefined : this.#delegates.failing?.since,
+      nodes: problems.nodes === undefined ? undefined : this.#nodes.failing?.since,
+    };
     this.#lookAgain(dueAt);
-    const state = JSON.stringify([this.reachable && this.read && this.nodesRead, this.settling, problems]);
+    const state = JSON.stringify([this.reachable && this.read, this.nodesRead, this.settling, problems]);
     if (state === this.#toldState) return;
     this.#toldState = state;
     this.#listener.onConnection(this);

@@ -14,7 +14,7 @@ import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
-import { asWritten } from "./label-keys.ts";
+import { withoutMergedKeys } from "./label-keys.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -158,10 +158,9 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   if (spec.tolerations !== undefined) {
     copy.tolerations = forwardedTolerations({ metadata: proxy.metadata, spec });
   }
-  const { labels = {} } = proxy.metadata;
-  if (spec.affinity !== undefined) copy.affinity = asWritten(spec.affinity, labels);
+  if (spec.affinity !== undefined) copy.affinity = withoutMergedKeys(spec.affinity);
   if (spec.topologySpreadConstraints !== undefined) {
-    copy.topologySpreadConstraints = asWritten(spec.topologySpreadConstraints, labels);
+    copy.topologySpreadConstraints = withoutMergedKeys(spec.topologySpreadConstraints);
   }
   return withApiAccess(copy, proxy.metadata.uid, access);
 }

@@ -3,7 +3,7 @@ import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../a
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
-import { isTerminal } from "./phase.ts";
+import { isDeleting, isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
@@ -155,7 +155,7 @@ function conditionsFrom(proxy: Pod, delegate: Stored<Pod>, generationOf: HostGen
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
-    if (isHostsGate(proxy, condition)) continue;
+    if (isHostsGate(proxy, condition) || isUnfinishedDisruption(proxy, delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
     const said = condition.type === "PodScheduled" ? ours : condition;
@@ -179,6 +179,15 @@ function conditionsFrom(proxy: Pod, delegate: Stored<Pod>, generationOf: HostGen
     });
   }
   return [...result.values()];
+}
+
+/**
+ * A pod that is about to be disrupted is being deleted, or has ended, or its kubelet is ending it: of any other, the host's
+ * disruption controller takes the condition back two minutes later, again and again.
+ */
+function isUnfinishedDisruption(proxy: Pod, delegate: Pod, { type, status, reason }: PodCondition): boolean {
+  if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;
+  return !isDeleting(proxy) && !isTerminal(delegate);
 }
 
 /** The generation of the proxy that is meant by one of the delegate; undefined when none is known. */

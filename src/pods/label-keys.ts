@@ -1,6 +1,5 @@
 import type { LabelSelectorFields } from "../api/label-expressions.ts";
 
-type Labels = Readonly<Record<string, string>>;
 type Expression = NonNullable<LabelSelectorFields["matchExpressions"]>[number];
 
 interface Term {
@@ -10,32 +9,29 @@ interface Term {
 }
 
 /**
- * Terms of affinity and spreading as their author wrote them, wherever in `value` they are: the host's API server has written
- * the pod's own value of each label key into the selector beside the key, and a member's would refuse a key that is in both
- * before it wrote its own (KEP-3243, KEP-3633).
+ * Terms of affinity and spreading, wherever in `value` they are, without the label keys that the host's API server has written
+ * into the selector beside them (KEP-3243, KEP-3633; no author may name a key in both). The selector says it all: a member's
+ * API server would refuse a key that is in both, and one before 1.31 knows selectors alone.
  */
-export function asWritten<T>(value: T, labels: Labels): T {
-  if (Array.isArray(value)) return value.map((item: unknown) => asWritten(item, labels)) as T;
+export function withoutMergedKeys<T>(value: T): T {
+  if (Array.isArray(value)) return value.map((item: unknown) => withoutMergedKeys(item)) as T;
   if (typeof value !== "object" || value === null) return value;
-  const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, asWritten(inner, labels)]));
-  const { labelSelector, matchLabelKeys = [], mismatchLabelKeys = [] } = value as Term;
-  if (labelSelector?.matchExpressions === undefined || matchLabelKeys.length + mismatchLabelKeys.length === 0) {
-    return copy as T;
+  const copy = Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, withoutMergedKeys(inner)]));
+  const { labelSelector } = value as Term;
+  const expressions = labelSelector?.matchExpressions ?? [];
+  for (const [field, operator] of [
+    ["matchLabelKeys", "In"],
+    ["mismatchLabelKeys", "NotIn"],
+  ] as const) {
+    const keys = (value as Term)[field];
+    if (keys === undefined) continue;
+    const left = keys.filter((key) => !expressions.some((one) => isFor(one, key, operator)));
+    if (left.length === 0) delete copy[field];
+    else copy[field] = left;
   }
-  const { matchExpressions, ...rest } = labelSelector;
-  const own = matchExpressions.filter(
-    (one) => !isMerged(one, "In", matchLabelKeys, labels) && !isMerged(one, "NotIn", mismatchLabelKeys, labels),
-  );
-  copy.labelSelector = own.length === 0 ? rest : { ...rest, matchExpressions: own };
   return copy as T;
 }
 
-/** True for what an API server writes for one of these keys. */
-function isMerged(
-  { key, operator, values = [] }: Expression,
-  as: string,
-  keys: readonly string[],
-  labels: Labels,
-): boolean {
-  return operator === as && keys.includes(key) && values.length === 1 && values[0] === labels[key];
+function isFor({ key, operator }: Expression, wanted: string, as: string): boolean {
+  return key === wanted && operator === as;
 }

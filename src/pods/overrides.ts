@@ -15,7 +15,7 @@ export function overrideSpec(
     .map((override, index) => ({ override, index }))
     .filter(({ override }) => overrideApplies(override, member));
   if (applying.length === 0) return { spec };
-  let document = { spec: structuredClone(spec) };
+  let document = { spec: clone(spec) };
   for (const { override, index } of applying) {
     for (const [number, operation] of override.patch.entries()) {
       try {
@@ -31,6 +31,13 @@ export function overrideSpec(
     }
   }
   return document;
+}
+
+/** Integers that JavaScript has no number for stay as they were written, which `structuredClone` does not know. */
+function clone<T>(value: T): T {
+  if (typeof value !== "object" || value === null || JSON.isRawJSON(value)) return value;
+  if (Array.isArray(value)) return value.map((item: unknown) => clone(item)) as T;
+  return Object.fromEntries(Object.entries(value).map(([key, inner]) => [key, clone(inner as unknown)])) as T;
 }
 
 const WORDS: Readonly<Record<string, string>> = {

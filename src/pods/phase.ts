@@ -11,6 +11,16 @@ export function isDeleting(pod: Pod): boolean {
   return pod.metadata?.deletionTimestamp !== undefined;
 }
 
+/**
+ * The grace period in seconds that the deletion was asked for with; undefined before that. The API takes numbers that JavaScript
+ * keeps as they were written, which do not compare: those become the largest that does.
+ */
+export function deletionGrace({ metadata }: Pod): number | undefined {
+  const seconds: unknown = metadata?.deletionGracePeriodSeconds;
+  if (seconds === undefined || typeof seconds === "number") return seconds;
+  return Math.min(Number(JSON.stringify(seconds)), Number.MAX_SAFE_INTEGER);
+}
+
 /** True when a scheduler has given the pod a node. */
 export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";
@@ -31,6 +41,16 @@ export function unschedulableMessage(pod: Pod): string | undefined {
   const scheduled = conditionOf(pod, "PodScheduled");
   if (scheduled?.status !== "False" || scheduled.reason !== "Unschedulable") return undefined;
   return scheduled.message ?? "no node fits";
+}
+
+/** Why a scheduler may have said nothing of the pod for so long, as far as the pod tells. */
+export function silentSchedulerMessage(pod: Pod, seconds: number): string {
+  const gates = (pod.spec?.schedulingGates ?? []).map(({ name }) => name);
+  if (gates.length > 0) return `it is held back there by scheduling gates: ${gates.join(", ")}`;
+  const claims = pod.spec?.resourceClaims ?? [];
+  const { schedulerName = "default-scheduler" } = pod.spec ?? {};
+  const hint = claims.length > 0 ? "; ResourceClaims and their templates are not copied: are they there?" : "";
+  return `its scheduler (${schedulerName}) has not answered within ${seconds} s${hint}`;
 }
 
 /** The owner that manages the pod and would replace it. */

@@ -255,6 +255,7 @@ describe("a delegate deleted in its member by somebody else", () => {
         await clients()[member].delete(pods, { namespace, name: "web" });
         await podGone(clients()[member], namespace, "web", recorded(proxy));
         await clients()[member].create(pods, foreign);
+        onTestFinished(async () => void (await clients()[member].delete(pods, { namespace, name: "web" })));
       } finally {
         legation().controller.thaw();
       }

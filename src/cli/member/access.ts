@@ -121,13 +121,16 @@ export async function joinedAs(
   hostId: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const ref = { namespace: SYSTEM_NAMESPACE, name: hostAccountName(hostId) };
-  const found = await client.find(serviceAccounts, ref, { signal });
+  const name = hostAccountName(hostId);
+  // The host's own credentials may list, and not get.
+  const fieldSelector = `metadata.name=${name}`;
+  const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
+  const found = items[0];
   if (found === undefined) return undefined;
   const owner = found.metadata.labels?.[HOST_LABEL];
   if (owner === hostId) return found.metadata.labels?.[MEMBER_CLUSTER_LABEL];
   throw new Failure("refused", {
-    object: `${client.cluster}: ServiceAccount ${SYSTEM_NAMESPACE}/${ref.name}`,
+    object: `${client.cluster}: ServiceAccount ${SYSTEM_NAMESPACE}/${name}`,
     field: `metadata.labels[${HOST_LABEL}]`,
     problem: owner === undefined ? "is missing: Legation did not make it" : `names another host, ${owner}`,
     remedy: "delete that service account, or find out who uses it",

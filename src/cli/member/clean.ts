@@ -2,7 +2,14 @@ import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { namespaces, persistentVolumeClaims, type Resource, serviceAccounts } from "../../kube/resources.ts";
+import {
+  endpointSlices,
+  namespaces,
+  persistentVolumeClaims,
+  type Resource,
+  serviceAccounts,
+  serviceExports,
+} from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import { namespaceGone, remove } from "../removal.ts";
@@ -27,6 +34,13 @@ export async function cleanMember(client: ClusterClient, hostId: string, signal:
   await cleaner.sweepNamespaces();
   await cleaner.giveUpAccess();
   return { removed: cleaner.removed, remained: cleaner.remained };
+}
+
+// Groups of what Legation makes in members: what fails there for a moment is tried again, while there is access.
+const OWN_GROUPS: ReadonlySet<string> = new Set(["", endpointSlices.group, serviceExports.group]);
+
+function mayHold({ group }: Resource<KubeObject>): boolean {
+  return OWN_GROUPS.has(group);
 }
 
 // Its delegates end first, with their own grace period.
@@ -64,7 +78,7 @@ class Cleaner {
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
         // An aggregated API that fails by itself must not keep all other objects in the member.
-        else if (isKubeError(error, "BadAnswer", "ServerError"))
+        else if (!mayHold(resource) && isKubeError(error, "BadAnswer", "ServerError"))
           this.#remains(`objects in ${kindName(resource)}`, error.detail);
         else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }

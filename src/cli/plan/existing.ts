@@ -102,10 +102,17 @@ const FALSE_BY_ABSENCE: ReadonlySet<string> = new Set([
   "tty",
 ]);
 
+// Numbers that the API server does not keep when they are 0 (k8s.io/api/core/v1: no pointers, omitempty).
+const ZERO_BY_ABSENCE: ReadonlySet<string> = new Set(["hostPort", "initialDelaySeconds"]);
+
 /** What is empty is what the API server leaves out. */
 function isNothing(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
   return value === null || value === "" || (isMap(value) && Object.keys(value).length === 0);
+}
+
+function isDefault(key: string, value: unknown): boolean {
+  return (value === false && FALSE_BY_ABSENCE.has(key)) || (value === 0 && ZERO_BY_ABSENCE.has(key));
 }
 
 const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
@@ -115,7 +122,12 @@ function sameAmounts(stored: unknown, written: unknown): boolean {
   const [own, wanted] = [amounts.safeParse(stored), amounts.safeParse(written)];
   if (!own.success || !wanted.success) return covers(stored, written);
   const [before, after] = [parseAmounts(own.data), parseAmounts(wanted.data)];
-  return Object.entries(after).every(([name, amount]) => before[name] === amount);
+  return Object.entries(after).every(([name, amount]) => isSameAmount(before[name], amount));
+}
+
+// 0.7 and 700 thousandths differ in the last bit.
+function isSameAmount(before: number | undefined, after: number): boolean {
+  return before !== undefined && Math.abs(before - after) <= Math.abs(after) * Number.EPSILON * 4;
 }
 
 /** Whether all that is written stands in the stored value: the API server adds defaults, and leaves the rest as it is. */
@@ -128,7 +140,8 @@ function covers(stored: unknown, written: unknown): boolean {
   if (isMap(written)) {
     const own = isMap(stored) ? stored : {};
     return Object.entries(written).every(([key, value]) => {
-      if (own[key] === undefined) return isNothing(value) || (value === false && FALSE_BY_ABSENCE.has(key));
+      if (own[key] === undefined) return isNothing(value) || isDefault(key, value);
+      if (key === "sizeLimit") return sameAmounts({ [key]: own[key] }, { [key]: value });
       return key === "requests" || key === "limits" ? sameAmounts(own[key], value) : covers(own[key], value);
     });
   }

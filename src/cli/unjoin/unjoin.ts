@@ -122,10 +122,13 @@ async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { report, signal }: UnjoinContext,
+  { host, report, signal }: UnjoinContext,
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
   try {
+    // Joined anew before it was clean, or twice by hand: what is there is the other's.
+    const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
+    if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
     const { removed, remained } = await cleanMember(member.client, hostId, signal);
     for (const what of removed) report(`${name}: ${what} removed`);
     return remained;

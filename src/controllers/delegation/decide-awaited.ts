@@ -1,6 +1,13 @@
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { hasStarted, isBound, isDeleting, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import {
+  hasStarted,
+  isBound,
+  isDeleting,
+  isTerminal,
+  silentSchedulerMessage,
+  unschedulableMessage,
+} from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { delegateFor, isFor, report } from "./decide-placing.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
@@ -57,9 +64,14 @@ function decideUnscheduled(
   const message = unschedulableMessage(delegate);
   // A toleration that is added while it waits may be all that it lacks.
   const changes = forwards(proxy, member, delegate);
-  if (message === undefined) return { actions: changes, outcome: "Scheduling" };
-  const told = [...report(proxy, observed, "Unschedulable", `${name}: ${message}`), ...changes];
   const attempt = observed.memory.attempts.get(name);
+  if (message === undefined) {
+    const patience = Math.max(attempt?.since ?? now, reachableSince) + scheduleTimeoutMs;
+    if (now < patience) return { actions: changes, outcome: "Scheduling", requeueAt: patience };
+    const silence = `${name}: ${silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000)}`;
+    return { actions: [...report(proxy, observed, "Unschedulable", silence), ...changes], outcome: "Scheduling" };
+  }
+  const told = [...report(proxy, observed, "Unschedulable", `${name}: ${message}`), ...changes];
   if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
   const deadline = Math.max(attempt.since, reachableSince) + scheduleTimeoutMs;
   if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };

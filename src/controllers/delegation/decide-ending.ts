@@ -1,7 +1,7 @@
 import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { lostStatus, statusFrom } from "../../pods/feedback.ts";
-import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { isFor } from "./decide-placing.ts";
 import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
@@ -11,8 +11,8 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
   const bound = isBound(proxy);
   if (!holdsFinalizer(proxy)) {
-    const { uid: proxyUid, deletionGracePeriodSeconds = 0 } = proxy.metadata;
-    if (!bound || deletionGracePeriodSeconds === 0) return { actions: [], outcome: "Released" };
+    const { uid: proxyUid } = proxy.metadata;
+    if (!bound || (deletionGrace(proxy) ?? 0) === 0) return { actions: [], outcome: "Released" };
     // Within its grace it waits for its kubelet's word, which is that the delegate is gone; one that had just overflowed has
     // never had any.
     if (awaitsDelegate(proxy)) return { actions: [{ type: "finish", proxyUid }], outcome: "Released" };
@@ -52,15 +52,15 @@ function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observ
   if (member.reachable && member.read) return false;
   if (observed.outOfService(member.name)) return true;
   if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
-  return isBound(proxy) && proxy.metadata.deletionGracePeriodSeconds === 0;
+  return isBound(proxy) && deletionGrace(proxy) === 0;
 }
 
 function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {
   // The API server deletes an unbound pod with grace 0 whatever was asked; the delegate may run and keeps its own.
-  const graceSeconds = bound ? proxy.metadata.deletionGracePeriodSeconds : undefined;
+  const graceSeconds = bound ? askedGrace(proxy, delegate) : undefined;
   const { uid } = delegate.metadata;
   const asked = isDeleting(delegate);
-  const shorter = graceSeconds !== undefined && graceSeconds < (delegate.metadata.deletionGracePeriodSeconds ?? 0);
+  const shorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
   const deletes: Action[] =
     asked && !shorter
       ? []
@@ -68,13 +68,21 @@ function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, boun
   return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
 }
 
+/** What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. */
+function askedGrace(proxy: Stored<Pod>, delegate: Stored<Pod>): number | undefined {
+  const asked = deletionGrace(proxy);
+  const own = proxy.spec?.terminationGracePeriodSeconds;
+  return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;
+}
+
 /** The last writes of a proxy's life: final status where somebody can still see it, grace 0, finalizer. */
 function farewell(proxy: Stored<Pod>, observed: Observed, wall: number): Action[] {
-  const { uid: proxyUid, deletionGracePeriodSeconds = 0, finalizers = [] } = proxy.metadata;
+  const { uid: proxyUid, finalizers = [] } = proxy.metadata;
   const actions: Action[] = [];
-  const seen = deletionGracePeriodSeconds > 0 || finalizers.some((name) => name !== DELEGATE_FINALIZER);
+  const isWaitedFor = (deletionGrace(proxy) ?? 0) > 0;
+  const seen = isWaitedFor || finalizers.some((name) => name !== DELEGATE_FINALIZER);
   if (isBound(proxy) && !isTerminal(proxy) && seen) actions.push(...lastStatus(proxy, observed, wall));
-  if (deletionGracePeriodSeconds > 0) actions.push({ type: "finish", proxyUid });
+  if (isWaitedFor) actions.push({ type: "finish", proxyUid });
   if (holdsFinalizer(proxy)) actions.push({ type: "release", proxyUid });
   return actions;
 }

@@ -5,7 +5,15 @@ import { BEING_REMOVED } from "../../placement/member-candidate.ts";
 import { explain, type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
-import { isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import {
+  hasStarted,
+  isBound,
+  isDeleting,
+  isGated,
+  isTerminal,
+  silentSchedulerMessage,
+  unschedulableMessage,
+} from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
 import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
 
@@ -43,6 +51,12 @@ export function withdraw({ name, reachable, delegate }: MemberView): Extract<Act
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
 }
 
+function bindTo(proxy: Stored<Pod>, { name: member }: MemberView, delegate: Stored<Pod>): Action {
+  const { uid: proxyUid } = proxy.metadata;
+  const memberNode = delegate.spec?.nodeName ?? "";
+  return { type: "bind", member, proxyUid, delegateUid: delegate.metadata.uid, memberNode };
+}
+
 function decideHeld(
   proxy: Stored<Pod>,
   holder: MemberView,
@@ -56,15 +70,7 @@ function decideHeld(
   }
   if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
-    const memberNode = delegate.spec?.nodeName ?? "";
-    const { uid: proxyUid } = proxy.metadata;
-    const bind: Action = {
-      type: "bind",
-      member: holder.name,
-      proxyUid,
-      delegateUid: delegate.metadata.uid,
-      memberNode,
-    };
+    const bind = bindTo(proxy, holder, delegate);
     return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
   }
 
@@ -75,7 +81,7 @@ function decideHeld(
   const refusal: Refusal = {
     cluster: holder.name,
     reason: "Unschedulable",
-    message: message ?? `its scheduler has not answered within ${holder.scheduleTimeoutMs / 1000} s`,
+    message: message ?? silentSchedulerMessage(delegate, holder.scheduleTimeoutMs / 1000),
   };
   // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
   const { resourceVersion } = delegate.metadata;
@@ -111,7 +117,7 @@ function decideHeld(
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   const reports =
-    message === undefined
+    message === undefined && now < deadline
       ? []
       : report(proxy, observed, "Unschedulable", explain(withRefusal(allRefusals(ranking, observed, now), refusal)));
   // A toleration that is added while it waits may be all that it lacks.
@@ -140,6 +146,14 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     outcome: "Placing",
   });
 
+  // It has run and gone before the host was told: bound to what it had, its end is told as of any other.
+  for (const member of members) {
+    const { departed } = member;
+    if (departed === undefined || !isFor(departed, proxy)) continue;
+    if (isTerminal(departed) || hasStarted(departed)) {
+      return { actions: [bindTo(proxy, member, departed)], outcome: "Binding" };
+    }
+  }
   if (observed.invalid !== undefined) return waiting("InvalidPlacement", observed.invalid);
   const uncertain = members.find(({ name }) => name === memory.uncertain);
   if (uncertain !== undefined) {

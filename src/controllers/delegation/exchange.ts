@@ -71,7 +71,8 @@ export class Exchange {
    * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
    * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew.
    */
-  async status(action: ActionOf<"status">, { key, signal }: Context): Result {
+  async status(action: ActionOf<"status">, context: Context): Result {
+    const { key, signal } = context;
     const { patch, resourceVersion } = action;
     const { uid } = patch.metadata;
     if (this.#isIneffective(uid, action)) return undefined;
@@ -83,7 +84,24 @@ export class Exchange {
       return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
-      throw error;
+      if (!isKubeError(error, "Unprocessable")) throw error;
+      await this.#noteRefused(action, error.detail, context);
+      return undefined;
+    }
+  }
+
+  /** What is not valid here will not be in a moment: it must hold up neither other writes nor the end of the pod. */
+  async #noteRefused(action: ActionOf<"status">, detail: string, context: Context): Promise<void> {
+    const { memories, clock } = this.#options;
+    const { uid } = action.patch.metadata;
+    const message = `the status that the member tells is not valid on this cluster: ${detail}`;
+    memories.ineffective(uid, JSON.stringify(action.patch), clock.now());
+    context.log.warn(message);
+    try {
+      await this.#tellOnce(uid, "StatusRefused", message, context);
+    } catch (error) {
+      // Its namespace may be on its way out.
+      if (!isKubeError(error)) throw error;
     }
   }
 

@@ -14,7 +14,7 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
-import { isBound, isDeleting } from "../../pods/phase.ts";
+import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { placementEvent } from "./events.ts";
@@ -108,6 +108,8 @@ export class Executor {
         return this.#finish(action, context);
       case "release":
         return this.#release(action, context);
+      case "evict":
+        return this.#evict(action, context);
       case "refuse": {
         const { proxyUid, refusal, nodesVersion } = action;
         this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now());
@@ -373,7 +375,18 @@ export class Executor {
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
     }
-    return shownOnProxy(proxyUid, ({ metadata }) => metadata.deletionGracePeriodSeconds === 0);
+    return shownOnProxy(proxyUid, (proxy) => deletionGrace(proxy) === 0);
+  }
+
+  async #evict({ proxyUid, graceSeconds }: ActionOf<"evict">, { key, signal, log }: Context): Result {
+    try {
+      const options = { uid: proxyUid, gracePeriodSeconds: graceSeconds, signal };
+      await this.#options.host.delete(pods, objectRef(key), options);
+      log.info("deleted, as its delegate is being deleted in its member");
+    } catch (error) {
+      if (!isKubeError(error, "NotFound")) throw error;
+    }
+    return shownOnProxy(proxyUid, isDeleting);
   }
 
   async #release({ proxyUid }: ActionOf<"release">, { key, signal }: Context): Result {

@@ -171,6 +171,8 @@ export type Action =
   | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
   /** Deletes the proxy with grace 0, as kubelet does when a pod's containers are gone. */
   | { readonly type: "finish"; readonly proxyUid: string }
+  /** Deletes the proxy, whose delegate is being deleted, so that its controller replaces it now and not when that has gone. */
+  | { readonly type: "evict"; readonly proxyUid: string; readonly graceSeconds: number }
   /** Removes the finalizer from the proxy. */
   | { readonly type: "release"; readonly proxyUid: string }
   | { readonly type: "refuse"; readonly proxyUid: string; readonly refusal: Refusal; readonly nodesVersion: number };

@@ -1,6 +1,6 @@
 import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { isDeleting } from "../../pods/phase.ts";
+import { deletionGrace, isDeleting } from "../../pods/phase.ts";
 import type { Shown } from "../../runtime/controller.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { Observed } from "./model.ts";
@@ -26,8 +26,7 @@ export function shownGone(member: string, uid: string, graceSeconds: number | un
   return ({ members }) => {
     const delegate = members.find(({ name }) => name === member)?.delegate;
     if (delegate?.metadata.uid !== uid) return true;
-    const { deletionGracePeriodSeconds } = delegate.metadata;
-    return isDeleting(delegate) && (graceSeconds === undefined || (deletionGracePeriodSeconds ?? 0) <= graceSeconds);
+    return isDeleting(delegate) && (graceSeconds === undefined || (deletionGrace(delegate) ?? 0) <= graceSeconds);
   };
 }
 

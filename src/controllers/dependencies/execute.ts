@@ -85,10 +85,8 @@ export class Executor {
     try {
       switch (action.type) {
         case "create":
-          this.#note(action, context);
           return await this.#create(member, action, context);
         case "patch":
-          this.#note(action, context);
           return await this.#patch(member, action, context);
         case "delete":
           return await this.#delete(member, action, context);
@@ -103,6 +101,7 @@ export class Executor {
     }
   }
 
+  /** Counts a write that the member has taken: one that it has not proves no other hand. */
   #note({ ref, sourceVersion }: ActionOf<"create" | "patch">, { key, log }: Context): void {
     if (!this.#contests.note(key, sourceVersion)) return;
     const { member, kind, namespace, name } = ref;
@@ -112,13 +111,16 @@ export class Executor {
     );
   }
 
-  async #create(member: Member, { ref, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
+  async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
+    const { ref, object } = action;
+    const { key, signal, log } = context;
     const { memberNamespaces: namespaces, hostId } = this.#options;
     const { kind, name } = ref;
     const resource: Resource<DependencyObject> = RESOURCES[kind];
     const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
     switch (made.type) {
       case "made":
+        this.#note(action, context);
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":
         return () => true;
@@ -135,10 +137,13 @@ export class Executor {
     }
   }
 
-  async #patch(member: Member, { ref, patch, version }: ActionOf<"patch">, { key, signal, log }: Context): Result {
+  async #patch(member: Member, action: ActionOf<"patch">, context: Context): Result {
+    const { ref, patch, version } = action;
+    const { key, signal, log } = context;
     const options = { signal, metadataOnly: true };
     try {
       await member.client.patch(RESOURCES[ref.kind], ref, { type: "json", body: patch }, options);
+      this.#note(action, context);
     } catch (error) {
       if (isKubeError(error, ...REFUSALS)) {
         const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${error.detail}`;

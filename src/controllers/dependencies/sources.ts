@@ -27,6 +27,8 @@ const SHARE_OF_HEAP = 1 / 16;
 const PAGE_SIZE = 50;
 // Longer than a workload takes to replace its pods, or a CronJob to start the next.
 const KEPT_MS = 5 * 60_000;
+// A watch that is cut comes back within seconds; one that cannot may miss changes for as long as it likes.
+const STALE_AFTER_MS = 60_000;
 // Helm keeps releases in Secrets of up to a megabyte, many for each installation, which no pod mounts.
 const SELECTORS: Partial<Record<DependencyKind, string>> = { Secret: "type!=helm.sh/release.v1" };
 
@@ -86,10 +88,15 @@ export class Sources {
     );
   }
 
+  /** Its watch has not come back for a while: nobody knows what has changed since, and pods must not start with less. */
+  #isStale({ failing }: Reflector<Digested>): boolean {
+    return failing !== undefined && this.#options.clock.now() - failing.since > STALE_AFTER_MS;
+  }
+
   /** What is known of one object. */
   of(kind: DependencyKind, namespace: string, name: string): Source {
     const reflector = this.#reflectors.get(`${kind}/${namespace}`)?.reflector;
-    if (reflector?.store.synced !== true) {
+    if (reflector?.store.synced !== true || this.#isStale(reflector)) {
       if (reflector?.state !== "backing-off") return { state: "unknown" };
       const { plural } = RESOURCES[kind];
       const reason = reflector.failing?.reason ?? "not yet";

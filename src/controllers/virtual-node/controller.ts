@@ -107,7 +107,7 @@ export class VirtualNodeController {
   /** Why the loss of members is taken for trouble of this controller's own; undefined when it is not. */
   #ownTrouble(): string | undefined {
     const members = this.#options.registry.members();
-    const lost = members.filter(({ probed, settling }) => !probed.reachable && !settling).length;
+    const lost = members.filter((member) => !isHeard(member) && !member.settling).length;
     if (!looksLikeOurOwnTrouble(lost, members.length)) return undefined;
     return `${lost} of ${members.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
   }
@@ -128,10 +128,13 @@ export class VirtualNodeController {
 
   #observe(name: string): Observed | undefined {
     const { registry } = this.#options;
-    // A controller that has just started has nothing to say of a member yet: what its node says still stands.
-    if (!this.#nodes.store.synced || registry.member(name)?.settling === true) return undefined;
+    if (!this.#nodes.store.synced) return undefined;
     const cluster = registry.cluster(name);
     const node = this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
+    // A controller that has just started has nothing to say of a member yet: what its node says still stands. That it is
+    // alive need not wait for the member's nodes.
+    const member = registry.member(name);
+    if (member?.settling === true && (node === undefined || !member.read)) return undefined;
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
       return undefined;
@@ -172,9 +175,10 @@ export class VirtualNodeController {
     const failure = member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
-    const spared = member.probed.reachable ? undefined : this.#trouble;
+    const reachable = isHeard(member) && member.read;
+    const spared = reachable ? undefined : this.#trouble;
     return {
-      reachable: member.probed.reachable && member.read && member.unreadable.pods === undefined,
+      reachable,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
       ...(spared === undefined ? {} : { spared }),
@@ -279,6 +283,11 @@ export class VirtualNodeController {
   #write(name: string, written: Partial<Written>): void {
     this.#written.set(name, { ...(this.#written.get(name) ?? NEVER), ...written });
   }
+}
+
+/** It answers, and nothing says that its pods cannot be read. */
+function isHeard({ probed, unreadable }: Member): boolean {
+  return probed.reachable && unreadable.pods === undefined;
 }
 
 function clusterOf(nodeName: string): string {

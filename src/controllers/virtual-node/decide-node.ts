@@ -15,7 +15,10 @@ import type { MemberFacts, Observed } from "./model.ts";
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
-/** Labels of a Cluster that would say something untrue of its virtual node, or draw DaemonSets to it. */
+/**
+ * Labels of a Cluster that would say something untrue of its virtual node, draw DaemonSets to it, or make it a domain over which
+ * the host's own pods are spread: none can go there, so the others would wait for it to have as many.
+ */
 const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
 
 /** The virtual node of a member that has none yet. */
@@ -44,7 +47,6 @@ export function desiredLabels({ name, cluster }: Observed): Record<string, strin
   return {
     ...Object.fromEntries(own),
     [VIRTUAL_NODE_LABEL]: name,
-    "kubernetes.io/hostname": virtualNodeName(name),
     // Shown by kubectl as the node's role.
     "node-role.kubernetes.io/member": "",
     // Its pods' addresses are the member's: no load balancer of the host reaches them.

@@ -9,7 +9,7 @@ import type { Observed } from "./model.ts";
  * differ, so that a member's loss is told at once.
  */
 export function clusterStatus(
-  { name, cluster, facts, refused }: Observed,
+  { name, cluster, node, facts, refused }: Observed,
   wall: number,
 ): { readonly body: object; readonly urgent: boolean } | undefined {
   if (cluster === undefined) return undefined;
@@ -17,8 +17,12 @@ export function clusterStatus(
   const current = cluster.status ?? {};
   const answers = "its API server answers";
   const trouble = refused === undefined ? "" : `, but Node ${virtualNodeName(name)} is not as it should be: ${refused}`;
+  // Without it no pod can be bound there.
+  const lacksNode = node === undefined && refused !== undefined;
   const ready = facts.reachable
-    ? { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
+    ? lacksNode
+      ? { status: "False" as const, reason: "NodeRefused", message: `Node ${virtualNodeName(name)}: ${refused}` }
+      : { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
     : { status: "False" as const, reason: "ProbeFailed", message: facts.message ?? "its API server does not answer" };
   const before = current.conditions?.find(({ type }) => type === "Ready");
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;

@@ -46,7 +46,9 @@ export function decide(
   }
   const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
   if (node === undefined) {
-    actions.push({ type: "createNode", node: desiredNode(observed, wall) });
+    const create: Action = { type: "createNode", node: desiredNode(observed, wall) };
+    // After the word of it, once it was refused.
+    (observed.refused === undefined ? actions : changes).push(create);
   } else {
     const patch = nodePatch(observed, node);
     if (patch !== undefined) changes.push({ type: "patchNode", patch });

@@ -1,16 +1,15 @@
 import { expect, test } from "vitest";
-import { asWritten } from "../../../src/pods/label-keys.ts";
+import { withoutMergedKeys } from "../../../src/pods/label-keys.ts";
 
-const labels = { app: "web", "pod-template-hash": "abc", tenant: "a" };
 const own = { key: "tier", operator: "DoesNotExist" };
 const merged = { key: "pod-template-hash", operator: "In", values: ["abc"] };
+const excluded = { key: "tenant", operator: "NotIn", values: ["a"] };
+const selector = { matchLabels: { app: "web" }, matchExpressions: [own, merged, excluded] };
 
-test("what the host has written into selectors for label keys is taken out, wherever it is", () => {
-  const keys = { topologyKey: "zone", matchLabelKeys: ["pod-template-hash"], mismatchLabelKeys: ["tenant"] };
-  const excluded = { key: "tenant", operator: "NotIn", values: ["a"] };
-  const term = { ...keys, labelSelector: { matchLabels: { app: "web" }, matchExpressions: [own, merged, excluded] } };
-  const written = { ...keys, labelSelector: { matchLabels: { app: "web" }, matchExpressions: [own] } };
-  expect(asWritten([{ ...term, maxSkew: 1 }], labels)).toEqual([{ ...written, maxSkew: 1 }]);
+test("label keys that the host has written into selectors are left out beside them, wherever they are", () => {
+  const keys = { matchLabelKeys: ["pod-template-hash"], mismatchLabelKeys: ["tenant"] };
+  const term = { topologyKey: "zone", labelSelector: selector };
+  expect(withoutMergedKeys([{ ...term, ...keys, maxSkew: 1 }])).toEqual([{ ...term, maxSkew: 1 }]);
   const affinity = (one: object): object => ({
     podAntiAffinity: {
       requiredDuringSchedulingIgnoredDuringExecution: [one],
@@ -18,24 +17,19 @@ test("what the host has written into selectors for label keys is taken out, wher
     },
     nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [] } },
   });
-  expect(asWritten(affinity(term), labels)).toEqual(affinity(written));
-});
-
-test("a selector that holds nothing else is as empty as it was written", () => {
-  const term = { labelSelector: { matchExpressions: [merged] }, matchLabelKeys: ["pod-template-hash"] };
-  expect(asWritten(term, labels)).toEqual({ labelSelector: {}, matchLabelKeys: ["pod-template-hash"] });
+  expect(withoutMergedKeys(affinity({ ...term, ...keys }))).toEqual(affinity(term));
 });
 
 test.each([
-  ["no key is named", { labelSelector: { matchExpressions: [merged] } }],
-  ["it is another key's", { labelSelector: { matchExpressions: [merged] }, matchLabelKeys: ["app"] }],
-  [
-    "it is more than the pod's own value",
-    {
-      labelSelector: { matchExpressions: [{ ...merged, values: ["abc", "old"] }] },
-      matchLabelKeys: ["pod-template-hash"],
-    },
-  ],
-])("an author's expression stays when %s", (_case, term) => {
-  expect(asWritten(term, labels)).toEqual(term);
+  ["the pod has no such label", { labelSelector: { matchExpressions: [own] }, matchLabelKeys: ["team"] }],
+  ["the host is too old to write them", { labelSelector: { matchLabels: { app: "web" } }, matchLabelKeys: ["team"] }],
+  ["there is no selector", { matchLabelKeys: ["team"] }],
+  ["nothing names them", { labelSelector: selector }],
+])("the rest stays as it is when %s", (_case, term) => {
+  expect(withoutMergedKeys(term)).toEqual(term);
+});
+
+test("of several keys those stay that are not in the selector", () => {
+  const term = { labelSelector: selector, matchLabelKeys: ["team", "pod-template-hash"], mismatchLabelKeys: ["team"] };
+  expect(withoutMergedKeys(term)).toEqual({ ...term, matchLabelKeys: ["team"] });
 });

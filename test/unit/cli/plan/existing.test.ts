@@ -50,10 +50,17 @@ function plan(object: WrittenObject, existing: WrittenObject, proxies: readonly 
 describe("a workload that is on the host already", () => {
   test("stays when its manifest says the same in other words than the API server keeps", () => {
     const kept = stored(1, annotations) as { spec: { template: { spec: object } } } & WrittenObject;
-    const resources = { requests: { cpu: "500m", memory: "1Gi" } };
+    const resources = { requests: { cpu: "700m", memory: "1Gi" } };
     kept.spec.template.spec = {
       containers: [
-        { name: "main", image: "web:1", resources, env: [{ name: "EMPTY" }], volumeMounts: [{ name: "data" }] },
+        {
+          name: "main",
+          image: "web:1",
+          resources,
+          livenessProbe: { periodSeconds: 10 },
+          env: [{ name: "EMPTY" }],
+          volumeMounts: [{ name: "data" }],
+        },
       ],
     };
     const container = {
@@ -61,7 +68,8 @@ describe("a workload that is on the host already", () => {
       image: "web:1",
       args: [],
       tty: false,
-      resources: { requests: { cpu: 0.5, memory: "1024Mi" } },
+      resources: { requests: { cpu: 0.7, memory: "1024Mi" } },
+      livenessProbe: { initialDelaySeconds: 0 },
       env: [{ name: "EMPTY", value: "" }],
       volumeMounts: [{ name: "data", readOnly: false }],
     };
