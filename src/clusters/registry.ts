@@ -13,6 +13,8 @@ import { Member, type MemberListener } from "./member.ts";
 export interface RegistryListener extends MemberListener {
   /** A Cluster came, changed or went. */
   onCluster(name: string): void;
+  /** Its connection was replaced by one to another address: nothing of it has been read. */
+  onReconnected(name: string): void;
 }
 
 /** A member's client, and a way to go on with other credentials for the same server. */
@@ -105,6 +107,12 @@ export class Registry {
     return [...this.#connections.values()].map(({ member }) => member);
   }
 
+  /** The Clusters without a connection: what they have, nobody can tell. */
+  unconnected(): Stored<Cluster>[] {
+    if (this.#problems.size === 0) return [];
+    return this.clusters().filter(({ metadata: { name } }) => !this.#connections.has(name));
+  }
+
   /** The members that have, or had, a delegate under the key; a few that have none may be among them. */
   holders(key: ObjectKey): Member[] {
     return this.#holders.of(key).flatMap((name) => this.member(name) ?? []);
@@ -149,7 +157,7 @@ export class Registry {
     const kubeconfig = this.#kubeconfig(cluster);
     if (typeof kubeconfig !== "string") {
       // The connection that works is kept: a Secret that is being rewritten must not look like a lost member.
-      if (existing === undefined) this.#problems.set(name, kubeconfig.problem);
+      this.#noteProblem(name, kubeconfig.problem);
       return;
     }
     if (existing?.kubeconfig === kubeconfig) {
@@ -167,9 +175,7 @@ export class Registry {
     } catch (error) {
       const { name: secret } = cluster.spec.credentialsSecret;
       const reason = error instanceof Error ? error.message : String(error);
-      const problem = `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`;
-      if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
-      this.#problems.set(name, problem);
+      this.#noteProblem(name, `Secret ${SYSTEM_NAMESPACE}/${secret}: ${reason}`);
       return;
     }
     this.#problems.delete(name);
@@ -181,7 +187,14 @@ export class Registry {
       member.setNodeTaints(existing.member.nodeTaints);
     }
     this.#connections.set(name, { member, connection, kubeconfig });
+    // Before anybody looks: what the earlier connection has shown, this one has still to show.
+    if (existing !== undefined) this.#options.listener.onReconnected(name);
     member.start();
+  }
+
+  #noteProblem(name: string, problem: string): void {
+    if (problem !== this.#problems.get(name)) this.#options.log.warn({ member: name }, problem);
+    this.#problems.set(name, problem);
   }
 
   #disconnect(name: string): void {

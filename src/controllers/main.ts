@@ -95,6 +95,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         preferences.onMembers();
         events?.refresh(name);
       },
+      onReconnected: () => delegation.onReconnected(),
       onDelegate: (member, key) => {
         services.onDelegate(member, key);
         delegation.onDelegate(key, member);

@@ -29,6 +29,7 @@ import { isFor } from "./decide-placing.ts";
 import { Executor } from "./execute.ts";
 import type { GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
+import { unknownView, viewOf } from "./member-view.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { NAMESPACE_INDEX, UID_INDEX } from "./placement-rules.ts";
@@ -328,6 +329,14 @@ export class DelegationController {
     });
   }
 
+  /** What was read of a member counts no more: its new connection must show first what it has of the proxies that wait. */
+  onReconnected(): void {
+    for (const key of this.#unbound.keys()) {
+      const proxy = this.#proxies.store.get(key);
+      if (proxy !== undefined) this.#placing.memories.inherited(proxy.metadata.uid);
+    }
+  }
+
   /** A member came back or was lost: everything it has, and everything that waits, is looked at again. */
   onConnection(member: Member): void {
     this.onCapacity();
@@ -390,7 +399,7 @@ export class DelegationController {
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!this.#proxies.store.synced) return undefined;
     const proxy = this.#proxies.store.get(key);
-    const members = this.#concerned(key, proxy).map((member) => viewOf(member, key));
+    const members = [...this.#concerned(key, proxy).map((member) => viewOf(member, key)), ...this.#unknown(proxy)];
     if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
       this.#options.registry.forget(key);
       return undefined;
@@ -406,7 +415,7 @@ export class DelegationController {
   #observed(
     key: ObjectKey,
     proxy: Stored<Pod> | undefined,
-    members = this.#options.registry.members().map((member) => viewOf(member, key)),
+    members = [...this.#options.registry.members().map((member) => viewOf(member, key)), ...this.#unknown(proxy)],
   ): Observed {
     return {
       ref: objectRef(key),
@@ -436,6 +445,17 @@ export class DelegationController {
     return [...concerned];
   }
 
+  /** Clusters that this controller has never reached, for want of credentials: a proxy may have its delegate there all the same. */
+  #unknown(proxy: Stored<Pod> | undefined): MemberView[] {
+    if (proxy === undefined) return [];
+    const { registry } = this.#options;
+    const name = isBound(proxy) ? boundTo(proxy) : undefined;
+    return registry
+      .unconnected()
+      .filter(({ metadata }) => name === undefined || metadata.name === name)
+      .map((cluster) => unknownView(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
+  }
+
   #unheard(member: string): boolean {
     const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
     return node !== undefined && !isNodeReady(node);
@@ -455,20 +475,4 @@ function identify({ proxy, members }: Observed): Readonly<Record<string, string>
     if (uid !== undefined) return { proxy: uid };
   }
   return {};
-}
-
-function viewOf(member: Member, key: ObjectKey): MemberView {
-  const delegate = member.delegate(key);
-  const departed = member.departed(key);
-  return {
-    name: member.name,
-    reachable: member.reachable,
-    reachableSince: member.reachableSince,
-    read: member.read,
-    ...(delegate === undefined ? {} : { delegate }),
-    ...(departed === undefined ? {} : { departed }),
-    candidate: member.candidate(),
-    scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? 30) * 1000,
-    nodesVersion: member.nodesVersion,
-  };
 }

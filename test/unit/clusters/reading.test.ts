@@ -26,6 +26,15 @@ describe("what cannot be read of a member", () => {
     expect(unreadable({ ...state, ...parts }, now)).toEqual(expected);
   });
 
+  test("counts on until it works, whatever the probe says now and then", () => {
+    const counted = { pods: pods.since };
+    const words = { pods: "its pods cannot be read: forbidden" };
+    expect(unreadable({ ...state, pods, counted, answeringSince: undefined }, now)).toEqual(words);
+    expect(unreadable({ ...state, pods, counted, answeringSince: now }, now)).toEqual(words);
+    // It worked in between.
+    expect(unreadable({ ...state, pods: { ...pods, since: now }, counted }, now)).toEqual({ dueAt: now + 30_000 });
+  });
+
   test("is looked at again only when that will be another answer", () => {
     const { dueAt } = unreadable({ ...state, nodes }, now);
     expect(unreadable({ ...state, nodes }, dueAt ?? 0)).toEqual({ nodes: "its nodes cannot be read: no list" });

@@ -34,6 +34,19 @@ describe("a proxy's status is its delegate's", () => {
     expect(status).not.toHaveProperty("initContainerStatuses");
   });
 
+  test("devices that the proxy has not asked for are dropped, since its API server takes no word of them", () => {
+    const health = (...names: string[]): object[] => names.map((name) => ({ name, resources: [] }));
+    const told = (...names: string[]) =>
+      containerStatus({ allocatedResourcesStatus: health(...names), state: { running: {} } } as object);
+    const resources = { requests: { "own/gpu": "1" }, claims: [{ name: "a" }, { name: "b", request: "big" }] };
+    const proxy = proxyPod({ spec: { containers: [{ name: "main", resources }] } });
+    const delegate = (...names: string[]) => pod({ status: { phase: "Running", containerStatuses: [told(...names)] } });
+    const own = ["own/gpu", "claim:a", "claim:b/big"];
+    const shown = (...names: string[]) => statusFrom(proxy, delegate(...names))?.containerStatuses;
+    expect(shown(...own, "other/gpu", "claim:b", "claim:c")).toEqual([told(...own)]);
+    expect(shown("other/gpu")?.[0]).not.toHaveProperty("allocatedResourcesStatus");
+  });
+
   test("mounts have the names of the proxy's volumes, and those of the member's own volumes are dropped", () => {
     const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount";
     const mounted = { mountPath, readOnly: true, recursiveReadOnly: "Disabled" };

@@ -37,6 +37,14 @@ describe("overrides", () => {
     expect(spec).toEqual(before);
   });
 
+  test("keep numbers that JavaScript has not", () => {
+    const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
+    const parsed = parseOverrides(JSON.stringify([{ patch: [image("mirror/web:1")] }]));
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    const changed = overrideSpec({ ...spec, terminationGracePeriodSeconds: forever }, parsed, west);
+    expect(JSON.stringify(changed)).toContain('"terminationGracePeriodSeconds":9223372036854775807');
+  });
+
   test("leave the very same spec to members that none is for", () => {
     expect(overridden('[{"clusters": ["west"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', east)).toEqual(
       {

@@ -29,6 +29,34 @@ describe("a proxy without a node", () => {
     expect(outcome).toBe("Placing");
   });
 
+  test("whose delegate has run and gone before the host heard of it is bound to what it had, and runs no second time", () => {
+    const proxy = proxyPod();
+    const departed = delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: runningStatus() });
+    const bind = { type: "bind", member: "west", delegateUid: "delegate-uid", memberNode: "west-node-1" };
+    expect(decide(world(proxy, [member("west", { departed }), member("east")]), now).actions).toMatchObject([bind]);
+    const idle = delegateOf(proxy, { spec: { nodeName: "west-node-1" } });
+    expect(names(decide(world(proxy, [member("west", { departed: idle })]), now).actions)).toEqual(["create west"]);
+  });
+
+  test.each([
+    ["does not know it", { schedulerName: "volcano" }, "west: its scheduler (volcano) has not answered within 30 s"],
+    [
+      "is not asked",
+      { schedulingGates: [{ name: "k/admission" }] },
+      "held back there by scheduling gates: k/admission",
+    ],
+    ["lacks its claims", { resourceClaims: [{ name: "gpu" }] }, "ResourceClaims and their templates are not copied"],
+  ])("that waits where the member's scheduler %s says so", (_case, spec, words) => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec });
+    const attempts = new Map([["west", { since: now - 29_000, refusals: 0 }]]);
+    const observed = world(proxy, [member("west", { delegate })], { memory: memory({ attempts }) });
+    expect(decide(observed, now)).toMatchObject({ actions: [], outcome: "Scheduling", requeueAt: now + 1000 });
+    expect(decide(observed, now + 1000).actions).toMatchObject([
+      { type: "report", message: expect.stringContaining(words) },
+    ]);
+  });
+
   test("waits while a scheduling gate holds it", () => {
     const gated = proxyPod({ spec: { schedulingGates: [{ name: "kueue.x-k8s.io/admission" }] } });
     expect(decide(world(gated, [member("west")]), now)).toEqual({ actions: [], outcome: "Gated" });
@@ -406,6 +434,49 @@ describe("a bound proxy", () => {
     expect(decide(world(ended, gone, unheard), now).actions).toEqual([]);
   });
 
+  describe("whose delegate is being deleted in its member", () => {
+    const owned = (kind: string, apiVersion = "apps/v1"): ReturnType<typeof boundProxy> =>
+      boundProxy({
+        metadata: { ownerReferences: [{ apiVersion, kind, name: "web", uid: "owner", controller: true }] },
+        status: runningStatus(),
+      });
+    const drained = {
+      ...runningStatus(),
+      conditions: [{ type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" }],
+    };
+    const decided = (proxy: ReturnType<typeof boundProxy>, grace = 45): readonly Action[] => {
+      const metadata = { ...deleting, deletionGracePeriodSeconds: grace };
+      const delegate = delegateOf(proxy, { metadata, status: drained });
+      return decide(world(proxy, [member("west", { delegate })]), now).actions;
+    };
+    const evictions = (proxy: ReturnType<typeof boundProxy>, grace?: number): readonly Action[] =>
+      decided(proxy, grace).filter(({ type }) => type === "evict");
+
+    test("is deleted as gently, for its workload to replace it now", () => {
+      for (const kind of ["ReplicaSet", "StatefulSet"]) {
+        expect(evictions(owned(kind))).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 45 }]);
+      }
+      expect(evictions(owned("Job", "batch/v1"), 0)).toEqual([{ type: "evict", proxyUid: "uid-1", graceSeconds: 1 }]);
+    });
+
+    test("stays when nobody, or an engine, would replace it: it hears the end", () => {
+      expect(evictions(boundProxy({ status: runningStatus() }))).toEqual([]);
+      expect(evictions(owned("Workflow", "argoproj.io/v1alpha1"))).toEqual([]);
+    });
+
+    test("is not said to be disrupted as long as it is neither deleted nor ended", () => {
+      const types = (proxy: ReturnType<typeof boundProxy>): string[] =>
+        decided(proxy).flatMap((action) =>
+          action.type === "status" && Array.isArray(action.patch.status.conditions)
+            ? action.patch.status.conditions.map((condition: { type: string }) => condition.type)
+            : [],
+        );
+      expect(types(boundProxy({ status: runningStatus() }))).not.toContain("DisruptionTarget");
+      const metadata = { ...deleting, deletionGracePeriodSeconds: 45 };
+      expect(types(boundProxy({ metadata, status: runningStatus() }))).toContain("DisruptionTarget");
+    });
+  });
+
   test("whose delegate went ends Failed as a disruption", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const { actions, outcome } = decide(world(proxy, [member("west")]), now);
@@ -505,6 +576,27 @@ describe("a proxy that is being deleted", () => {
     };
     expect(asked(17)).toEqual([]);
     expect(asked(30)).toEqual(["delete west"]);
+  });
+
+  test("gives a delegate that has another period by an override its own, unless the caller asked for one", () => {
+    const asked = (deletionGracePeriodSeconds: number): readonly Action[] => {
+      const metadata = { ...ending.metadata, deletionGracePeriodSeconds };
+      const proxy = boundProxy({ metadata, spec: { terminationGracePeriodSeconds: 30 }, status: runningStatus() });
+      const spec = { terminationGracePeriodSeconds: 600 };
+      const delegate = delegateOf(proxy, { spec, status: runningStatus() });
+      return decide(world(proxy, [member("west", { delegate })]), now).actions;
+    };
+    expect(asked(30)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid" });
+    expect(asked(5)[0]).toEqual({ type: "delete", member: "west", uid: "delegate-uid", graceSeconds: 5 });
+  });
+
+  test("ends also when its period is a number that JavaScript has not", () => {
+    const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
+    const proxy = boundProxy({ ...ending, metadata: { ...ending.metadata, deletionGracePeriodSeconds: forever } });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
+    expect(actions[0]).toMatchObject({ type: "delete", graceSeconds: Number.MAX_SAFE_INTEGER });
+    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["status", "finish", "release"]);
   });
 
   test("still gets status while its delegate ends", () => {

@@ -232,6 +232,17 @@ describe("a member's virtual node", () => {
     expect(types(decide(due, now + 10_000).actions)).toEqual(["renewLease", "patchNode"]);
   });
 
+  test("that the API server refuses to make is told of, and tried again after that", () => {
+    const lacking = observed({ refused: "taint: invalid value" });
+    const { actions } = decide(lacking, now);
+    expect(types(actions)).toEqual(["patchClusterStatus", "createNode"]);
+    expect(actions[0]).toMatchObject({
+      status: {
+        conditions: [{ status: "False", reason: "NodeRefused", message: "Node legation-west: taint: invalid value" }],
+      },
+    });
+  });
+
   test("keeps its taint beside those that the node controller puts there", () => {
     const theirs = { key: "node.kubernetes.io/unreachable", effect: "NoExecute" };
     const node = stored({ spec: { taints: [theirs] } });
