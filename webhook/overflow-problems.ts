@@ -7,7 +7,7 @@ import {
   VIRTUAL_NODE_TAINT,
 } from "../src/api/keys.ts";
 import type { Toleration } from "../src/api/kubernetes.ts";
-import { claimedVolume, toleratesVirtualNodes } from "../src/pods/overflow.ts";
+import { hostClaim, toleratesVirtualNodes } from "../src/pods/overflow.ts";
 import type { PodFields } from "./pod-fields.ts";
 
 /** Why a pod cannot be in overflow mode, for which this cluster's own scheduler is asked first. */
@@ -31,11 +31,9 @@ export function overflowProblems({ failover }: Placement, tolerations: readonly 
 /** What is legal in overflow mode, and does less than it may seem. */
 export function overflowWarnings({ preferences }: Placement, spec: PodFields): string[] {
   const warnings: string[] = [];
-  const volume = claimedVolume(spec);
-  if (volume !== undefined) {
-    warnings.push(
-      `spec.volumes: ${volume}: its claim is this cluster's, so the pod is never delegated in mode "overflow"`,
-    );
+  const claim = hostClaim(spec);
+  if (claim !== undefined) {
+    warnings.push(`${claim}: its claim is this cluster's, so the pod is never delegated in mode "overflow"`);
   }
   if (preferences !== undefined) {
     warnings.push(`${PREFERENCES_ANNOTATION}: has no effect in mode "overflow": pods go where there is room`);

@@ -15,6 +15,7 @@ import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
+import { isReplaced } from "./phase.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -53,14 +54,26 @@ const HOST_SPEC_FIELDS = [
   "ephemeralContainers",
 ] as const satisfies readonly (keyof PodSpec)[];
 
+// Kueue has admitted the pod on the host: a member's own would queue it once more, where nobody gives it a quota.
+const KUEUE = "kueue.x-k8s.io/";
+const KUEUE_MANAGED_LABEL = `${KUEUE}managed`;
+
+/** True for what only means something to the host's own queue. */
+function isAdmittedOnHost(proxy: Pod, key: string): boolean {
+  return key.startsWith(KUEUE) && proxy.metadata?.labels?.[KUEUE_MANAGED_LABEL] === "true";
+}
+
 /** The labels a delegate has because its proxy has them. */
 export function forwardedLabels(proxy: Pod): Record<string, string> {
-  return withoutKeys(proxy.metadata?.labels, HOST_ONLY_LABELS);
+  return withoutKeys(proxy.metadata?.labels, (key) => HOST_ONLY_LABELS.has(key) || isAdmittedOnHost(proxy, key));
 }
 
 /** The annotations a delegate has because its proxy has them. */
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
-  const annotations = withoutKeys(proxy.metadata?.annotations, INTERNAL_ANNOTATIONS);
+  const annotations = withoutKeys(
+    proxy.metadata?.annotations,
+    (key) => INTERNAL_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
+  );
   // It is for the host's ReplicaSet, and a write in the member for nothing.
   const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];
   if (ownCost !== undefined && annotations[DELETION_COST_ANNOTATION] === ownCost) {
@@ -92,6 +105,7 @@ export function toDelegate(
       ...(generateName === undefined ? {} : { generateName }),
       labels: { ...labels, [HOST_LABEL]: host.id },
       annotations: {
+        ...(mayMove(proxy) ? { [SAFE_TO_EVICT_ANNOTATION]: "true" } : {}),
         ...annotations,
         [OWNER_ANNOTATION]: JSON.stringify(owner),
         [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
@@ -99,6 +113,15 @@ export function toDelegate(
     },
     ...(spec === undefined ? {} : { spec: delegateSpec(spec, proxy, access) }),
   };
+}
+
+/** Tells a cluster autoscaler that the pod may be moved, though it has no controller there. */
+const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+
+/** A pod that autoscalers move on the host, where they see its controller: its workload replaces it, and it keeps nothing. */
+function mayMove(proxy: Pod): boolean {
+  const keeps = proxy.spec?.volumes?.some(({ emptyDir, hostPath }) => (emptyDir ?? hostPath) !== undefined) ?? false;
+  return isReplaced(proxy) && !keeps;
 }
 
 /** The value of the annotation that records what of a delegate came from its proxy. */
@@ -170,8 +193,11 @@ function ownScheduler({ schedulerName }: PodSpec): string | undefined {
   return schedulerName === SCHEDULER_NAME || schedulerName === DEFAULT_SCHEDULER ? undefined : schedulerName;
 }
 
-function withoutKeys(map: Record<string, string> | undefined, keys: ReadonlySet<string>): Record<string, string> {
+function withoutKeys(
+  map: Record<string, string> | undefined,
+  isLeftOut: (key: string) => boolean,
+): Record<string, string> {
   const kept: Record<string, string> = {};
-  for (const [key, value] of Object.entries(map ?? {})) if (!keys.has(key)) kept[key] = value;
+  for (const [key, value] of Object.entries(map ?? {})) if (!isLeftOut(key)) kept[key] = value;
   return kept;
 }

@@ -21,10 +21,15 @@ export function toleratesVirtualNodes(tolerations: readonly Toleration[]): boole
   return isTolerated({ key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" }, tolerations);
 }
 
-/** A claim's name or the volume that makes one: its data is the host's, and no member has it. Undefined: it has none. */
-export function claimedVolume({
+/**
+ * The field of a pod whose claim is the host's, which no member has: the data of a volume, or a device. Undefined: it claims
+ * nothing.
+ */
+export function hostClaim({
   volumes,
+  resourceClaims,
 }: {
+  readonly resourceClaims?: readonly { readonly name?: string | null | undefined }[] | null | undefined;
   readonly volumes?:
     | readonly {
         readonly name?: string | null | undefined;
@@ -35,5 +40,7 @@ export function claimedVolume({
     | undefined;
 }): string | undefined {
   const claimed = volumes?.find(({ persistentVolumeClaim, ephemeral }) => (persistentVolumeClaim ?? ephemeral) != null);
-  return claimed?.name ?? undefined;
+  if (claimed !== undefined) return `spec.volumes: ${claimed.name}`;
+  const device = resourceClaims?.[0];
+  return device == null ? undefined : `spec.resourceClaims: ${device.name}`;
 }

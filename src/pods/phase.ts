@@ -58,6 +58,20 @@ export function controllerOf(pod: Pod): OwnerReference | undefined {
   return pod.metadata?.ownerReferences?.find((owner) => owner.controller === true);
 }
 
+// Others (a workflow, a driver) may take the loss of the object for more than the loss of a pod.
+const REPLACING: ReadonlySet<string> = new Set([
+  "apps/v1 ReplicaSet",
+  "apps/v1 StatefulSet",
+  "batch/v1 Job",
+  "v1 ReplicationController",
+]);
+
+/** Its controller makes another pod as soon as this one is being deleted, or gone: as on a node that is being drained. */
+export function isReplaced(pod: Pod): boolean {
+  const owner = controllerOf(pod);
+  return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
+}
+
 /** All container statuses, in the order init, regular, ephemeral. */
 function allStatuses(pod: Pod): ContainerStatus[] {
   const { initContainerStatuses = [], containerStatuses = [], ephemeralContainerStatuses = [] } = pod.status ?? {};

@@ -2,7 +2,7 @@ import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
-import { controllerOf, deletionGrace, hasStarted, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { delegateFor, isFor, withdraw } from "./decide-placing.ts";
@@ -92,20 +92,6 @@ function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): 
   }
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
   return [...feedback(proxy, delegate), ...forwards(proxy, member, delegate)];
-}
-
-// Others (a workflow, a driver) may take the loss of the object for more than the loss of a pod: they hear that it has failed.
-const REPLACING: ReadonlySet<string> = new Set([
-  "apps/v1 ReplicaSet",
-  "apps/v1 StatefulSet",
-  "batch/v1 Job",
-  "v1 ReplicationController",
-]);
-
-/** Its controller makes another pod as soon as this one is being deleted, or gone: as on a node that is being drained. */
-function isReplaced(proxy: Pod): boolean {
-  const owner = controllerOf(proxy);
-  return owner !== undefined && REPLACING.has(`${owner.apiVersion} ${owner.kind}`);
 }
 
 /** A second delegate of the same proxy: kept when the proxy has never started, so that it runs at most once. */

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { explain } from "../../placement/rank.ts";
-import { claimedVolume } from "../../pods/overflow.ts";
+import { hostClaim } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { delegateFor, placementOf } from "../delegation/decide-placing.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
@@ -26,9 +26,9 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
       "stays on this cluster: to delegate pods later than at their creation, it must be Kubernetes 1.35 or newer";
     return { actions: tell(observed, message), outcome: "Waiting" };
   }
-  const volume = claimedVolume(pod.spec ?? {});
-  if (volume !== undefined) {
-    const message = `stays on this cluster: the claim of its volume ${volume} is this cluster's`;
+  const claim = hostClaim(pod.spec ?? {});
+  if (claim !== undefined) {
+    const message = `stays on this cluster: its claim is this cluster's (${claim})`;
     return { actions: tell(observed, message), outcome: "Waiting" };
   }
   return decideMember(observed, now);

@@ -40,6 +40,31 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(metadata).not.toHaveProperty("finalizers");
   });
 
+  test("what has put it through the host's queue stays there", () => {
+    const labels = { "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/queue-name": "team", app: "web" };
+    const annotations = { "kueue.x-k8s.io/pod-suspending-parent": "job", note: "kept" };
+    const admitted = toDelegate(proxyPod({ metadata: { labels, annotations } }), host).metadata;
+    expect(admitted?.labels).toEqual({ app: "web", [HOST_LABEL]: "host-id" });
+    expect(Object.keys(admitted?.annotations ?? {})).not.toContain("kueue.x-k8s.io/pod-suspending-parent");
+    // A host without Kueue: the author means the member's.
+    const { "kueue.x-k8s.io/managed": _, ...unmanaged } = labels;
+    const sent = toDelegate(proxyPod({ metadata: { labels: unmanaged, annotations } }), host).metadata;
+    expect(sent?.labels).toMatchObject(unmanaged);
+  });
+
+  test("a member's autoscaler may move what the host's would move", () => {
+    const key = "cluster-autoscaler.kubernetes.io/safe-to-evict";
+    const moved = (apiVersion: string, kind: string, parts: { annotations?: object; spec?: object } = {}): unknown => {
+      const ownerReferences = [{ apiVersion, kind, name: "web", uid: "u", controller: true }];
+      const metadata = { ownerReferences, annotations: { ...parts.annotations } };
+      return toDelegate(proxyPod({ metadata, spec: { ...parts.spec } }), host).metadata?.annotations?.[key];
+    };
+    expect(moved("apps/v1", "ReplicaSet")).toBe("true");
+    expect(moved("apps/v1", "ReplicaSet", { annotations: { [key]: "false" } })).toBe("false");
+    expect(moved("apps/v1", "ReplicaSet", { spec: { volumes: [{ name: "cache", emptyDir: {} }] } })).toBeUndefined();
+    expect(moved("argoproj.io/v1alpha1", "Workflow")).toBeUndefined();
+  });
+
   test.each([
     ["node name", { nodeName: "legation-west" }],
     ["resolved priority", { priority: 0, preemptionPolicy: "PreemptLowerPriority" }],

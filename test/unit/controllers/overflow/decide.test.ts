@@ -91,7 +91,11 @@ describe("a pod in overflow mode", () => {
   ])("with %s stays, and its author hears so once", (_, source) => {
     const spec = { volumes: [{ name: "data", ...source }] };
     expect(decide(observed({ spec }), due).actions).toEqual([
-      { type: "tell", uid: "uid-1", message: "stays on this cluster: the claim of its volume data is this cluster's" },
+      {
+        type: "tell",
+        uid: "uid-1",
+        message: "stays on this cluster: its claim is this cluster's (spec.volumes: data)",
+      },
     ]);
     expect(decide(observed({ spec }, { told: true }), due).actions).toEqual([]);
   });
