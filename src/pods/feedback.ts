@@ -33,9 +33,9 @@ const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
  * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
  * a terminal pod staying so. Under a final phase the rest may still change, as a kubelet tells of a sandbox that it has taken
  * down. A kubelet that runs the init containers again, in a new sandbox, calls a pod Pending that ran before: all else that
- * it says holds.
+ * it says holds. `gone`: the delegate is not there any more, and this is the last of it.
  */
-export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undefined {
+export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): PodStatus | undefined {
   const status = delegate.status ?? {};
   if (isTerminal(proxy) && status.phase !== proxy.status?.phase) return undefined;
   const ran = proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined);
@@ -59,7 +59,7 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>): PodStatus | undef
     wanted.phase = proxy.status?.phase ?? "Pending";
   if (ran) wanted.phase = "Running";
   const generationOf = hostGenerations(proxy, delegate);
-  wanted.conditions = conditionsFrom(proxy, delegate, generationOf);
+  wanted.conditions = conditionsFrom(proxy, delegate, { generationOf, gone });
   setGeneration(wanted, generationOf(status.observedGeneration) ?? proxy.status?.observedGeneration);
   if (isTerminal(proxy)) Object.assign(wanted, { reason: proxy.status?.reason, message: proxy.status?.message });
   return wanted as PodStatus;
@@ -151,11 +151,16 @@ export function notPlacedCondition(reason: string, message: string, now: number)
   return { type: PLACED_CONDITION, status: "False", reason, message, lastTransitionTime: new Date(now).toISOString() };
 }
 
-function conditionsFrom(proxy: Pod, delegate: Stored<Pod>, generationOf: HostGeneration): PodCondition[] {
+function conditionsFrom(
+  proxy: Pod,
+  delegate: Stored<Pod>,
+  { generationOf, gone }: { readonly generationOf: HostGeneration; readonly gone: boolean },
+): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
-    if (isHostsGate(proxy, condition) || isUnfinishedDisruption(proxy, delegate, condition)) continue;
+    if (isHostsGate(proxy, condition)) continue;
+    if (!gone && isUnfinishedDisruption(proxy, delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
     const said = condition.type === "PodScheduled" ? ours : condition;

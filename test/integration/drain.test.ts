@@ -88,7 +88,8 @@ function deployment(replicas: number, tolerationSeconds?: number): string {
       replicas,
       selector: { matchLabels: { app: "web" } },
       template: {
-        metadata: { labels: { app: "web" } },
+        // While one of them starts, a budget lets no other go.
+        metadata: { labels: { app: "web" }, annotations: { [KWOK_ANNOTATIONS.startsAfter]: "1s" } },
         spec: {
           containers: [{ name: "main", image: "web:1" }],
           ...(tolerationSeconds === undefined ? {} : { tolerations }),

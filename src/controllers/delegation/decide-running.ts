@@ -120,7 +120,7 @@ function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wa
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.
   const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;
   const message = `Cluster ${member.name}: the pod was deleted there${again}`;
-  const shown = last === undefined ? undefined : statusFrom(proxy, last);
+  const shown = last === undefined ? undefined : statusFrom(proxy, last, true);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wall });
   return { actions: verdict(proxy, wanted), outcome: "Lost" };

@@ -472,6 +472,9 @@ describe("a bound proxy", () => {
             : [],
         );
       expect(types(boundProxy({ status: runningStatus() }))).not.toContain("DisruptionTarget");
+      const evicted = delegateOf(boundProxy(), { metadata: deleting, status: drained });
+      const lost = decide(world(boundProxy({ status: runningStatus() }), [member("west", { departed: evicted })]), now);
+      expect(JSON.stringify(lost.actions)).toContain('"reason":"EvictionByEvictionAPI"');
       const metadata = { ...deleting, deletionGracePeriodSeconds: 45 };
       expect(types(boundProxy({ metadata, status: runningStatus() }))).toContain("DisruptionTarget");
     });
