@@ -3,7 +3,7 @@ import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION, HOST_LABEL, OWNER_ANNOTATI
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { events, namespaces, pods, serviceAccounts } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -265,7 +265,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     });
   });
 
-  test("is replaced when a ReplicaSet owns the pod", async () => {
+  test("is replaced when a ReplicaSet owns the pod, long before its containers have ended", async () => {
     const namespace = await optedIn();
     const labels = { app: "web" };
     const replicaSet = {
@@ -275,12 +275,15 @@ describe("a delegate deleted in its member by somebody else", () => {
       spec: {
         replicas: 2,
         selector: { matchLabels: labels },
-        template: { metadata: { labels }, spec: { containers: [{ name: "main", image: "main:1" }] } },
+        template: {
+          metadata: { labels, annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "25s" } },
+          spec: { containers: [{ name: "main", image: "main:1" }], terminationGracePeriodSeconds: 60 },
+        },
       },
     };
     await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(replicaSet) });
     const two = async (): Promise<Stored<Pod>[] | undefined> => {
-      const found = (await podsOf(clients().host, namespace)).filter(running);
+      const found = (await podsOf(clients().host, namespace)).filter((pod) => running(pod) && !isDeleting(pod));
       return found.length === 2 ? found : undefined;
     };
     const [victim, other] = await eventually(two, { timeoutMs: 60_000 });
@@ -296,6 +299,16 @@ describe("a delegate deleted in its member by somebody else", () => {
       { timeoutMs: 60_000 },
     );
     expect([first?.metadata.name, second?.metadata.name]).toContain(other.metadata.name);
+    // As on a node that is drained: it ends as gently as it was asked to there.
+    const ending = await podOf(clients()[member], namespace, name);
+    expect(ending?.metadata.deletionTimestamp).toBeDefined();
+    const proxy = await podOf(clients().host, namespace, name);
+    expect(proxy?.metadata).toMatchObject({ uid: victim.metadata.uid, deletionGracePeriodSeconds: 60 });
+    await Promise.all(
+      [clients().host, clients()[member]].map((client) =>
+        podGone(client, namespace, name, undefined, { timeoutMs: 60_000 }),
+      ),
+    );
   });
 });
 

@@ -5,6 +5,7 @@ import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kuberne
 import { leases, nodes, pods } from "../../src/kube/resources.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
+import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { countPhases, delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
