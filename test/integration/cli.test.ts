@@ -103,11 +103,22 @@ describe("legation install", () => {
     expect(changed).toEqual(["Deployment", "Deployment"]);
     const { spec } = JSON.parse(await kubectl(host, ["get", ...deployment, "-o", "json"]));
     const [container] = spec.template.spec.containers;
+    expect((await install()).objects.filter(({ change }) => change !== "unchanged")).toEqual([]);
     expect(spec.replicas).toBe(3);
     expect(container).toMatchObject({
       image: "registry.example/legation:next",
       resources: { limits: { memory: "1Gi" }, requests: { memory: expect.any(String) } },
     });
+  });
+
+  test("does not guess which image of one's own has this version", async () => {
+    const config = ["-n", "legation-system", "configmap/legation", "--type=merge"];
+    await kubectl(host, ["patch", ...config, '-p={"data":{"version":"0.0.1"}}']);
+    const { code, stderr } = await legationOn(host, "install");
+    expect(code).toBe(2);
+    expect(stderr).toContain("the cluster runs registry.example/legation:next, which is version 0.0.1, and this is");
+    await install("--image", "registry.example/legation:next");
+    await install();
   });
 
   test("refuses a cluster with a real node that would be taken for a virtual one, before it writes anything", async () => {
@@ -137,6 +148,8 @@ describe("legation install", () => {
     await install("--webhook-url", WEBHOOK_URL);
     for (const keys of await targets()) expect(keys).toEqual(["url"]);
     await install();
+    for (const keys of await targets()) expect(keys).toEqual(["url"]);
+    await install("--image", "registry.example/legation:next");
     for (const keys of await targets()) expect(keys).toEqual(["service"]);
   });
 
@@ -263,6 +276,40 @@ describe("a member's life", () => {
     expect(again.code, again.stderr).toBe(0);
     expect(await rules()).toBe(wanted);
     expect([await traces(host), await traces(west)]).toEqual(before);
+  });
+
+  test("a member that joins again gets credentials when those that the host has do not do", async () => {
+    const secret = ["-n", "legation-system", "secret/member-west"];
+    const stored = async (): Promise<string> =>
+      atob(await kubectl(host, ["get", ...secret, "-o", "jsonpath={.data.kubeconfig}"]));
+    const tokenOf = (text: string): string => /token: (\S+)/.exec(text)?.[1] ?? "";
+    const first = await stored();
+    const again = await join(west);
+    expect(again.stderr).not.toContain("new credentials");
+    expect(await stored()).toBe(first);
+    const write = (text: string): Promise<string> =>
+      kubectl(host, ["patch", ...secret, "--type=merge", `-p=${JSON.stringify({ data: { kubeconfig: btoa(text) } })}`]);
+    await write(first.replace(tokenOf(first), "ended"));
+    const renewed = await join(west);
+    expect(renewed).toMatchObject({ code: 0, stderr: expect.stringContaining("its token is refused") });
+    expect(tokenOf(await stored()).split(".")).toHaveLength(3);
+    expect((await stored()).replace(tokenOf(await stored()), tokenOf(first))).toBe(first);
+    await kubectl(host, ["delete", ...secret]);
+    const restored = await join(west, "--member-server", west.proxiedServer);
+    expect(restored).toMatchObject({ code: 0, stderr: expect.stringContaining("Secret member-west is missing") });
+    expect(await stored()).toContain(`server: ${west.proxiedServer}`);
+    const moved = await join(west, "--member-server", west.server);
+    expect(moved).toMatchObject({ code: 0, stderr: expect.stringContaining(`to reach it at ${west.server}`) });
+    expect(await stored()).toContain(`server: ${west.server}`);
+    // Whoever keeps credentials of their own keeps them.
+    await kubectl(host, ["annotate", ...secret, "legation.dev/token-expires-"]);
+    const own = await join(west, "--member-server", west.proxiedServer);
+    expect(own).toMatchObject({ code: 3, stderr: expect.stringContaining("has credentials of your own") });
+    await kubectl(host, ["annotate", ...secret, "legation.dev/token-expires=2001-01-01T00:00:00Z"]);
+    const ended = await join(west);
+    expect(ended).toMatchObject({ code: 0, stderr: expect.stringContaining("its token has ended") });
+    const status = await legationOn(host, "status");
+    expect(status.stdout).toMatch(/^west +True/m);
   });
 
   test("the host's account may do in the member what the manifests say, and no more", async () => {

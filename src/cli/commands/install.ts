@@ -4,12 +4,13 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Applied } from "../install/apply.ts";
-import { hostName, installedName } from "../install/host-name.ts";
+import { hostName } from "../install/host-name.ts";
 import { install } from "../install/install.ts";
 import { HOST_CONFIG_NAME } from "../install/plan.ts";
+import { imageToKeep, standing } from "../install/standing.ts";
 import { loadManifests } from "../manifests/load.ts";
 import { printOutcome } from "../output.ts";
-import { packageRoot } from "../package-root.ts";
+import { packageRoot, packageVersion } from "../package-root.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 const webhookUrl = z.string().transform((text, context) => {
@@ -32,11 +33,18 @@ interface InstallInput extends GlobalInput {
 export const installCommand: Subcommand<InstallInput> = {
   description:
     "Applies the CRDs, the namespace, service accounts and RBAC, the policies and the webhook configuration. " +
-    "Run it again to upgrade or after an interruption: what is right already stays as it is.",
+    "Run it again to upgrade, to repair or after an interruption: what is right already stays as it is, and so do " +
+    "the name, the webhook's address and an image of your own when you leave these flags out.",
   flags: [
-    flag("--webhook-url <url>", "address of a webhook that runs outside the cluster; nothing is deployed in it then"),
+    flag(
+      "--webhook-url <url>",
+      "address of a webhook that runs outside the cluster; nothing is deployed in it\nthen (default: as installed)",
+    ),
     flag("--cluster-name <name>", "what members call this host (default: as installed, else the kubeconfig's name)"),
-    flag("--image <image>", "image of the webhook and the controller in the cluster"),
+    flag(
+      "--image <image>",
+      "image of the webhook and the controller, which run in the cluster (default: as\ninstalled, by the same version)",
+    ),
   ],
   examples: [
     ["install", "in the cluster of the current context"],
@@ -52,15 +60,22 @@ export const installCommand: Subcommand<InstallInput> = {
     const { terminal, signal } = session;
     const { client, clusterName } = await session.connect(options, "host");
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
-    const name = options.clusterName ?? (await installedName(client, signal)) ?? hostName.safeParse(clusterName).data;
+    const before = await standing(client, manifests, signal);
+    const version = packageVersion();
+    const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data;
+    // An image is for the cluster.
+    const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
+    const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const done = await install(
       manifests,
-      { webhookUrl: options.webhookUrl, image: options.image, clusterName: name ?? "host" },
+      { webhookUrl, image, clusterName: name ?? "host", version },
       { client, signal, onApplied: (applied) => terminal.progress(describe(applied)) },
     );
     const changed = done.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
-      text: `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: host "${name ?? "host"}")`,
+      text:
+        `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: ` +
+        `host "${name ?? "host"}"; webhook ${webhookUrl === undefined ? "in the cluster" : `at ${webhookUrl}`})`,
       document: { clusterName: name ?? "host", objects: done },
     });
   },

@@ -31,7 +31,8 @@ export const joinCommand: Subcommand<JoinInput> = {
   description:
     "Makes a service account with only the rights that Legation needs in the member, stores its kubeconfig in a Secret " +
     "of the host, creates the Cluster object and waits until it is Ready. When a step fails or you press Ctrl-C, what " +
-    "was made is taken back in both clusters. A member that joins again gets the rights that this version needs.",
+    "was made is taken back in both clusters. A member that joins again gets the rights that this version needs, and " +
+    "credentials when those that the host has do not do; with --member-server, at that address.",
   arguments: [new Argument("<name>", "name of the member; its virtual node is legation-<name>")],
   flags: [
     flag("--member-kubeconfig <file>", "kubeconfig of the member, with cluster-admin rights (required)"),

@@ -16,6 +16,8 @@ export interface InstallOptions {
   readonly image?: string | undefined;
   /** Name of the host, written to members for people to see. */
   readonly clusterName: string;
+  /** Of this command line. */
+  readonly version: string;
 }
 
 export interface InstallPlan {
@@ -58,7 +60,7 @@ export function planInstall(manifests: readonly Manifest[], options: InstallOpti
   const apply = manifests
     .filter((manifest) => !leaveOut.includes(manifest))
     .map((manifest) => adjust(manifest, options))
-    .concat(hostConfig(options.clusterName))
+    .concat(hostConfig(options))
     .map(labelled)
     .sort((a, b) => position(a.kind) - position(b.kind));
   return { apply, leaveOut };
@@ -110,7 +112,7 @@ function labelled(manifest: Manifest): Manifest {
   return { ...manifest, metadata: { ...manifest.metadata, labels } };
 }
 
-function hostConfig(clusterName: string): Manifest {
+function hostConfig({ clusterName, version }: InstallOptions): Manifest {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
@@ -119,6 +121,6 @@ function hostConfig(clusterName: string): Manifest {
       namespace: SYSTEM_NAMESPACE,
       labels: { "app.kubernetes.io/part-of": GROUP.split(".")[0] ?? GROUP },
     },
-    data: { "cluster-name": clusterName },
+    data: { "cluster-name": clusterName, version },
   };
 }

@@ -12,6 +12,7 @@ import type { Connection } from "../session.ts";
 import { removeCluster } from "../unjoin/remove-cluster.ts";
 import { waitFor } from "../wait.ts";
 import { memberKubeconfig } from "./kubeconfig.ts";
+import { type StoredCredentials, storedCredentials } from "./renew.ts";
 import { grantAccess, storeCredentials } from "./steps.ts";
 import { UndoStack } from "./undo.ts";
 import { validateJoin } from "./validate.ts";
@@ -41,7 +42,7 @@ export interface JoinContext {
 
 /**
  * Joins a member, or leaves both clusters as they were. One that has joined before gets the rights that this version
- * needs. Resolves to the Cluster when it is Ready.
+ * needs, and credentials when those that the host has do not do. Resolves to the Cluster when it is Ready.
  */
 export async function join(options: JoinOptions, context: JoinContext): Promise<Stored<Cluster>> {
   const undo = new UndoStack();
@@ -71,22 +72,14 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   await grantAccess(context.role, account, { member: member.client, discovery, undo, signal, report });
   if (joined !== undefined) {
     report(`Cluster ${name} has joined before; its rights in the member are those of this version now`);
+    const stored = await storedCredentials(joined, options, context);
+    if (stored.problem !== undefined) {
+      report(`${name}: new credentials, since ${stored.problem}`);
+      await giveCredentials(options, context, { hostId, undo, stored });
+    }
     return await waitReady(host, options, signal, report);
   }
-  const { token, expires } = await requestToken(member.client, hostId, signal);
-
-  const kubeconfig = memberKubeconfig({
-    cluster: name,
-    server: options.memberServer ?? member.server,
-    certificateAuthority: member.certificateAuthority,
-    skipsTlsVerify: member.skipsTlsVerify,
-    tlsServerName: member.tlsServerName,
-    proxyUrl: member.proxyUrl,
-    token,
-  });
-  await tryAccess(kubeconfig, options, context);
-  const secretName = await storeCredentials({ cluster: name, kubeconfig, expires }, { host, undo, signal });
-  report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
+  const secretName = await giveCredentials(options, context, { hostId, undo });
 
   const { homeApiServer: server } = options;
   const cluster: Cluster = {
@@ -101,8 +94,35 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   return await waitReady(host, options, signal, report);
 }
 
+/** Has a token made in the member, tries it, and stores it on the host; resolves to the Secret's name. */
+async function giveCredentials(
+  options: JoinOptions,
+  context: JoinContext,
+  given: { readonly hostId: string; readonly undo: UndoStack; readonly stored?: StoredCredentials },
+): Promise<string> {
+  const { host, member, signal, report } = context;
+  const { hostId, undo, stored } = given;
+  const { token, expires } = await requestToken(member.client, hostId, signal);
+  const kubeconfig =
+    stored?.withToken?.(token) ??
+    memberKubeconfig({
+      cluster: options.name,
+      server: options.memberServer ?? member.server,
+      certificateAuthority: member.certificateAuthority,
+      skipsTlsVerify: member.skipsTlsVerify,
+      tlsServerName: member.tlsServerName,
+      proxyUrl: member.proxyUrl,
+      token,
+    });
+  await tryAccess(kubeconfig, options, context);
+  const credentials = { cluster: options.name, kubeconfig, expires };
+  const secretName = await storeCredentials(credentials, { host, undo, signal, before: stored?.secret });
+  report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
+  return secretName;
+}
+
 /** What is said of a Cluster when it joins is not silently ignored when it joins again. */
-function refuseOtherSettings({ name, labels, memberServer, homeApiServer }: JoinOptions): void {
+function refuseOtherSettings({ name, labels, homeApiServer }: JoinOptions): void {
   const object = `Cluster ${name}`;
   if (Object.keys(labels).length > 0) {
     const remedy = `leave out --labels, and write \`kubectl label cluster ${name} KEY=VALUE\``;
@@ -112,10 +132,6 @@ function refuseOtherSettings({ name, labels, memberServer, homeApiServer }: Join
     const patch = JSON.stringify({ spec: { homeAPI: { server: homeApiServer } } });
     const remedy = `leave out --home-api-server, and write \`kubectl patch cluster ${name} --type=merge -p '${patch}'\``;
     throw new Failure("refused", { object, problem: "has joined already, so it has its settings", remedy });
-  }
-  if (memberServer !== undefined) {
-    const remedy = `leave out --member-server, or run \`legation unjoin ${name}\` first`;
-    throw new Failure("refused", { object, problem: "has joined already, with an address", remedy });
   }
 }
 

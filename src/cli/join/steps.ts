@@ -99,10 +99,23 @@ function removeNamespaceWhenEmpty(
   };
 }
 
-/** Stores the member's kubeconfig on the host; a leftover of an earlier join under the name is overwritten. */
+/**
+ * Stores the member's kubeconfig on the host; a leftover of an earlier join under the name is overwritten. `before`: what a member
+ * that has joined already goes on with when a later step fails.
+ */
 export async function storeCredentials(
   options: { readonly cluster: string; readonly kubeconfig: string; readonly expires: string },
-  { host, undo, signal }: { readonly host: ClusterClient; readonly undo: UndoStack; readonly signal: AbortSignal },
+  {
+    host,
+    undo,
+    signal,
+    before,
+  }: {
+    readonly host: ClusterClient;
+    readonly undo: UndoStack;
+    readonly signal: AbortSignal;
+    readonly before?: Secret | undefined;
+  },
 ): Promise<string> {
   const { cluster, kubeconfig, expires } = options;
   const name = credentialsSecretName(cluster);
@@ -119,7 +132,13 @@ export async function storeCredentials(
     data: { kubeconfig: Buffer.from(kubeconfig).toString("base64") },
   };
   undo.push(`${host.cluster}: Secret ${SYSTEM_NAMESPACE}/${name}`, async (undoSignal) => {
-    await remove(host, secrets, ref, { signal: undoSignal });
+    if (before === undefined) {
+      await remove(host, secrets, ref, { signal: undoSignal });
+      return;
+    }
+    const { annotations = {} } = before.metadata ?? {};
+    const body = { metadata: { annotations }, data: before.data };
+    await host.patch(secrets, ref, { type: "merge", body }, { signal: undoSignal });
   });
   const patch = { type: "apply", body: secret, force: true } as const;
   await host.patch(secrets, ref, patch, { fieldManager: "legation-join", signal });

@@ -41,7 +41,7 @@ const all = [
 
 describe("the plan of an installation", () => {
   test("what others need comes first, and what refuses pods comes last", () => {
-    const { apply, leaveOut } = planInstall(all, { clusterName: "host" });
+    const { apply, leaveOut } = planInstall(all, { clusterName: "host", version: "1.2.3" });
     expect(apply.map(({ kind }) => kind)).toEqual([
       "CustomResourceDefinition",
       "Namespace",
@@ -59,7 +59,11 @@ describe("the plan of an installation", () => {
   });
 
   test("nothing is deployed when the webhook runs outside", () => {
-    const { apply, leaveOut } = planInstall(all, { clusterName: "host", webhookUrl: "https://127.0.0.1:8443" });
+    const { apply, leaveOut } = planInstall(all, {
+      clusterName: "host",
+      version: "1.2.3",
+      webhookUrl: "https://127.0.0.1:8443",
+    });
     expect(leaveOut.map(({ kind }) => kind)).toEqual(["Deployment", "Service"]);
     expect(apply.map(({ kind }) => kind)).not.toContain("Deployment");
   });
@@ -68,12 +72,16 @@ describe("the plan of an installation", () => {
     [undefined, { service: { namespace: "legation-system", name: "w", path: "/mutate", port: 443 } }],
     ["https://127.0.0.1:8443", { url: "https://127.0.0.1:8443/mutate" }],
   ])("with the webhook at %s only the target changes, and the caBundle stays unowned", (webhookUrl, clientConfig) => {
-    const { apply } = planInstall([webhook], { clusterName: "host", webhookUrl });
+    const { apply } = planInstall([webhook], { clusterName: "host", version: "1.2.3", webhookUrl });
     expect(apply.at(-1)?.webhooks).toEqual([{ name: "pods.legation.dev", failurePolicy: "Fail", clientConfig }]);
   });
 
   test("the image is set in every container, and nothing else of the pod template changes", () => {
-    const { apply } = planInstall([deployment], { clusterName: "host", image: "registry.example/legation:2" });
+    const { apply } = planInstall([deployment], {
+      clusterName: "host",
+      version: "1.2.3",
+      image: "registry.example/legation:2",
+    });
     expect(apply.find(({ kind }) => kind === "Deployment")?.spec).toEqual({
       replicas: 2,
       template: { spec: { containers: [{ name: "c", image: "registry.example/legation:2", args: ["webhook"] }] } },
@@ -81,13 +89,13 @@ describe("the plan of an installation", () => {
   });
 
   test("every object carries the label that uninstall finds it by", () => {
-    const { apply } = planInstall(all, { clusterName: "host" });
+    const { apply } = planInstall(all, { clusterName: "host", version: "1.2.3" });
     for (const { metadata } of apply)
       expect(metadata.labels).toMatchObject({ "app.kubernetes.io/managed-by": "legation" });
   });
 
   test("the host's name is written where the controller reads it", () => {
-    const { apply } = planInstall([], { clusterName: "berlin" });
+    const { apply } = planInstall([], { clusterName: "berlin", version: "1.2.3" });
     expect(apply).toMatchObject([
       {
         kind: "ConfigMap",

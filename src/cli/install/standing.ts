@@ -1,0 +1,87 @@
+import { z } from "zod";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { configMaps, type Resource } from "../../kube/resources.ts";
+import { Failure } from "../failure.ts";
+import type { Manifest } from "../manifests/load.ts";
+import { HOST_CONFIG_NAME } from "./plan.ts";
+
+const deployments: Resource<KubeObject> = {
+  group: "apps",
+  version: "v1",
+  plural: "deployments",
+  kind: "Deployment",
+  namespaced: true,
+};
+const webhookConfigurations: Resource<KubeObject> = {
+  group: "admissionregistration.k8s.io",
+  version: "v1",
+  plural: "mutatingwebhookconfigurations",
+  kind: "MutatingWebhookConfiguration",
+  namespaced: false,
+};
+
+/** What an earlier installation was told, and the next one need not be told again. */
+export interface Standing {
+  readonly clusterName: string | undefined;
+  /** Version of the command line that installed it; undefined: it did not say so, or there is none. */
+  readonly version: string | undefined;
+  /** Where a webhook runs outside the cluster. */
+  readonly webhookUrl: string | undefined;
+  /** The image that the cluster runs, when it is from another repository than the manifests'. */
+  readonly ownImage: string | undefined;
+}
+
+const configuration = z.looseObject({
+  webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ url: z.string().optional() }) })),
+});
+const deployment = z.looseObject({
+  spec: z.looseObject({
+    template: z.looseObject({
+      spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string().optional() })) }),
+    }),
+  }),
+});
+
+/** Reads what is installed on the host. Rejects with KubeError. */
+export async function standing(
+  client: ClusterClient,
+  manifests: readonly Manifest[],
+  signal: AbortSignal,
+): Promise<Standing> {
+  const config = await client.find(configMaps, { namespace: SYSTEM_NAMESPACE, name: HOST_CONFIG_NAME }, { signal });
+  const name = manifests.find(({ kind }) => kind === webhookConfigurations.kind)?.metadata.name;
+  const webhook = name === undefined ? undefined : await client.find(webhookConfigurations, { name }, { signal });
+  const url = configuration.safeParse(webhook).data?.webhooks[0]?.clientConfig.url;
+  const manifest = manifests.find(({ kind }) => kind === deployments.kind);
+  const ref = { namespace: SYSTEM_NAMESPACE, name: manifest?.metadata.name ?? "" };
+  const installed = manifest === undefined ? undefined : await client.find(deployments, ref, { signal });
+  const [image, published] = [imageOf(installed), imageOf(manifest)];
+  const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
+  return {
+    clusterName: config?.data?.["cluster-name"],
+    version: config?.data?.version,
+    webhookUrl: url === undefined ? undefined : new URL(url).origin,
+    ownImage: isOwn ? image : undefined,
+  };
+}
+
+/** The image to go on with; undefined: the manifests'. Throws when nobody can know which one has this version. */
+export function imageToKeep({ ownImage, version }: Standing, ownVersion: string): string | undefined {
+  if (ownImage === undefined || version === ownVersion) return ownImage;
+  throw new Failure("usage", {
+    object: "--image",
+    problem: `is missing: the cluster runs ${ownImage}, which is ${version === undefined ? "of another installation" : `version ${version}`}, and this is ${ownVersion}`,
+    remedy: "write --image IMAGE with an image of this version",
+  });
+}
+
+function imageOf(object: unknown): string | undefined {
+  return deployment.safeParse(object).data?.spec.template.spec.containers[0]?.image;
+}
+
+/** Without tag and digest. */
+function repositoryOf(image: string): string {
+  return image.replace(/@.*$/, "").replace(/:[^/:]*$/, "");
+}
