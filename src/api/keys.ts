@@ -116,3 +116,6 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   OWNER_ANNOTATION,
   FORWARDED_ANNOTATION,
 ]);
+
+/** Tells a cluster autoscaler that a pod may be moved, though it has no controller in its cluster. */
+export const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";

@@ -7,6 +7,7 @@ import type { Environment } from "./flag.ts";
 export interface KubeletInput {
   readonly kubeletListen?: { readonly host: string; readonly port: number } | undefined;
   readonly nodeAddress?: string | undefined;
+  readonly nodeAddressType?: "InternalIP" | "ExternalIP" | undefined;
   readonly kubeletCertFile?: string | undefined;
   readonly kubeletKeyFile?: string | undefined;
   readonly kubeletCertificateSigner?: string | undefined;
@@ -18,8 +19,8 @@ const WILDCARDS: ReadonlySet<string> = new Set(["::", "0.0.0.0"]);
 export function kubeletOf(
   input: KubeletInput,
   { POD_IP: podIp }: Environment,
-): Pick<ServersOptions, "listen" | "address" | "certificate"> | undefined {
-  const { kubeletListen: listen, nodeAddress } = input;
+): Pick<ServersOptions, "listen" | "address" | "addressType" | "certificate"> | undefined {
+  const { kubeletListen: listen, nodeAddress, nodeAddressType: addressType } = input;
   if (listen === undefined) return undefined;
   const address = nodeAddress ?? (WILDCARDS.has(listen.host) ? podIp : listen.host);
   if (address === undefined || address === "") {
@@ -29,7 +30,8 @@ export function kubeletOf(
       remedy: "write --node-address with the IP or DNS name at which it reaches this process",
     });
   }
-  return { listen, address, certificate: sourceOf(input, [address]) };
+  const type = addressType === undefined ? {} : { addressType };
+  return { listen, address, ...type, certificate: sourceOf(input, [address]) };
 }
 
 function sourceOf(

@@ -16,6 +16,8 @@ import { Streams } from "./streams.ts";
 /** Where a virtual node's kubelet API is reached. */
 export interface NodeEndpoint {
   readonly address: string;
+  /** What the node calls an IP address; default InternalIP. */
+  readonly addressType?: "InternalIP" | "ExternalIP";
   readonly port: number;
 }
 
@@ -28,6 +30,8 @@ export interface ServersOptions {
   };
   /** IP address or DNS name at which the host's API server reaches this process. */
   readonly address: string;
+  /** What the nodes call it, when it is an IP address. */
+  readonly addressType?: "InternalIP" | "ExternalIP";
   readonly certificate: CertificateSource;
   /** The host, as a client of its own: callers that are checked take no place of other requests. */
   readonly host: ClusterClient;
@@ -122,7 +126,8 @@ export class NodeServers {
   /** Where the node of `cluster` is served; undefined while it is not. */
   endpoint(cluster: string): NodeEndpoint | undefined {
     const port = this.#served.get(cluster)?.port;
-    return port === undefined ? undefined : { address: this.#options.address, port };
+    const { address, addressType } = this.#options;
+    return port === undefined ? undefined : { address, ...(addressType === undefined ? {} : { addressType }), port };
   }
 
   /** Ends every stream, log and server. */

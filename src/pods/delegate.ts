@@ -7,6 +7,7 @@ import {
   OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
   PROXY_LABEL,
+  SAFE_TO_EVICT_ANNOTATION,
   SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
@@ -114,9 +115,6 @@ export function toDelegate(
     ...(spec === undefined ? {} : { spec: delegateSpec(spec, proxy, access) }),
   };
 }
-
-/** Tells a cluster autoscaler that the pod may be moved, though it has no controller there. */
-const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";
 
 /** A pod that autoscalers move on the host, where they see its controller: its workload replaces it, and it keeps nothing. */
 function mayMove(proxy: Pod): boolean {

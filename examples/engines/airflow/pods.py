@@ -6,6 +6,7 @@ from datetime import timedelta
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk import DAG, task
 
+# Any image with a shell that the members' nodes can pull, e.g. "busybox:1.37".
 IMAGE = "localhost/busybox:1"
 
 

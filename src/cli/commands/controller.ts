@@ -53,6 +53,11 @@ export const controllerCommand: Subcommand<ControllerInput> = {
       "--node-address <address>",
       "IP or DNS name at which the host's API server reaches it (default: POD_IP, or the address it listens on)",
     ),
+    flag(
+      "--node-address-type <type>",
+      "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network\n" +
+        "wants a route to each node's InternalIP)",
+    ),
     flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
     flag("--kubelet-key-file <file>", "its private key"),
     flag(
@@ -81,6 +86,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
   input: withGlobals({
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),
+    nodeAddressType: z.enum(["InternalIP", "ExternalIP"]).optional(),
     kubeletCertFile: z.string().min(1).optional(),
     kubeletKeyFile: z.string().min(1).optional(),
     kubeletCertificateSigner: z

@@ -10,7 +10,7 @@ import {
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
-import type { MemberFacts, Observed } from "./model.ts";
+import type { KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
@@ -124,7 +124,7 @@ export function desiredStatus(
     ...(endpoint === undefined
       ? {}
       : {
-          addresses: addressesOf(endpoint.address),
+          addresses: addressesOf(endpoint),
           daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
         }),
   };
@@ -166,8 +166,8 @@ function nodeInfo(version: string): NodeSystemInfo {
  * API servers try the types of addresses in an order of their own, with Hostname first unless told otherwise: nothing is
  * published that does not lead here.
  */
-function addressesOf(address: string): NonNullable<NodeStatus["addresses"]> {
-  return (isAddress(address) ? ["InternalIP"] : ["InternalDNS", "Hostname"]).map((type) => ({ type, address }));
+function addressesOf({ address, addressType = "InternalIP" }: KubeletEndpoint): NonNullable<NodeStatus["addresses"]> {
+  return (isAddress(address) ? [addressType] : ["InternalDNS", "Hostname"]).map((type) => ({ type, address }));
 }
 
 function isAddress(text: string): boolean {

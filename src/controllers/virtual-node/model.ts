@@ -36,6 +36,8 @@ export interface MemberFacts {
 export interface KubeletEndpoint {
   /** IP address or DNS name. */
   readonly address: string;
+  /** What the node calls an IP address; default InternalIP. */
+  readonly addressType?: "InternalIP" | "ExternalIP";
   readonly port: number;
 }
 

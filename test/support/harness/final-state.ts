@@ -1,3 +1,4 @@
+import { SAFE_TO_EVICT_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { podsOf } from "./pods-of.ts";
@@ -106,7 +107,7 @@ function normaliser({ namespace, workloads, pods }: NamespaceState): (object: ob
 function normalObject(object: object, words: ReadonlyMap<string, string>): object {
   const result: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(object).sort()) {
-    if (key === WRITER_FIELD || key.startsWith(LEGATION)) continue;
+    if (key === WRITER_FIELD || key.startsWith(LEGATION) || key === SAFE_TO_EVICT_ANNOTATION) continue;
     const next = RUN_FIELDS.has(key) ? `<${key}>` : normalValue(key, value, words);
     if (next !== undefined) result[key] = next;
   }

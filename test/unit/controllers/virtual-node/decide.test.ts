@@ -127,6 +127,12 @@ describe("a member's virtual node", () => {
     expect(desiredNode(observed({ facts: unknown }), now).status).not.toHaveProperty("declaredFeatures");
   });
 
+  test("calls the address of its kubelet API as it was told to", () => {
+    const endpoint = { address: "10.0.0.6", addressType: "ExternalIP", port: 10250 } as const;
+    const { status } = desiredNode(observed({ endpoint }), now);
+    expect(status?.addresses).toEqual([{ type: "ExternalIP", address: "10.0.0.6" }]);
+  });
+
   test("is not written again for features that an older host does not keep", () => {
     const { declaredFeatures: _, ...status } = stored().status ?? {};
     const settled = observed({
