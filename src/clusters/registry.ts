@@ -210,7 +210,9 @@ export class Registry {
     const { name, key = "kubeconfig" } = cluster.spec.credentialsSecret;
     const secret = this.secret(cluster);
     if (secret === undefined)
-      return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join\`` };
+      return {
+        problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join ${cluster.metadata.name} --member-kubeconfig FILE\``,
+      };
     const encoded = secret.data?.[key];
     if (encoded === undefined) return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
     return Buffer.from(encoded, "base64").toString("utf8");

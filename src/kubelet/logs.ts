@@ -111,7 +111,7 @@ function translated(
   if (status === 401 || status === 403) {
     return {
       status: 500,
-      text: `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member}\` again`,
+      text: `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`,
     };
   }
   if (status === 400 || status === 404) return { status, text: message };

@@ -173,6 +173,6 @@ function explained(answer: PlainAnswer, member: string): PlainAnswer {
   if (!ofLegation) return answer;
   return statusAnswer(
     "InternalError",
-    `cluster ${member} refuses Legation (${answer.status}): an administrator must run \`legation join ${member}\` again`,
+    `cluster ${member} refuses Legation (${answer.status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`,
   );
 }

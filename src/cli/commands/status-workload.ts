@@ -3,10 +3,12 @@ import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
+import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
+import { toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
-import { printOutcome } from "../output.ts";
+import type { Outcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
 import { objectOf } from "../plan/documents.ts";
 import { makerOf } from "../plan/existing.ts";
@@ -15,11 +17,14 @@ import { readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
 import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
+import type { Connection, Session } from "../session.ts";
+import { Screen } from "../status/screen.ts";
 import { workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 interface StatusWorkloadInput extends GlobalInput {
+  readonly watch: boolean;
   readonly name: string;
   readonly namespace?: string | undefined;
 }
@@ -37,41 +42,56 @@ export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWork
     flags: [flag("-n, --namespace <name>", "its namespace (default: the context's)")],
     examples: [
       [`status ${name} web -n shop`, "its division and its pods"],
+      [`status ${name} web -n shop -w`, "follow it"],
       [`status ${name} web -n shop -o json | jq .pending`, "what waits, for a script"],
     ],
-    input: withGlobals({ name: z.string(), namespace: z.string().optional() }),
+    input: withGlobals({ watch: toggle, name: z.string(), namespace: z.string().optional() }),
     run: async (options, session) => {
-      const { terminal, signal } = session;
-      const { client, namespace: current } = await session.connect(options, "host");
-      const workload: NamedWorkload = { kind, namespace: options.namespace ?? current, name: options.name };
-      const { namespace } = workload;
-      const [stored, all, refusals, host] = await Promise.all([
-        client.find(WORKLOAD_RESOURCES[kind], { namespace, name: workload.name }, { signal }),
-        client.list(podResource, { namespace, signal }),
-        client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
-        readHost(client, signal),
-      ]);
-      if (stored === undefined) {
-        throw new Failure("failure", {
-          object: `${kind} ${namespace}/${workload.name}`,
-          problem: "is not on the host",
-          remedy: "check its name and namespace (-n)",
-        });
-      }
-      const spec = podsOf(objectOf(stored, `${kind} ${namespace}/${workload.name}`), kind);
-      const pods = all.items.filter((pod) => isPodOf(workload, pod));
-      const next = nextPod(workload, spec, pods, host);
-      const facts = {
-        ...workload,
-        replicas: spec.replicas,
-        pods,
-        refusals: refusals.items.filter(({ involvedObject }) => isMakerOf(workload, involvedObject ?? {})),
-        ...(next === undefined ? {} : { next }),
-      };
-      const status = workloadStatus(facts, host, Date.now());
-      printOutcome(terminal, options.output, { document: status, text: workloadText(status, terminal) });
+      const connection = await session.connect(options, "host");
+      const { namespace = connection.namespace, name: workload } = options;
+      const screen = new Screen(session.terminal, options.output);
+      do {
+        screen.show(await readWorkload({ kind, namespace, name: workload }, connection, session));
+        if (options.watch) await realClock.sleep(POLL_MS, session.signal);
+      } while (options.watch);
     },
   };
+}
+
+// All proxies of the host are read each time.
+const POLL_MS = 5000;
+
+async function readWorkload(
+  workload: NamedWorkload,
+  { client }: Connection,
+  { signal, terminal }: Session,
+): Promise<Outcome> {
+  const { namespace, kind } = workload;
+  const [stored, all, refusals, host] = await Promise.all([
+    client.find(WORKLOAD_RESOURCES[kind], { namespace, name: workload.name }, { signal }),
+    client.list(podResource, { namespace, signal }),
+    client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
+    readHost(client, signal),
+  ]);
+  if (stored === undefined) {
+    throw new Failure("failure", {
+      object: `${kind} ${namespace}/${workload.name}`,
+      problem: "is not on the host",
+      remedy: "check its name and namespace (-n)",
+    });
+  }
+  const spec = podsOf(objectOf(stored, `${kind} ${namespace}/${workload.name}`), kind);
+  const pods = all.items.filter((pod) => isPodOf(workload, pod));
+  const next = nextPod(workload, spec, pods, host);
+  const facts = {
+    ...workload,
+    replicas: spec.replicas,
+    pods,
+    refusals: refusals.items.filter(({ involvedObject }) => isMakerOf(workload, involvedObject ?? {})),
+    ...(next === undefined ? {} : { next }),
+  };
+  const status = workloadStatus(facts, host, Date.now());
+  return { document: status, text: workloadText(status, terminal) };
 }
 
 /** One more pod of the workload as admission would leave it; undefined when it would not be delegated. */

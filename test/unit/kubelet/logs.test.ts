@@ -94,7 +94,7 @@ describe("a log", () => {
       "rights that Legation lacks",
       refusal(403, "no"),
       500,
-      "cluster west refuses Legation (403): an administrator must run `legation join west` again",
+      "cluster west refuses Legation (403): an administrator must run `legation join west --member-kubeconfig FILE` again",
     ],
     ["something in between", () => Promise.resolve({ status: 503, headers: {}, text: "<html>" }), 500, "<html>"],
   ])("that is refused says so: %s", async (_what, given, status, text) => {
