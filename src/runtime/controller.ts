@@ -31,6 +31,8 @@ export interface ActionContext<Key> {
 /** The parts of one controller; only `execute` does I/O. */
 export interface ControllerSpec<Key extends string, Observed, Action> {
   readonly name: string;
+  /** Longest pause after failures; default 30 s. */
+  readonly maxBackoffMs?: number;
   /** Synchronous reads from the stores; undefined when nothing of the key is left. */
   observe(key: Key): Observed | undefined;
   /** What else every line of log about a reconcile must say, e.g. the uid behind the key. */
@@ -49,6 +51,7 @@ export interface ControllerOptions {
 
 // A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
 const SHOWN_TIMEOUT_MS = 10_000;
+const MAX_BACKOFF_MS = 30_000;
 // Keys handled before other work of the process (answers, watch lines) gets its turn.
 const KEYS_PER_TURN = 20;
 
@@ -285,7 +288,7 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   #backoffOf(state: KeyState<Observed>): Backoff {
-    state.backoff ??= new Backoff({ initialMs: 50, maxMs: 30_000 });
+    state.backoff ??= new Backoff({ initialMs: 50, maxMs: this.#spec.maxBackoffMs ?? MAX_BACKOFF_MS });
     return state.backoff;
   }
 

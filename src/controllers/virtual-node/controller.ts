@@ -9,7 +9,7 @@ import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { decide, LEASE_SECONDS } from "./decide.ts";
+import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
 import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
 
@@ -62,6 +62,8 @@ export class VirtualNodeController {
     this.#loop = new Controller<string, Observed, Action>(
       {
         name: "virtual-node",
+        // What fails must not keep the node's Lease from being renewed in time.
+        maxBackoffMs: RENEW_EVERY_MS,
         observe: (name) => this.#observe(name),
         decide,
         execute: (action, { key, signal }) => this.#execute(action, key, signal),

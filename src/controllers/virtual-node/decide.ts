@@ -15,7 +15,7 @@ import type { Action, Observed } from "./model.ts";
 
 /** kubelet's own: a lease of 40 s renewed every 10 s, and a status heartbeat every 5 min when nothing changed. */
 export const LEASE_SECONDS = 40;
-const RENEW_EVERY_MS = 10_000;
+export const RENEW_EVERY_MS = 10_000;
 const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
 const REPORT_EVERY_MS = 10_000;
