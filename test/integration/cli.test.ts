@@ -405,6 +405,20 @@ describe("a member's life", () => {
     });
   });
 
+  test("unjoin with credentials of a cluster that has joined under another name leaves that alone", async () => {
+    const before = await traces(east);
+    const stored = JSON.parse(await kubectl(host, ["-n", "legation-system", "get", "secret", "member-east", "-o", "json"]));
+    const { annotations, namespace: system } = stored.metadata;
+    const left = { ...stored, metadata: { name: "member-gone", namespace: system, annotations } };
+    await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(left) });
+    const run = await legationOn(host, "unjoin", "gone");
+    expect(run.code, run.stderr).toBe(0);
+    expect(run.stdout).toContain("it has joined as east, too, and leaves with that");
+    expect(await traces(east)).toEqual(before);
+    expect((await traces(host)).filter((line) => line.includes("member-gone"))).toEqual([]);
+    expect((await legationOn(host, "status")).stdout).toMatch(/^east +True/m);
+  });
+
   test("unjoin --force does without the member and without the controller", async () => {
     const cut = await legationOn(host, "join", "west", "--member-kubeconfig", west.proxiedKubeconfig);
     expect(cut.code, cut.stderr).toBe(0);

@@ -28,7 +28,10 @@ const DISCOVERY: Record<string, object> = {
 };
 
 /** A member with ConfigMaps of two hosts and an aggregated API; without any of this host's access. */
-function member(items: KubeErrorCode | readonly Stored<KubeObject>[]): { run: ReturnType<typeof cleanMember> } {
+function member(
+  items: KubeErrorCode | readonly Stored<KubeObject>[],
+  configMaps?: KubeErrorCode,
+): { run: ReturnType<typeof cleanMember> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
     metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", labels: { "legation.dev/host": host } },
   });
@@ -40,6 +43,7 @@ function member(items: KubeErrorCode | readonly Stored<KubeObject>[]): { run: Re
     },
     // A server that does not heed selectors.
     list: async ({ plural }: { plural: string }) => {
+      if (plural === "configmaps" && configMaps !== undefined) throw failure(configMaps, plural);
       const found =
         plural === "configmaps"
           ? [object("ours", HOST), object("theirs", "host-2")]
@@ -62,6 +66,10 @@ describe("cleaning a member", () => {
     const { removed, remained } = await member([]).run;
     expect(removed).toEqual(["ConfigMap shop/ours"]);
     expect(remained).toEqual([]);
+  });
+
+  test("stops at a failure of a kind that Legation makes: what is left there is found while there is access", async () => {
+    await expect(member([], "ServerError").run).rejects.toThrow("says ServerError");
   });
 
   test.each(["BadAnswer", "ServerError"] as const)(
