@@ -4,6 +4,8 @@ import { EvenSequencer } from "./test/support/harness/sequencer.ts";
 const config: ViteUserConfigExport = defineConfig({
   test: {
     sequence: { sequencer: EvenSequencer },
+    // A machine that does other things, too.
+    expect: { poll: { timeout: 10_000 } },
     projects: [
       {
         test: {

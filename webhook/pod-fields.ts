@@ -22,6 +22,7 @@ export interface PodFields {
       }[]
     | null
     | undefined;
+  readonly resourceClaims?: readonly { readonly name?: string | null | undefined }[] | null | undefined;
   readonly tolerations?: readonly Toleration[] | null | undefined;
   readonly containers?: readonly ContainerFields[] | null | undefined;
   readonly initContainers?: readonly ContainerFields[] | null | undefined;
@@ -45,6 +46,7 @@ const podSpec: z.ZodType<PodFields> = z.object({
       }),
     )
     .nullish(),
+  resourceClaims: z.array(z.object({ name: z.string().nullish() })).nullish(),
   // As they are: they go back into the patch.
   tolerations: z.array(z.custom<Toleration>((value) => isRecord(value))).nullish(),
   containers: z.array(container).nullish(),

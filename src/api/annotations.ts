@@ -31,7 +31,7 @@ import {
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
 import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
-import { structuredTextReader } from "./structured-text.ts";
+import { lengthProblem, structuredTextReader } from "./structured-text.ts";
 
 const readAffinity = structuredTextReader(clusterAffinitySchema);
 const readSpread = structuredTextReader(clusterSpreadsSchema);
@@ -135,10 +135,14 @@ export function parsePlacement(
   for (const [key, text] of [...inherited, ...Object.entries(own)]) {
     const read = readAnnotation(key, text);
     if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
-    else placement = { ...placement, ...read };
+    // Nobody reads more, and a review may bring a hundred thousand.
+    if (problems.length >= MOST_PROBLEMS) break;
+    if (typeof read !== "string") placement = { ...placement, ...read };
   }
   return problems.length === 0 ? { ok: true, placement } : { ok: false, problems };
 }
+
+const MOST_PROBLEMS = 10;
 
 /** Whether the author asked for delegation: said so, or said where to or when. */
 export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {
@@ -162,6 +166,9 @@ export function placementExcludes(
 
 /** What one annotation says, or what is wrong with it and what to write instead. */
 function readAnnotation(key: string, text: string): Placement | string {
+  // The API server looks at the length only after admission.
+  const tooLong = lengthProblem(text);
+  if (tooLong !== undefined) return tooLong;
   switch (key) {
     case DELEGATE_ANNOTATION:
       if (text === "true" || text === "false") return { delegate: text === "true" };
@@ -170,7 +177,8 @@ function readAnnotation(key: string, text: string): Placement | string {
       return readClusters(text);
     case CLUSTER_SELECTOR_ANNOTATION: {
       const parsed = parseLabelSelector(text);
-      if (parsed.ok) return { selector: parsed.selector, selectorText: `${CLUSTER_SELECTOR_ANNOTATION} "${text}"` };
+      if (parsed.ok)
+        return { selector: parsed.selector, selectorText: `${CLUSTER_SELECTOR_ANNOTATION} ${quote(text)}` };
       return `${quote(text)} is not a label selector: ${parsed.message}; write e.g. "region in (eu,us), gpu"`;
     }
     case CLUSTER_AFFINITY_ANNOTATION: {
@@ -228,7 +236,9 @@ function readClusters(text: string): Placement | string {
     const problem = name === "" ? "is an empty name" : clusterNameProblem(name);
     return problem === undefined ? [] : [`${quote(name)} ${problem}`];
   });
-  return problems.length === 0 ? { clusters: [...new Set(names)] } : `${problems.join(", ")}; ${example}`;
+  if (problems.length === 0) return { clusters: [...new Set(names)] };
+  const rest = problems.length - MOST_PROBLEMS;
+  return `${problems.slice(0, MOST_PROBLEMS).join(", ")}${rest > 0 ? ` and ${rest} more` : ""}; ${example}`;
 }
 
 function readGroupBy(text: string): Placement | string {

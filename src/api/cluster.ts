@@ -64,6 +64,8 @@ export interface ClusterStatus {
   readonly observedGeneration?: number;
   /** Version of its API server, e.g. v1.36.3. */
   readonly version?: string;
+  /** Address at which the controller reaches, or tries to reach, its API server. */
+  readonly server?: string;
   readonly nodes?: number;
   /** Proxies of this host bound to it. */
   readonly pods?: number;
@@ -197,6 +199,7 @@ const statusSchema = z
   .object({
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
     version: z.string().describe("Version of the member's API server.").exactOptional(),
+    server: z.string().describe("Address at which the controller reaches the member's API server.").exactOptional(),
     nodes: z.int32().min(0).describe("Nodes of the member that take pods.").exactOptional(),
     pods: z.int32().min(0).describe("Proxies of this host that are bound to the member.").exactOptional(),
     capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),

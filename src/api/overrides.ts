@@ -24,8 +24,7 @@ export type ParsedOverrides = readonly Override[] | { readonly problem: string }
 const EXAMPLE =
   '[{"clusters": ["west"], "patch": [{"op": "replace", "path": "/spec/containers/0/image", "value": "…"}]}]';
 
-// What Legation or the member decides: where the pod runs, and what admission makes of its classes. And by the restart policy the
-// host's API server judges the delegate's statuses.
+// What Legation or the member decides: where the pod runs, and what admission makes of its classes.
 const KEPT_FIELDS: ReadonlySet<string> = new Set([
   "nodeName",
   "schedulerName",
@@ -33,7 +32,6 @@ const KEPT_FIELDS: ReadonlySet<string> = new Set([
   "priority",
   "preemptionPolicy",
   "overhead",
-  "restartPolicy",
   "serviceAccount",
   "ephemeralContainers",
 ]);

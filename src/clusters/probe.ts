@@ -17,6 +17,8 @@ export interface ProbeResult {
   readonly version?: string;
 }
 
+// One of several servers that is being stopped says so for as long as it still serves: the member is ready all the same.
+const READY_PATH = "/readyz?exclude=shutdown";
 // Requests that failed ask for an earlier probe, but not more often than this.
 const HURRIED_PERIOD_MS = 1_000;
 // A control plane of several servers is upgraded without ever being away.
@@ -82,7 +84,7 @@ export class Probe {
     this.#lastStartMs = this.#clock.now();
     let message: string | undefined;
     try {
-      await this.#client.raw({ method: "GET", path: "/readyz", timeoutMs, signal, outOfTurn: true });
+      await this.#client.raw({ method: "GET", path: READY_PATH, timeoutMs, signal, outOfTurn: true });
       if (!this.#reachable || this.#version === undefined) this.#version = await this.#readVersion(timeoutMs);
       else if (this.#clock.now() >= this.#versionReadMs + VERSION_AGAIN_MS) await this.#rereadVersion(timeoutMs);
     } catch (error) {

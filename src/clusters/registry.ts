@@ -3,6 +3,7 @@ import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { clusters, secrets } from "../kube/resources.ts";
+import { jsonEqual } from "../pods/equal.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -13,6 +14,8 @@ import { Member, type MemberListener } from "./member.ts";
 export interface RegistryListener extends MemberListener {
   /** A Cluster came, changed or went. */
   onCluster(name: string): void;
+  /** Nothing but its status has changed, which this controller itself writes, every few seconds in busy members. */
+  onClusterStatus(name: string): void;
   /** Its connection was replaced by one to another address: nothing of it has been read. */
   onReconnected(name: string): void;
 }
@@ -20,6 +23,8 @@ export interface RegistryListener extends MemberListener {
 /** A member's client, and a way to go on with other credentials for the same server. */
 export interface MemberConnection {
   readonly client: ClusterClient;
+  /** URL of its API server. */
+  readonly server: string;
   /** False when the kubeconfig is for another server: then a new connection must be made. Throws when it is unusable. */
   renew(kubeconfig: string): boolean;
 }
@@ -62,9 +67,14 @@ export class Registry {
       resource: clusters,
       clock,
       log,
-      onEvent: ({ object }) => {
-        this.#reconcile(object.metadata.name);
-        options.listener.onCluster(object.metadata.name);
+      onEvent: (event) => {
+        const { name } = event.object.metadata;
+        if (event.type === "updated" && isStatusOnly(event.previous, event.object)) {
+          listener.onClusterStatus(name);
+          return;
+        }
+        this.#reconcile(name);
+        listener.onCluster(name);
       },
     });
     this.#secrets = new Reflector({
@@ -105,6 +115,11 @@ export class Registry {
 
   members(): Member[] {
     return [...this.#connections.values()].map(({ member }) => member);
+  }
+
+  /** Where the connection to a member leads; undefined when there is none. */
+  server(name: string): string | undefined {
+    return this.#connections.get(name)?.connection.server;
   }
 
   /** The Clusters without a connection: what they have, nobody can tell. */
@@ -227,4 +242,12 @@ export interface RegistryOptions {
   readonly listener: RegistryListener;
   readonly clock: Clock;
   readonly log: Logger;
+}
+
+function isStatusOnly(before: Stored<Cluster>, after: Stored<Cluster>): boolean {
+  const written = ({ metadata, spec }: Stored<Cluster>): unknown => {
+    const { resourceVersion: _version, managedFields: _fields, ...kept } = metadata;
+    return [kept, spec];
+  };
+  return jsonEqual(written(before), written(after));
 }

@@ -95,7 +95,8 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         preferences.onMembers();
         events?.refresh(name);
       },
-      onReconnected: () => delegation.onReconnected(),
+      onClusterStatus: (name) => virtualNodes.enqueue(name),
+      onReconnected: (name) => delegation.onReconnected(name),
       onDelegate: (member, key) => {
         services.onDelegate(member, key);
         delegation.onDelegate(key, member);
@@ -253,6 +254,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
     await turn();
   }
+  events?.start();
   serving?.start();
   metrics?.members.follow({
     members: function* () {

@@ -88,7 +88,7 @@ export function answerText(response: ServerResponse, status: number, text: strin
 function abortWhenLost(member: LogTarget["member"], abort: AbortController, clock: Clock): () => void {
   let timer: Timer;
   const check = (): void => {
-    if (member.probed.message === undefined) timer = clock.after(PROBE_CHECK_MS, check);
+    if (member.probed.reachable) timer = clock.after(PROBE_CHECK_MS, check);
     else abort.abort();
   };
   timer = clock.after(PROBE_CHECK_MS, check);

@@ -43,6 +43,7 @@ export interface TlsMaterial {
 const KEEP_ALIVE_MS = 120_000;
 // Shorter than common load balancers wait before they forget an idle connection.
 const KEEP_ALIVE_DELAY_MS = 30_000;
+const MAX_HEADER_BYTES = 2 ** 20;
 const HANDSHAKE_MS = 10_000;
 
 interface Refusal {
@@ -72,6 +73,8 @@ export class NodeServer {
     this.#server = createServer({
       ...tlsOptions(tls),
       handshakeTimeout: HANDSHAKE_MS,
+      // The address of an exec has the whole command. A kubelet takes as much (net/http).
+      maxHeaderSize: MAX_HEADER_BYTES,
       keepAliveTimeout: KEEP_ALIVE_MS,
       // A host that is gone without a word must not keep a log followed for ever.
       keepAlive: true,

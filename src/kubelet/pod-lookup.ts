@@ -36,8 +36,9 @@ export function lookUp(source: PodSource, cluster: string, { namespace, name, ui
   if (uid !== undefined && uid !== proxy.metadata.uid) return missing;
   const member = source.registry.member(cluster);
   if (member === undefined) return unavailable(cluster, source.registry.problem(cluster) ?? "it is not connected");
-  const { message } = member.probed;
-  if (message !== undefined) return unavailable(cluster, message);
+  // A probe that failed once says little: the member is asked all the same, as a node that is not Ready is.
+  const { reachable, message = "it does not answer" } = member.probed;
+  if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
   const recorded = proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
   if (recorded === undefined || member.delegate(key)?.metadata.uid !== recorded) return missing;

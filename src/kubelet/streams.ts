@@ -124,8 +124,8 @@ export class Streams {
   ): Promise<UpgradeAnswer> {
     const asked = streamRequest(request, container);
     if ("problem" in asked) return statusAnswer("BadRequest", asked.problem);
-    const { message } = member.probed;
-    if (message !== undefined) return unreachable(member.name, message);
+    const { reachable, message = "it does not answer" } = member.probed;
+    if (!reachable) return unreachable(member.name, message);
     if (this.#closed) return stopping();
     const abort = new AbortController();
     const gone = (): void => abort.abort();

@@ -3,7 +3,7 @@ import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../a
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
-import { isDeleting, isTerminal } from "./phase.ts";
+import { isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
@@ -146,9 +146,14 @@ export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch 
   return { metadata: { uid: proxy.metadata.uid }, status };
 }
 
+// A hundred members have much to say, of each of thousands of pods.
+const LONGEST_MESSAGE = 16_384;
+
 /** The `legation.dev/Placed` condition of a proxy that waits: False, with why in each member. */
 export function notPlacedCondition(reason: string, message: string, now: number): PodCondition {
-  return { type: PLACED_CONDITION, status: "False", reason, message, lastTransitionTime: new Date(now).toISOString() };
+  const lastTransitionTime = new Date(now).toISOString();
+  const shown = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
+  return { type: PLACED_CONDITION, status: "False", reason, message: shown, lastTransitionTime };
 }
 
 function conditionsFrom(
@@ -160,7 +165,7 @@ function conditionsFrom(
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
     if (isHostsGate(proxy, condition)) continue;
-    if (!gone && isUnfinishedDisruption(proxy, delegate, condition)) continue;
+    if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
     const said = condition.type === "PodScheduled" ? ours : condition;
@@ -187,12 +192,12 @@ function conditionsFrom(
 }
 
 /**
- * A pod that is about to be disrupted is being deleted, or has ended, or its kubelet is ending it: of any other, the host's
- * disruption controller takes the condition back two minutes later, again and again.
+ * Why a pod ends is told with its end, unless its kubelet is ending it. Of a pod that is neither deleted nor ended, the host's
+ * disruption controller takes the condition back two minutes later, again and again; and of one that is deleted it is one write more.
  */
-function isUnfinishedDisruption(proxy: Pod, delegate: Pod, { type, status, reason }: PodCondition): boolean {
+function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCondition): boolean {
   if (type !== "DisruptionTarget" || status !== "True" || reason === "TerminationByKubelet") return false;
-  return !isDeleting(proxy) && !isTerminal(delegate);
+  return !isTerminal(delegate);
 }
 
 /** The generation of the proxy that is meant by one of the delegate; undefined when none is known. */

@@ -41,6 +41,8 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
   /** What may be stored, reckoned as JSON, maybe together with other stores. More than that is not read. */
   readonly budget?: ByteBudget;
+  /** Bytes that an object holds of it, where less is kept than came. */
+  readonly sizeOf?: (object: Stored<T>) => number;
   /** How many objects to ask for at once; default 500. */
   readonly pageSize?: number;
   readonly clock: Clock;
@@ -51,6 +53,7 @@ export interface ReflectorOptions<T extends KubeObject> {
 }
 
 const PAGE_SIZE = 500;
+const LEAST_PAGE = 5;
 // Other work of the process waits no longer than this for what a list has brought.
 const PIECE_MS = 10;
 // A page of 500 large objects from a busy server takes longer than an ordinary request may.
@@ -228,10 +231,11 @@ export class Reflector<T extends KubeObject> {
       });
       this.#lastContactMs = clock.now();
       // Which of them is how large does not matter to what all hold together.
-      const size = page.size / page.items.length;
+      const even = page.size / page.items.length;
       for (const item of page.items) {
         const object = this.#stage(staged, item);
         if (budget === undefined) continue;
+        const size = this.#options.sizeOf?.(object) ?? even;
         sizes.set(objectKey(object.metadata), size);
         bytes += size;
         if (bytes > budget.most) throw this.#tooMuch(budget);
@@ -348,7 +352,7 @@ export class Reflector<T extends KubeObject> {
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
-    this.#charge(key, event.size);
+    this.#charge(key, this.#options.sizeOf?.(object) ?? event.size);
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -380,8 +384,9 @@ export class Reflector<T extends KubeObject> {
     const { log, resource } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
-    // What is not paged may be more than an answer may hold.
-    this.#pageSize = this.#paged;
+    // What is not paged may be more than an answer may hold; and so may a page.
+    const isCut = isKubeError(error, "AnswerLost") && this.#version === undefined && this.#pageSize !== undefined;
+    this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
     if (isKubeError(error, "Gone")) {
       // A continue token that expired will expire again when the list takes as long: the next one is not paged.
       if (this.#version === undefined) this.#pageSize = undefined;

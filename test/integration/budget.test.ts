@@ -30,8 +30,9 @@ async function createAll(names: readonly string[], annotations: Record<string, s
 }
 
 function allAre(phase: string): Promise<void> {
-  return eventuallyPasses(async () =>
-    expect(countPhases(await podsOf(clients().host, namespace))).toEqual({ [phase]: COUNT }),
+  return eventuallyPasses(
+    async () => expect(countPhases(await podsOf(clients().host, namespace))).toEqual({ [phase]: COUNT }),
+    { timeoutMs: 60_000 },
   );
 }
 
@@ -82,7 +83,7 @@ describe("Legation's writes, from the audit logs of all clusters", () => {
 
   test("a pod that ends and is deleted costs the host four and one member two", async () => {
     const names = numbered("ends", COUNT);
-    await createAll(names, { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "4s" });
+    await createAll(names, { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "15s" });
     await allAre("Succeeded");
     await deleteAll(names);
 

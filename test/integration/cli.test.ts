@@ -1,4 +1,8 @@
+import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join as joinPath } from "node:path";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
+import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -7,7 +11,7 @@ import { serveMetricsApi } from "../support/harness/metrics-api.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import type { CliResult } from "../support/legation/cli.ts";
+import { type CliResult, runCli } from "../support/legation/cli.ts";
 import { LegationRun, legationOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
@@ -112,8 +116,8 @@ describe("legation install", () => {
   });
 
   test("does not guess which image of one's own has this version", async () => {
-    const config = ["-n", "legation-system", "configmap/legation", "--type=merge"];
-    await kubectl(host, ["patch", ...config, '-p={"data":{"version":"0.0.1"}}']);
+    const controller = ["-n", "legation-system", "deployment/legation-controller"];
+    await kubectl(host, ["label", ...controller, "--overwrite", "app.kubernetes.io/version=0.0.1"]);
     const { code, stderr } = await legationOn(host, "install");
     expect(code).toBe(2);
     expect(stderr).toContain("the cluster runs registry.example/legation:next, which is version 0.0.1, and this is");
@@ -346,6 +350,33 @@ describe("a member's life", () => {
     expect(table.stdout).not.toContain("\u001B");
   });
 
+  test("whoever has the role for people may ask for status, and for a workload's where they may read that", async () => {
+    const account = `system:serviceaccount:${namespace}:looker`;
+    await kubectl(host, ["-n", namespace, "create", "serviceaccount", "looker"]);
+    const binding = `${namespace}-looks`;
+    await kubectl(host, [
+      "create",
+      "clusterrolebinding",
+      binding,
+      "--clusterrole=legation-viewer",
+      `--serviceaccount=${namespace}:looker`,
+    ]);
+    onTestFinished(async () => void (await kubectl(host, ["delete", "clusterrolebinding", binding])));
+    await kubectl(host, ["-n", namespace, "create", "rolebinding", "views", "--clusterrole=view", `--user=${account}`]);
+    const token = (await kubectl(host, ["-n", namespace, "create", "token", "looker"])).trim();
+    const folder = mkdtempSync(joinPath(tmpdir(), "legation-looker-"));
+    onTestFinished(() => rmSync(folder, { recursive: true }));
+    const kubeconfig = joinPath(folder, "kubeconfig");
+    writeFileSync(
+      kubeconfig,
+      kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "looker", token }),
+    );
+    const ask = (...what: string[]): Promise<CliResult> => runCli(["status", ...what, `--kubeconfig=${kubeconfig}`]);
+    expect(await ask()).toMatchObject({ code: 0, stdout: expect.stringMatching(/^west +True/m) });
+    const deployment = await ask("deployment", "web", "-n", namespace);
+    expect(deployment).toMatchObject({ code: 0, stdout: expect.stringContaining("west") });
+  });
+
   test("unjoin refuses while pods run there, and leaves the virtual node open", async () => {
     const { code, stderr } = await legationOn(host, "unjoin", "west");
     expect(code).toBe(3);
@@ -407,7 +438,9 @@ describe("a member's life", () => {
 
   test("unjoin with credentials of a cluster that has joined under another name leaves that alone", async () => {
     const before = await traces(east);
-    const stored = JSON.parse(await kubectl(host, ["-n", "legation-system", "get", "secret", "member-east", "-o", "json"]));
+    const stored = JSON.parse(
+      await kubectl(host, ["-n", "legation-system", "get", "secret", "member-east", "-o", "json"]),
+    );
     const { annotations, namespace: system } = stored.metadata;
     const left = { ...stored, metadata: { name: "member-gone", namespace: system, annotations } };
     await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(left) });

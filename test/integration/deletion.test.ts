@@ -64,7 +64,7 @@ describe("deleting a proxy", () => {
     { how: "at once", args: ["--now"], graceSeconds: 1 },
   ])("$how tells the delegate the same period", async ({ args, graceSeconds }) => {
     const namespace = await optedIn();
-    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "1s" };
+    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "5s" };
     const { delegate, member } = await runningPod(
       aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
     );
@@ -92,7 +92,7 @@ describe("deleting a proxy", () => {
 
   test("a second time with a shorter period shortens the delegate's", async () => {
     const namespace = await optedIn();
-    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "3s" };
+    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "10s" };
     const { member } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
     const ref = { namespace, name: "web" };
     const period = (seconds: number) => (pod: Stored<Pod>) => pod.metadata.deletionGracePeriodSeconds === seconds;

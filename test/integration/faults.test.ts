@@ -97,14 +97,13 @@ describe("a burst of 200 pods", () => {
 
   beforeAll(async () => {
     // On a full machine, the scheduler of a member that has been frozen may come back too late for those that it had not seen.
-    const putBack = await scheduleTimeout(clients().host, 600);
+    afterFile(await scheduleTimeout(clients().host, 600));
     namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels, onFinished: afterFile });
     const { histories, stop } = await watchPods(clients().host, namespace);
     await burst(numbered("pod", COUNT));
     await allRun(COUNT);
     await stop();
     undisturbed = spread(times(histories, "legation-east"));
-    return putBack;
   });
 
   test.each([

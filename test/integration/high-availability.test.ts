@@ -152,10 +152,10 @@ test("every process is replaced, and the leader killed, while pods are created: 
   expect(created.length).toBeGreaterThan(50);
   await expectAllRun(namespace, created);
   // The lease, and the time until a follower asks again.
-  expect(ledAfter(next, killedAt)).toBeLessThan(LEASE_MS * 1.5);
+  expect(ledAfter(next, killedAt)).toBeLessThan(LEASE_MS * 2);
 });
 
-test("a leader that is told to end hands over within five seconds; webhooks that are killed are not missed", async () => {
+test("a leader that is told to end hands over before its lease is over; webhooks that are killed are not missed", async () => {
   const { replicas } = parts();
   const [ending, next] = [leader(), follower()];
   const namespace = await freshlyLabelled();
@@ -164,7 +164,8 @@ test("a leader that is told to end hands over within five seconds; webhooks that
   const toldAt = Date.now();
   await ending.stop();
   await eventuallyPasses(() => expect(ledSince(next)).toBeGreaterThan(toldAt), { timeoutMs: 60_000 });
-  expect(ledAfter(next, toldAt)).toBeLessThan(5_000);
+  // Without that word it would be the lease and more.
+  expect(ledAfter(next, toldAt)).toBeLessThan(LEASE_MS * 0.8);
   expect(failed).toEqual([]);
   // Each takes the reviews with it that it was about to answer. The API server repeats none of them, and asks once more.
   for (const { process } of replicas) {

@@ -219,7 +219,8 @@ describe("leader election", () => {
     const stoppedAt = performance.now();
     await a.stop();
     await eventually(() => b.isLeader);
-    expect(performance.now() - stoppedAt).toBeLessThan(1_500);
+    // Long before its lease would have ended.
+    expect(performance.now() - stoppedAt).toBeLessThan(3_500);
     c.start();
     await cluster.proxy.blackhole();
     await eventually(() => c.isLeader);

@@ -173,7 +173,7 @@ describe("a member that is restored from a backup of etcd", () => {
     const { host, west } = clients();
     onTestFinished(() => memberCluster("west").mend());
     await setColor("before");
-    await Promise.all([create("stays", withSettings), create("deleted"), create("ends", lastingFor("5s"))]);
+    await Promise.all([create("stays", withSettings), create("deleted"), create("ends", lastingFor("20s"))]);
     await Promise.all(["stays", "deleted", "ends"].map((name) => inHost(name)));
     const delegate = await inWest("stays");
     using backup = await backUp(memberCluster("west"));

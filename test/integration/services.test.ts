@@ -105,13 +105,15 @@ describe.concurrent("a Service of the host", () => {
 
     // One that asks for the name keeps it, though nobody answers there any more.
     await scene.run("client");
-    await Promise.all(names.map((name) => scene.end(name)));
     const before = await scene.inWest("web");
+    await Promise.all(names.map((name) => scene.end(name)));
     expect((await scene.inWest("web")).metadata.uid).toBe(before.metadata.uid);
     await scene.end("client");
     await scene.goes(west, services, "web");
-    const { others } = await legationWrites(memberCluster("west"), namespace);
-    expect(others).toEqual(["create services", "delete services"]);
+    await eventuallyPasses(async () => {
+      const { others } = await legationWrites(memberCluster("west"), namespace);
+      expect(others).toEqual(["create services", "delete services"]);
+    });
   });
 
   test("that comes after its pod, as Spark's does, follows it", async (context) => {

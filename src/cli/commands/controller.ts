@@ -158,6 +158,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
                 credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
               const { credentials: current, renew } = renewable(read(text));
               return {
+                server: current.server,
                 client: createClusterClient({
                   cluster: name,
                   credentials: current,

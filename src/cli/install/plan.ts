@@ -6,6 +6,11 @@ import type { Manifest } from "../manifests/load.ts";
 export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
 export const MANAGED_BY = "legation";
 
+/** Label on Deployments: the version of the command line that installed them. */
+export const VERSION_LABEL = "app.kubernetes.io/version";
+
+const labelMap = z.record(z.string(), z.string()).default({});
+
 /** Name of the ConfigMap in Legation's namespace that tells the controller what the host is called. */
 export const HOST_CONFIG_NAME = "legation";
 
@@ -60,7 +65,7 @@ export function planInstall(manifests: readonly Manifest[], options: InstallOpti
   const apply = manifests
     .filter((manifest) => !leaveOut.includes(manifest))
     .map((manifest) => adjust(manifest, options))
-    .concat(hostConfig(options))
+    .concat(hostConfig(options.clusterName))
     .map(labelled)
     .sort((a, b) => position(a.kind) - position(b.kind));
   return { apply, leaveOut };
@@ -73,8 +78,12 @@ function position(kind: string): number {
 
 function adjust(manifest: Manifest, options: InstallOptions): Manifest {
   if (WEBHOOK_KINDS.has(manifest.kind)) return withClientConfig(manifest, options.webhookUrl);
-  if (manifest.kind === "Deployment" && options.image !== undefined) return withImage(manifest, options.image);
-  return manifest;
+  if (manifest.kind !== "Deployment") return manifest;
+  const { metadata } = manifest;
+  // Beside the image, in one write: an installation that is cut in between must not take one for the other.
+  const labels = { ...labelMap.parse(metadata.labels), [VERSION_LABEL]: options.version };
+  const versioned = { ...manifest, metadata: { ...metadata, labels } };
+  return options.image === undefined ? versioned : withImage(versioned, options.image);
 }
 
 const clientConfig = z.looseObject({
@@ -105,14 +114,12 @@ function withImage(manifest: Manifest, image: string): Manifest {
   return { ...manifest, spec: { ...spec, template: { ...template, spec: { ...template.spec, containers } } } };
 }
 
-const labelMap = z.record(z.string(), z.string()).default({});
-
 function labelled(manifest: Manifest): Manifest {
   const labels = { ...labelMap.parse(manifest.metadata.labels), [MANAGED_BY_LABEL]: MANAGED_BY };
   return { ...manifest, metadata: { ...manifest.metadata, labels } };
 }
 
-function hostConfig({ clusterName, version }: InstallOptions): Manifest {
+function hostConfig(clusterName: string): Manifest {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
@@ -121,6 +128,6 @@ function hostConfig({ clusterName, version }: InstallOptions): Manifest {
       namespace: SYSTEM_NAMESPACE,
       labels: { "app.kubernetes.io/part-of": GROUP.split(".")[0] ?? GROUP },
     },
-    data: { "cluster-name": clusterName, version },
+    data: { "cluster-name": clusterName },
   };
 }

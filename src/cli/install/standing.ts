@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { configMaps, type Resource } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { HOST_CONFIG_NAME } from "./plan.ts";
+import { HOST_CONFIG_NAME, VERSION_LABEL } from "./plan.ts";
 
 const deployments: Resource<KubeObject> = {
   group: "apps",
@@ -61,7 +61,7 @@ export async function standing(
   const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
   return {
     clusterName: config?.data?.["cluster-name"],
-    version: config?.data?.version,
+    version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     ownImage: isOwn ? image : undefined,
   };

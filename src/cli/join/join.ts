@@ -77,7 +77,8 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
       report(`${name}: new credentials, since ${stored.problem}`);
       await giveCredentials(options, context, { hostId, undo, stored });
     }
-    return await waitReady(host, options, signal, report);
+    // Until then it is Ready, or not, at its former address.
+    return await waitReady(host, options, signal, report, options.memberServer);
   }
   const secretName = await giveCredentials(options, context, { hostId, undo });
 
@@ -163,11 +164,16 @@ async function waitReady(
   { name, timeoutMs }: JoinOptions,
   signal: AbortSignal,
   report: (line: string) => void,
+  server?: string,
 ): Promise<Stored<Cluster>> {
   let told: string | undefined;
   const ready = await waitFor(
     async () => {
       const cluster = await host.get(clusters, { name }, { signal });
+      if (server !== undefined && !isSameServer(cluster.status?.server, server)) {
+        told = `the controller has not gone over to ${server} yet`;
+        return undefined;
+      }
       const condition = cluster.status?.conditions?.find(({ type }) => type === "Ready");
       if (condition?.status === "True") return cluster;
       if (condition !== undefined && condition.message !== told) {
@@ -191,6 +197,10 @@ async function waitReady(
         ? "check that `legation controller` runs, then join again"
         : `repair that and join again, with a longer --timeout if it is slow`,
   });
+}
+
+function isSameServer(told: string | undefined, wanted: string): boolean {
+  return told !== undefined && URL.parse(told)?.href === URL.parse(wanted)?.href;
 }
 
 // The controller removes its finalizer within seconds when it runs; when it does not, nobody else will.

@@ -36,7 +36,7 @@ export async function cleanMember(client: ClusterClient, hostId: string, signal:
   return { removed: cleaner.removed, remained: cleaner.remained };
 }
 
-// Groups of what Legation makes in members: what fails there for a moment is tried again, while there is access.
+// Groups of what Legation makes in members.
 const OWN_GROUPS: ReadonlySet<string> = new Set(["", endpointSlices.group, serviceExports.group]);
 
 function mayHold({ group }: Resource<KubeObject>): boolean {
@@ -66,6 +66,7 @@ class Cleaner {
     const { resources, unknown } = await this.#discovery.removable();
     for (const group of unknown) this.#remains(`objects in ${group}`, "that API does not answer");
     const forbidden: string[] = [];
+    let failed: unknown;
     for (const resource of resources) {
       try {
         for (const object of await this.#own(resource)) {
@@ -77,12 +78,15 @@ class Cleaner {
         }
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
-        // An aggregated API that fails by itself must not keep all other objects in the member.
-        else if (!mayHold(resource) && isKubeError(error, "BadAnswer", "ServerError"))
-          this.#remains(`objects in ${kindName(resource)}`, error.detail);
-        else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
+        else if (isKubeError(error, "BadAnswer", "ServerError")) {
+          // An aggregated API that fails by itself must not keep all other objects in the member.
+          if (mayHold(resource)) failed ??= error;
+          else this.#remains(`objects in ${kindName(resource)}`, error.detail);
+        } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }
+    // Before the access goes that whoever tries again needs.
+    if (failed !== undefined) throw failed;
     // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
   }

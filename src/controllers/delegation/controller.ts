@@ -25,6 +25,7 @@ import { USES_INDEX, usesOf } from "../dependencies/users.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
+import { awaitsDelegate } from "./decide-awaited.ts";
 import { isFor } from "./decide-placing.ts";
 import { Executor } from "./execute.ts";
 import type { GroupName } from "./groups.ts";
@@ -41,6 +42,7 @@ const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
 // Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
 const ROOM_DELAY_MS = 250;
+const FEW = 100;
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -317,6 +319,12 @@ export class DelegationController {
 
   /** A member's nodes changed: proxies that wait may fit now. */
   onCapacity(): void {
+    // Each look at one is a look at all members: what many of them are to hear of, they hear together.
+    if (this.#unbound.size > FEW) this.onRoom();
+    else this.#lookAtWaiting();
+  }
+
+  #lookAtWaiting(): void {
     for (const key of this.#unbound.keys()) this.#loop.enqueue(key);
   }
 
@@ -325,15 +333,15 @@ export class DelegationController {
     if (this.#roomTimer !== undefined || this.#unbound.size === 0) return;
     this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
       this.#roomTimer = undefined;
-      this.onCapacity();
+      this.#lookAtWaiting();
     });
   }
 
   /** What was read of a member counts no more: its new connection must show first what it has of the proxies that wait. */
-  onReconnected(): void {
+  onReconnected(member: string): void {
     for (const key of this.#unbound.keys()) {
       const proxy = this.#proxies.store.get(key);
-      if (proxy !== undefined) this.#placing.memories.inherited(proxy.metadata.uid);
+      if (proxy !== undefined) this.#placing.memories.unproven(proxy.metadata.uid, member);
     }
   }
 
@@ -406,7 +414,7 @@ export class DelegationController {
     }
     const { uid = "" } = proxy?.metadata ?? {};
     const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
-    if (holder !== undefined && proxy !== undefined && !isBound(proxy)) {
+    if (holder !== undefined && proxy !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
       this.#placing.memories.found(uid, holder.name, this.#options.clock.now());
     }
     return this.#observed(key, proxy, members);

@@ -5,7 +5,7 @@ import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { isFor } from "./decide-placing.ts";
 import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
-import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
 export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
@@ -41,7 +41,7 @@ function concerns(member: MemberView, proxy: Stored<Pod>, observed: Observed): b
   if (member.read) return false;
   return isBound(proxy)
     ? member === boundMember(proxy, observed)
-    : !observed.memory.fresh && observed.allows(member.candidate) === undefined;
+    : mayHold(observed.memory, member.name) && observed.allows(member.candidate) === undefined;
 }
 
 /**
@@ -91,7 +91,7 @@ function lastStatus(proxy: Stored<Pod>, observed: Observed, wall: number): Actio
   const { departed, delegate } = boundMember(proxy, observed) ?? {};
   // One that has ended in a member which does not answer is still there.
   const last = [departed, delegate].find((pod) => pod !== undefined && isRecorded(pod, proxy));
-  const shown = last === undefined ? undefined : statusFrom(proxy, last);
+  const shown = last === undefined ? undefined : statusFrom(proxy, last, last === departed);
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   return verdict(

@@ -15,7 +15,15 @@ import {
   unschedulableMessage,
 } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import type { Action, Attempt, DelegationDecision, MemberView, Needs, Observed } from "./model.ts";
+import {
+  type Action,
+  type Attempt,
+  type DelegationDecision,
+  type MemberView,
+  mayHold,
+  type Needs,
+  type Observed,
+} from "./model.ts";
 
 // What an earlier leader had sent to an API server that did not answer is done when it does, maybe just after it was read.
 const SETTLES_MS = 1000;
@@ -162,18 +170,22 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     const message = `${uncertain.name}: may have the pod and does not answer; no other member gets it before that is known`;
     return waiting("ClusterNotReady", message);
   }
-  const unread = memory.fresh
-    ? []
-    : members.filter(({ read, candidate }) => !read && observed.allows(candidate) === undefined);
+  const unread = members.filter(
+    ({ name, read, candidate }) => !read && mayHold(memory, name) && observed.allows(candidate) === undefined,
+  );
   if (unread.length > 0) {
     const names = unread.map(({ name }) => name).join(", ");
     return waiting(
       "ClusterNotReady",
-      `${names}: may have the pod from before the controller started, and has not answered since`,
+      memory.fresh
+        ? `${names}: may have the pod from before its address changed, and has not answered since`
+        : `${names}: may have the pod from before the controller started, and has not answered since`,
     );
   }
 
-  const settling = memory.fresh ? [] : members.filter(({ candidate }) => observed.allows(candidate) === undefined);
+  const settling = members.filter(
+    ({ name, candidate }) => mayHold(memory, name) && observed.allows(candidate) === undefined,
+  );
   const settledAt = Math.max(...settling.map(({ reachableSince }) => reachableSince + SETTLES_MS));
   if (now < settledAt) return { actions: [], outcome: "Waiting", requeueAt: settledAt };
 

@@ -10,6 +10,7 @@ const INEFFECTIVE_MS = 5 * 60_000;
 
 interface Entry {
   fresh: boolean;
+  unproven?: Set<string>;
   attempts: Map<string, Attempt>;
   uncertain?: string;
   promised?: string;
@@ -37,6 +38,12 @@ export class Memories {
   /** Marks a proxy that was there before this controller led: an earlier leader may have acted on it. */
   inherited(proxyUid: string): void {
     this.#entry(proxyUid).fresh = false;
+  }
+
+  /** What a member has shown counts no more: it may have a delegate of the proxy, until it has been read again. */
+  unproven(proxyUid: string, member: string): void {
+    const entry = this.#entry(proxyUid);
+    entry.unproven = (entry.unproven ?? new Set()).add(member);
   }
 
   /** A delegate is being created in the member; keeps the time of an attempt under way. */

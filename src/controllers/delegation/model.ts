@@ -48,6 +48,8 @@ export interface Attempt {
 export interface Memory {
   /** The proxy came to be while this controller led: no earlier leader can have made a delegate for it. */
   readonly fresh: boolean;
+  /** Members that it may have a delegate in as long as they have not been read: they are reached in another way than before. */
+  readonly unproven?: ReadonlySet<string>;
   readonly attempts: ReadonlyMap<string, Attempt>;
   /** Member where a create was sent and that has not shown the delegate yet: it may be there, so nobody else gets it. */
   readonly uncertain?: string;
@@ -59,6 +61,11 @@ export interface Memory {
   readonly reported?: string;
   /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
   readonly ineffective?: ReadonlyMap<string, number>;
+}
+
+/** Whether a member that has not been read may have a delegate of the proxy. */
+export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
+  return !fresh || unproven?.has(member) === true;
 }
 
 /** Whether a member has what a pod needs of its namespace: ConfigMaps, Secrets and its account. */

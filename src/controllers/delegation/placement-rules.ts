@@ -15,6 +15,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { Memories } from "./memory.ts";
+import { mayHold } from "./model.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
@@ -84,10 +85,10 @@ export class PlacementRules {
     const { groups, registry, memories } = this.#options;
     const place = groups.placeOf(uid);
     if (place === undefined) return [];
-    const unread = registry.members().filter(({ read }) => !read);
-    // Only pods that were there before this controller led can have a delegate that it does not know.
-    const mayHide = unread.length > 0 && place.others.some((other) => !memories.of(other).fresh);
-    return [groupRule({ ...place, unread: mayHide ? unread.map(({ name }) => name) : [] })];
+    // Only pods that were there before this controller led, or reached the member so, can have a delegate that it does not know.
+    const mayHide = (member: string): boolean => place.others.some((other) => mayHold(memories.of(other), member));
+    const unread = registry.members().filter(({ name, read }) => !read && mayHide(name));
+    return [groupRule({ ...place, unread: unread.map(({ name }) => name) })];
   }
 
   #spreadCounts(proxy: Stored<Pod>, { labelSelector }: ClusterSpread): ReadonlyMap<string, number> {

@@ -47,7 +47,9 @@ export class PlacementView {
   specIn(proxy: Stored<Pod> | undefined, candidate: Candidate): OverriddenSpec {
     const spec = proxy?.spec ?? { containers: [] };
     const parsed = proxy === undefined ? undefined : this.#options.rules.parse(proxy);
-    const overrides = parsed?.ok === true ? parsed.placement.overrides : undefined;
+    // What its author wants to be different there, nobody knows any more.
+    if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
+    const overrides = parsed?.placement.overrides;
     return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
   }
 
@@ -188,7 +190,7 @@ export class PlacementView {
   apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
     // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.
     const none: ApiAccess = { mode: "none" };
-    if (proxy === undefined) return none;
+    if (proxy === undefined || !this.#options.rules.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
 }

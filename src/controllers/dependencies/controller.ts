@@ -8,6 +8,7 @@ import {
   dependenciesOf,
   dependencyKey,
   dependencyKeys,
+  dependencyRef,
 } from "../../pods/dependencies.ts";
 import { standsFor } from "../../pods/dependencies-copy.ts";
 import { isBound } from "../../pods/phase.ts";
@@ -22,6 +23,9 @@ import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyO
 import type { CopyingOptions } from "./options.ts";
 import { Sources } from "./sources.ts";
 import { Users, usesOf } from "./users.ts";
+
+// Each may have been as large as a megabyte, and all answers of a member share what may be on its way.
+const PAGE_SIZE = 20;
 
 export interface DependencyOptions extends CopyingOptions {
   /** A member's copies have been read: it can be given pods that use something. */
@@ -47,15 +51,9 @@ export class DependencyController {
       host,
       onSource: (key) => this.#onSource(key),
       onState: (kind, namespace) => {
-        const concerns = (proxy: Stored<Pod>): boolean => proxy.metadata.namespace === namespace && !isBound(proxy);
-        for (const proxy of options.proxies().list().filter(concerns)) {
-          for (const dependency of dependenciesOf(proxy)) {
-            if (dependency.kind === kind) this.#onSource(dependencyKey(dependency));
-          }
-        }
+        for (const dependency of this.#users.wantedIn(kind, namespace)) this.#onSource(dependency);
         for (const member of registry.members()) {
-          for (const copy of this.#copies.in(member)) {
-            if (copy.kind !== kind || copy.namespace !== namespace) continue;
+          for (const copy of this.#copies.inNamespace(member, kind, namespace)) {
             this.#loop.enqueue(copyKey(member.name, dependencyKey(copy)));
           }
         }
@@ -68,6 +66,7 @@ export class DependencyController {
       hostId: identity.id,
       resources: forEachKind((kind) => RESOURCES[kind]),
       transform: (kind, object) => withoutContent(digested(kind, object)),
+      pageSize: PAGE_SIZE,
       onCopy: (member, copy) => this.#onCopy(member, dependencyKey(copy)),
       onRead: (member) => {
         this.#onRead(member);
@@ -204,7 +203,16 @@ export class DependencyController {
   }
 
   #onSource(key: DependencyKey): void {
-    for (const member of this.#options.registry.members()) this.#loop.enqueue(copyKey(member.name, key));
+    const { kind, namespace, name } = dependencyRef(key);
+    for (const member of this.#options.registry.members()) {
+      const copy = copyKey(member.name, key);
+      const concerns =
+        this.#copies.of(member, kind, namespace, name) !== undefined ||
+        this.#users.uses(member, key) ||
+        this.#executor.refusal(copy) !== undefined;
+      // A namespace has many objects that no pod names, and a host many members.
+      if (concerns) this.#loop.enqueue(copy);
+    }
     this.#wake(key);
   }
 

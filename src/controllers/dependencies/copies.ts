@@ -20,6 +20,8 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly resources: ReadonlyMap<Kind, Resource<T>>;
   /** Makes copies smaller before they are kept. */
   readonly transform: (kind: Kind, object: Stored<T>) => Stored<T>;
+  /** How many objects to ask for at once; default: what the reflector asks for. */
+  readonly pageSize?: number;
   /** A copy came, changed or went. */
   readonly onCopy: (member: Member, copy: CopyName<Kind>) => void;
   /** A member's copies have been read. */
@@ -27,6 +29,8 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly clock: Clock;
   readonly log: Logger;
 }
+
+const NAMESPACE_INDEX = "namespace";
 
 type Reflectors<Kind, T extends KubeObject> = ReadonlyMap<Kind, Reflector<T>>;
 
@@ -82,14 +86,24 @@ export class Copies<Kind extends string, T extends KubeObject> {
     );
   }
 
+  /** Names of the copies of a kind in one namespace of a member. */
+  inNamespace(member: Member, kind: Kind, namespace: string): CopyName<Kind>[] {
+    const store = this.#members.get(member)?.get(kind)?.store;
+    return store?.byIndex(NAMESPACE_INDEX, namespace).map(({ metadata }) => nameOf(kind, metadata)) ?? [];
+  }
+
   #reflector(member: Member, kind: Kind, resource: Resource<T>): Reflector<T> {
-    const { hostId, transform, onCopy, clock } = this.#options;
+    const { hostId, transform, pageSize, onCopy, clock } = this.#options;
     return new Reflector<T>({
       client: member.client,
       resource,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
       transform: (object) => transform(kind, object),
+      ...(pageSize === undefined ? {} : { pageSize }),
       budget: member.memory,
+      // Of large objects the content is dropped as it comes.
+      sizeOf: (object) => JSON.stringify(object).length,
+      indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),
       onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),

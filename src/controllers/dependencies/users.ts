@@ -9,7 +9,7 @@ import {
   dependencyKey,
   dependencyKeys,
 } from "../../pods/dependencies.ts";
-import { isTerminal } from "../../pods/phase.ts";
+import { isBound, isTerminal } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, copyKey } from "./model.ts";
 
@@ -43,6 +43,15 @@ export class Users {
   /** Whether a proxy of the namespace uses an object of the kind. */
   anyIn(kind: DependencyKind, namespace: string): boolean {
     return this.#proxies().countByIndex(USES_INDEX, kindIn(kind, namespace)) > 0;
+  }
+
+  /** What proxies of a namespace that have no node use of the kind, each once. */
+  wantedIn(kind: DependencyKind, namespace: string): ReadonlySet<DependencyKey> {
+    const waiting = this.#proxies()
+      .byIndex(USES_INDEX, kindIn(kind, namespace))
+      .filter((proxy) => !isBound(proxy));
+    const used = waiting.flatMap((proxy) => dependenciesOf(proxy)).filter((dependency) => dependency.kind === kind);
+    return new Set(used.map(dependencyKey));
   }
 
   /** The proxies without a node that use it. */

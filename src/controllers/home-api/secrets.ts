@@ -43,6 +43,7 @@ export class MemberSecrets {
         labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
         transform: withoutData,
         budget: member.memory,
+        sizeOf: (object) => JSON.stringify(object).length,
         clock,
         log: this.#options.log.child({ member: member.name }),
         onEvent: ({ object }) => {

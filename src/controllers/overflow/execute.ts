@@ -1,5 +1,13 @@
 import { CLUSTER_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
-import { type KubeEvent, type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import {
+  type KubeEvent,
+  type ObjectKey,
+  type ObjectMeta,
+  type ObjectRef,
+  objectRef,
+  type Pod,
+  type Stored,
+} from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
@@ -106,11 +114,34 @@ export class Executor {
     };
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
-      return true;
     } catch (error) {
       if (isKubeError(error, "Conflict", "NotFound")) return false;
       throw error;
     }
+    await this.#mark(uid, { labels, annotations }, ref, signal);
+    return true;
+  }
+
+  /**
+   * Makes a pod a proxy that its Binding has not made one: the gate for that is off, or one of several API servers is older. It
+   * would have its node, and nobody would run it.
+   */
+  async #mark(
+    uid: string,
+    marks: Pick<ObjectMeta, "labels" | "annotations">,
+    ref: ObjectRef,
+    signal: AbortSignal,
+  ): Promise<void> {
+    const { host, log } = this.#options;
+    const pod = await host.find(pods, ref, { signal });
+    if (pod?.metadata.uid !== uid || pod.metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE) return;
+    log.warn({ ...ref }, "the host's API server has not copied the labels of a Binding: written by hand");
+    await host.patch(
+      pods,
+      ref,
+      { type: "strategic", body: { metadata: { uid, ...marks } } },
+      { signal, metadataOnly: true },
+    );
   }
 
   async #tell({ uid, message }: ActionOf<"tell">, context: Context): Promise<undefined> {

@@ -50,6 +50,7 @@ export class PodEventController {
   readonly #followed = new Map<string, Followed>();
   #waiting: Waiting[] = [];
   #timer: Timer | undefined;
+  #started = false;
   #stopped = false;
 
   constructor(options: PodEventOptions) {
@@ -57,6 +58,12 @@ export class PodEventController {
     const { host, clock, onOutcome } = options;
     this.#log = options.log.child({ controller: "pod-events" });
     this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
+  }
+
+  /** The host's proxies are known, and with them whose events are to be told. */
+  start(): void {
+    this.#started = true;
+    for (const { name } of this.#options.registry.members()) this.refresh(name);
   }
 
   /** The member came, went, or has been read: follows it when its delegates are known. */
@@ -67,7 +74,7 @@ export class PodEventController {
       this.#followed.delete(name);
       void followed.follower.stop();
     }
-    if (this.#stopped || member === undefined || !member.read || this.#followed.has(name)) return;
+    if (!this.#started || this.#stopped || member === undefined || !member.read || this.#followed.has(name)) return;
     const { clock, warningsOnly } = this.#options;
     const follower = new EventFollower({
       client: member.client,

@@ -132,8 +132,9 @@ export class EventFollower {
 
   #failed(error: unknown): number {
     const { log } = this.#options;
-    // After a lost connection the watch goes on where it was; for all else the list is the way out.
-    if (!isKubeError(error, "NotSent", "AnswerLost", "TooManyRequests")) this.#version = undefined;
+    // After a lost connection the watch goes on where it was; for all else the list is the way out. A server that was not even
+    // there may come back with an older state than it had, and would be waited for in silence.
+    if (!isKubeError(error, "AnswerLost", "TooManyRequests")) this.#version = undefined;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     const message = error instanceof Error ? error.message : String(error);
     // Said once, and not with every attempt of a member that is away.

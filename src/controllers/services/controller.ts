@@ -55,7 +55,11 @@ export class ServiceController {
       transform: (_kind, object) => object,
       onCopy: (member, copy) => {
         this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
-        if (copy.kind === "Service") this.#patience.wake(copy.namespace);
+        if (copy.kind !== "Service") return;
+        this.#patience.wake(copy.namespace);
+        // Its endpoints wait for it.
+        const source = this.#sources.of("Service", copy.namespace, copy.name);
+        if (source.state === "present") this.#enqueueIn(member.name, source.object);
       },
       onRead: (member) => {
         this.#onRead(member);
@@ -262,7 +266,7 @@ export class ServiceController {
     // Before the host's proxies are known, nobody would seem to be anywhere.
     if (member === undefined || !proxies().synced) return undefined;
     const copy = this.#copies.of(member, kind, namespace, name);
-    const source = this.#sourceOf(kind, namespace, name);
+    const source = this.#sourceOf(member, kind, namespace, name);
     const used = this.#users.any(member.name, namespace);
     // What runs keeps what it has, whatever the host knows of it.
     const kept = used || member.liveIn(namespace) > 0;
@@ -295,11 +299,14 @@ export class ServiceController {
   }
 
   /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */
-  #sourceOf(kind: ServiceKind, namespace: string, name: string): Source {
+  #sourceOf(member: Member, kind: ServiceKind, namespace: string, name: string): Source {
     const source = this.#sources.of(kind, namespace, name);
     if (kind === "Service" || source.state !== "present") return source;
-    const service = this.#sources.of("Service", namespace, serviceOfSlice(source.object));
+    const owner = serviceOfSlice(source.object);
+    const service = this.#sources.of("Service", namespace, owner);
     if (service.state !== "present") return service;
+    // A member's own Service of that name must not get endpoints that its authors did not give it.
+    if (this.#copies.of(member, "Service", namespace, owner) === undefined) return { state: "missing" };
     return hasSelector(service.object) ? { state: "missing" } : source;
   }
 

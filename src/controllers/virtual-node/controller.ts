@@ -174,6 +174,7 @@ export class VirtualNodeController {
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
+    const server = registry.server(name);
     const failure = member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
@@ -185,6 +186,7 @@ export class VirtualNodeController {
       ...(message === undefined ? {} : { message }),
       ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
+      ...(server === undefined ? {} : { server }),
       nodes: count,
       readyNodes,
       capacity,

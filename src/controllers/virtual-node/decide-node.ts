@@ -112,15 +112,16 @@ export function desiredStatus(
   const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
   const since = before?.status === ready.status ? before.lastTransitionTime : undefined;
   const condition = { type: "Ready", ...ready, lastHeartbeatTime: at, lastTransitionTime: since ?? at };
+  // What a lost member has is what it had. So has one whose nodes cannot be read.
+  const isKnown = facts.nodesRead || node === undefined;
+  const { version } = facts;
   return {
     conditions: [condition],
-    // What a lost member has is what it had. So has one whose nodes cannot be read.
     ...((facts.reachable && facts.nodesRead) || node === undefined
       ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(facts.allocatable) }
       : {}),
-    ...(facts.version === undefined
-      ? {}
-      : { nodeInfo: nodeInfo(facts.version), declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
+    ...(version === undefined ? {} : { nodeInfo: nodeInfo(version) }),
+    ...(version === undefined || !isKnown ? {} : { declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
     ...(endpoint === undefined
       ? {}
       : {

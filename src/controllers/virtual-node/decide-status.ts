@@ -49,6 +49,7 @@ export function clusterStatus(
   const urgent =
     before?.status !== ready.status ||
     (facts.version !== undefined && current.version !== facts.version) ||
+    (facts.server !== undefined && current.server !== facts.server) ||
     current.observedGeneration !== cluster.metadata.generation ||
     (held > 0 && (current.heldDelegates ?? 0) === 0);
   const changed =
@@ -63,6 +64,7 @@ export function clusterStatus(
       ...withRemovals(current, counters),
       observedGeneration: cluster.metadata.generation,
       ...(facts.version === undefined ? {} : { version: facts.version }),
+      ...(facts.server === undefined ? {} : { server: facts.server }),
       conditions: [
         { type: "Ready", ...ready, lastTransitionTime: since, observedGeneration: cluster.metadata.generation },
       ],

@@ -10,6 +10,8 @@ export interface MemberFacts {
   /** It cannot be reached, and neither can so many others that nothing is to be evicted for it: `2 of 2 members …`. */
   readonly spared?: string;
   readonly version?: string;
+  /** Address of its API server; absent: there is no connection. */
+  readonly server?: string;
   /** Its nodes have been read since this controller began: what follows is what it has. */
   readonly nodesRead: boolean;
   readonly nodes: number;

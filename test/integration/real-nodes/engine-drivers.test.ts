@@ -94,7 +94,7 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     const { host, client, member } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
     await allow(namespace, "pods");
-    await submit(namespace, "pi", "sleep 2; kubectl delete pods -l spark-role=executor");
+    await submit(namespace, "pi", "sleep 10; kubectl delete pods -l spark-role=executor");
     const executor = await podThat(client, namespace, "pi-exec-1", inPhase("Running"), patient);
     expect(executor.spec?.nodeName).toBe("legation-west");
     const delegate = await podThat(member, namespace, "pi-exec-1", inPhase("Running"));

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import type { KubeObject } from "../../../src/api/kubernetes.ts";
 import { endpointSlices, type Resource, services } from "../../../src/kube/resources.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podOf, podThat } from "../../support/harness/pods-of.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
@@ -57,7 +58,7 @@ onRealNodes((realNodes) => {
   let plain: Place;
   let delegating: Place;
   beforeAll(async () => {
-    const places = await realNodes().places({ onFinished: afterAll });
+    const places = await realNodes().places({ onFinished: afterFile });
     plain = places.plain;
     delegating = places.delegating;
     await Promise.all([make(plain), make(delegating)]);

@@ -33,7 +33,9 @@ export class PlaneProcess {
   #stopping = false;
   /** One start at a time: two at once would be two processes. */
   #starting: Promise<void> | undefined;
-  readonly #ended = Promise.withResolvers<string>();
+  /** Of this start, or of the next. */
+  #ended = Promise.withResolvers<string>();
+  #hasEnded = false;
 
   constructor(spec: PlaneSpec) {
     this.spec = spec;
@@ -117,11 +119,14 @@ export class PlaneProcess {
     closeSync(log);
     this.#child = child;
     this.#stopping = false;
+    if (this.#hasEnded) this.#ended = Promise.withResolvers<string>();
+    this.#hasEnded = false;
     this.#gone = new Promise((resolve) => {
       const gone = (how: number | string | Error): void => {
         this.#child = undefined;
         if (!this.#stopping) {
           const tail = `${this.logTail()}\n(${typeof how === "number" ? `exit code ${how}` : how})`;
+          this.#hasEnded = true;
           this.#ended.resolve(tail);
           this.spec.onEnded?.(tail);
         }

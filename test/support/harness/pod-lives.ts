@@ -1,3 +1,5 @@
+import { z } from "zod";
+import { apiRequest } from "../clusters/api-request.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
@@ -10,12 +12,19 @@ export interface PodLife {
   readonly name: string;
   /** When its creation had been answered; when nobody was left to hear the answer, a moment soon after. */
   readonly from: string;
-  /** When the deletion that removed it was received; absent while it is there. */
+  /** When the deletion that removed it was received; absent while it is there, and when nobody has noted how it went. */
   readonly until?: string;
+  /** It is there. */
+  readonly alive?: true;
 }
 
-/** All pods that a namespace of the cluster ever had, in the order of their creation. */
-export async function podLives(cluster: Cluster, namespace: string): Promise<PodLife[]> {
+/** All pods that a namespace of the cluster ever had, in the order of their creation. `present`: names of those it has now. */
+export async function podLives(
+  cluster: Cluster,
+  namespace: string,
+  present: (cluster: Cluster, namespace: string) => Promise<ReadonlySet<string>> = namesOfPods,
+): Promise<PodLife[]> {
+  const names = await present(cluster, namespace);
   const lives: PodLife[] = [];
   const current = new Map<string, { created: AuditEvent; removed?: AuditEvent }>();
   // Pods that may have been made though the caller got no answer. Any other write on such a pod proves it.
@@ -50,23 +59,35 @@ export async function podLives(cluster: Cluster, namespace: string): Promise<Pod
     const life = current.get(name);
     if (life !== undefined && isDeletion(event)) life.removed = event;
   }
-  for (const name of [...current.keys()]) end(name);
+  for (const [name, { created, removed }] of current) {
+    if (removed === undefined && names.has(name)) {
+      lives.push({ cluster: cluster.name, name, from: created.stageTimestamp, alive: true });
+    } else end(name);
+  }
   return lives.sort((a, b) => (a.from < b.from ? -1 : 1));
 }
 
+async function namesOfPods(cluster: Cluster, namespace: string): Promise<ReadonlySet<string>> {
+  const { text } = await apiRequest(cluster, "GET", `/api/v1/namespaces/${namespace}/pods`);
+  const { items = [] } = podNames.parse(JSON.parse(text));
+  return new Set(items.map(({ metadata: { name } }) => name));
+}
+
+const podNames = z.looseObject({
+  items: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).optional(),
+});
+
 /** Pairs of pods with one name that existed at one moment, in whatever clusters. */
 export function overlaps(lives: readonly PodLife[]): [PodLife, PodLife][] {
-  const found: [PodLife, PodLife][] = [];
-  for (const [index, life] of lives.entries()) {
-    for (const other of lives.slice(index + 1)) {
-      if (other.name !== life.name) continue;
-      // A pod that was never deleted by name went with its namespace, at an unknown time: it proves nothing.
-      if (life.until !== undefined && other.from < life.until && (other.until ?? "9") > life.from) {
-        found.push([life, other]);
-      }
-    }
-  }
-  return found;
+  const sorted = [...lives].sort((a, b) => (a.from < b.from ? -1 : 1));
+  // One that nobody has deleted by name, and that is not there, went at an unknown time: it proves nothing.
+  const surelyTo = ({ from, until, alive }: PodLife): string => until ?? (alive === true ? "9" : from);
+  return sorted.flatMap((life, index) =>
+    sorted
+      .slice(index + 1)
+      .filter((other) => other.name === life.name && other.from < surelyTo(life))
+      .map((other): [PodLife, PodLife] => [life, other]),
+  );
 }
 
 // A name is free before its deletion is answered: the next creation may be answered earlier than that.

@@ -24,8 +24,11 @@ const set = alone ? undefined : sets.get(path);
 if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
 afterAll(async () => {
-  await cleanUpFile();
-  release();
+  try {
+    await cleanUpFile();
+  } finally {
+    release();
+  }
 });
 // The runner shows of an attempt that failed only that there was another.
 beforeEach(({ onTestFailed }) => {

@@ -4,6 +4,9 @@ import { loadManifests } from "../../../src/cli/manifests/load.ts";
 import { MANIFESTS } from "../harness/installed.ts";
 import { type Account, describeRight } from "./used.ts";
 
+// No account of Legation's has it.
+const FOR_PEOPLE = "legation-viewer";
+
 const rulesSchema = z.looseObject({
   kind: z.enum(["Role", "ClusterRole"]),
   metadata: z.looseObject({ name: z.string(), namespace: z.string().optional() }),
@@ -32,7 +35,7 @@ async function grants(folder: string): Promise<{ readonly right: string; readonl
   const manifests = [...(await loadManifests(folder)), ...(await loadManifests(join(folder, "member")))];
   return manifests.flatMap((manifest) => {
     const parsed = rulesSchema.safeParse(manifest);
-    if (!parsed.success) return [];
+    if (!parsed.success || parsed.data.metadata.name === FOR_PEOPLE) return [];
     const { metadata, rules } = parsed.data;
     const account: Account =
       metadata.name === "legation-controller"

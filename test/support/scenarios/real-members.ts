@@ -54,6 +54,11 @@ export async function clear(clients: ScenarioClients): Promise<void> {
     const body = { metadata: { labels: { provider: null } }, spec: { scheduleTimeoutSeconds: null } };
     await host.patch(clusters, { name }, { type: "merge", body });
   }
+  // When a test fails in between: no pod of a later file would find a member with that label.
+  const { name: defaults = "default" } = TROUBLE.defaults.metadata;
+  if ((await host.find(placementDefaults, { name: defaults })) !== undefined) {
+    await host.delete(placementDefaults, { name: defaults });
+  }
   for (const [name, members] of Object.entries(PRIORITY_CLASSES)) {
     const where = [host, ...members.map((member) => clients[member])];
     await Promise.all(where.map((client) => client.delete(priorityClasses, { name })));

@@ -55,15 +55,18 @@ export class StreamingKubectl implements Disposable {
     if (input !== undefined) this.child.stdin?.end(input);
     this.ended = new Promise((resolve, reject) => {
       this.child.once("error", reject);
-      this.child.once("close", (code) =>
-        resolve({
-          code,
-          stdout: Buffer.concat(this.#stdout),
-          stderr: this.#stderr,
-          seconds: (performance.now() - startedAt) / 1000,
-        }),
-      );
+      this.child.once("close", (code, signal) => {
+        const seconds = (performance.now() - startedAt) / 1000;
+        // By its own time, unless a test has ended it.
+        if (signal === "SIGKILL" && seconds * 1000 >= timeoutMs) {
+          reject(new Error(`kubectl ${args.join(" ")} did not end within ${timeoutMs} ms: ${this.#stderr}`));
+          return;
+        }
+        resolve({ code, stdout: Buffer.concat(this.#stdout), stderr: this.#stderr, seconds });
+      });
     });
+    // Whoever waits for it hears of it.
+    this.ended.catch(() => {});
   }
 
   /** What it has said so far on both streams. */

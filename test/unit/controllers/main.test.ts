@@ -27,7 +27,11 @@ test("controllers that are told to end before they have started leave no watch b
   const starting = startControllers(
     {
       host,
-      connect: (name, kubeconfig) => ({ client: connect(name, kubeconfig), renew: () => false }),
+      connect: (name, kubeconfig) => ({
+        client: connect(name, kubeconfig),
+        server: "https://member",
+        renew: () => false,
+      }),
       clock: realClock,
       log: createLogger({ level: "silent" }),
     },

@@ -144,7 +144,7 @@ describe("403 of a server that has just been started", () => {
   test("is told at once to who lists, and to who has no time left", async () => {
     server.always = starting(noRight);
     expect((await kubeErrorOf(client.list(pods))).code).toBe("Forbidden");
-    expect((await kubeErrorOf(client.create(pods, web, { timeoutMs: 50 }))).code).toBe("Forbidden");
+    expect((await kubeErrorOf(client.create(pods, web, { timeoutMs: 95 }))).code).toBe("Forbidden");
     expect(server.requests).toHaveLength(2);
   });
 });
@@ -200,7 +200,7 @@ describe("what was sent and what was not", () => {
   test("a server that never answers is AnswerLost after the deadline, and its connection is closed", async () => {
     server.faults.push(silence);
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: 100 }));
-    expect(error).toMatchObject({ code: "AnswerLost", detail: "no answer within 100 ms" });
+    expect(error).toMatchObject({ code: "AnswerLost", detail: expect.stringMatching(/^no answer within \d+ ms$/) });
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 
@@ -346,7 +346,8 @@ describe("the end of the leader's lease", () => {
     const leader = connect(server, { leaseLeftMs: () => end - Date.now() });
     server.faults.push(silence);
     expect((await kubeErrorOf(leader.create(pods, web))).code).toBe("AnswerLost");
-    expect(Date.now() - end).toBeLessThan(150);
+    // It would wait for half a minute.
+    expect(Date.now() - end).toBeLessThan(5_000);
     await leader.close();
   });
 
@@ -415,10 +416,10 @@ describe("two members", () => {
     const frozen = await FaultServer.start();
     frozen.always = silence;
     const stuck = connect(frozen);
-    const errors = Array.from({ length: 200 }, () => kubeErrorOf(stuck.create(pods, web, { timeoutMs: 1_000 })));
+    const errors = Array.from({ length: 200 }, () => kubeErrorOf(stuck.create(pods, web, { timeoutMs: 6_000 })));
     const startedAt = performance.now();
     await Promise.all(Array.from({ length: 100 }, () => client.list(pods)));
-    expect(performance.now() - startedAt).toBeLessThan(900);
+    expect(performance.now() - startedAt).toBeLessThan(5_000);
     await Promise.all(errors);
     await stuck.close();
     await frozen.stop();

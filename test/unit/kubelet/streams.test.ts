@@ -145,7 +145,12 @@ describe("a stream that is refused", () => {
   });
 
   test.each([
-    [401, "Unauthorized", "InternalError", /cluster west refuses Legation \(401\): .*`legation join west` again/],
+    [
+      401,
+      "Unauthorized",
+      "InternalError",
+      /cluster west refuses Legation \(401\): .*`legation join west --member-kubeconfig FILE` again/,
+    ],
     [
       403,
       'pods "web" is forbidden: User "system:serviceaccount:legation-system:host" cannot create resource "pods/exec"',

@@ -40,7 +40,7 @@ async function livesAfter(...requests: Request[]): Promise<Omit<PodLife, "cluste
     }),
   );
   writeFileSync(auditLog, `${lines.join("\n")}\n`);
-  const lives = await podLives({ name: "west", auditLog } as Cluster, "apps");
+  const lives = await podLives({ name: "west", auditLog } as Cluster, "apps", async () => new Set());
   expect(overlaps(lives)).toEqual([]);
   return lives.map(({ from, until }) => ({ from, ...(until === undefined ? {} : { until }) }));
 }
@@ -79,4 +79,46 @@ test("a pod made anew without an answer is another one", async () => {
     { verb: "patch", code: 200, at: 4, subresource: "status" },
   );
   expect(lives).toEqual([{ from: moment(1.5), until: moment(2) }, { from: moment(4.5) }]);
+});
+
+test("two of one name at one moment are seen, whichever of them was deleted, and whichever is asked for first", () => {
+  const life = (cluster: string, from: number, parts: Partial<PodLife> = {}): PodLife => ({
+    cluster,
+    name: "a",
+    from: moment(from),
+    ...parts,
+  });
+  const stays = life("west", 1, { alive: true });
+  const swept = life("east", 2, { until: moment(3) });
+  for (const lives of [
+    [stays, swept],
+    [swept, stays],
+  ]) {
+    expect(overlaps(lives)).toEqual([[stays, swept]]);
+  }
+  const ended = life("west", 1, { until: moment(2.5) });
+  expect(overlaps([swept, ended])).toEqual([[ended, swept]]);
+  expect(overlaps([life("west", 1, { until: moment(2) }), swept])).toEqual([]);
+  // It may have gone with its namespace before the other was made.
+  expect(overlaps([life("west", 1), swept])).toEqual([]);
+  expect(overlaps([stays, life("east", 2, { name: "b", until: moment(3) } as never)])).toHaveLength(0);
+});
+
+test("what is there has no end", async () => {
+  const directory = mkdtempSync(join(tmpdir(), "legation-lives-"));
+  onTestFinished(() => rmSync(directory, { recursive: true }));
+  const auditLog = join(directory, "audit.log");
+  const event = {
+    stage: "ResponseComplete",
+    verb: "create",
+    requestURI: "/api/v1/namespaces/apps/pods",
+    user: { username: "somebody" },
+    objectRef: { resource: "pods", namespace: "apps", name: "a" },
+    responseStatus: { code: 201 },
+    requestReceivedTimestamp: moment(1),
+    stageTimestamp: moment(1.5),
+  };
+  writeFileSync(auditLog, `${JSON.stringify(event)}\n`);
+  const lives = await podLives({ name: "west", auditLog } as Cluster, "apps", async () => new Set(["a"]));
+  expect(lives).toEqual([{ cluster: "west", name: "a", from: moment(1.5), alive: true }]);
 });

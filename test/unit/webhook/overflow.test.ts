@@ -69,6 +69,11 @@ describe("a pod in overflow mode", () => {
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
     const claims = verdict({ metadata: { labels, annotations: overflow }, spec: { volumes } });
     expect(JSON.stringify(claims)).toContain("spec.volumes: data: its claim is this cluster's");
+    const device = verdict({
+      metadata: { labels, annotations: overflow },
+      spec: { resourceClaims: [{ name: "gpu" }] },
+    });
+    expect(JSON.stringify(device)).toContain("spec.resourceClaims: gpu: its claim is this cluster's");
     const annotations = { "legation.dev/mode": "always", "legation.dev/overflow-after": "5m" };
     const always = verdict({ metadata: { annotations } }, "overflow");
     expect(always.kind).toBe("patched");

@@ -6,9 +6,9 @@ import { fakeClient } from "../client.ts";
 const { signal } = new AbortController();
 const PUBLISHED = "ghcr.io/legation/legation:0.1.0";
 
-function deployment(image: string): Manifest {
+function deployment(image: string, labels: Record<string, string> = {}): Manifest {
   const spec = { template: { spec: { containers: [{ name: "webhook", image }] } } };
-  return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "legation-webhook" }, spec };
+  return { apiVersion: "apps/v1", kind: "Deployment", metadata: { name: "legation-webhook", labels }, spec };
 }
 
 function configuration(clientConfig: object): Manifest {
@@ -35,8 +35,8 @@ test("nothing is installed", async () => {
 
 test("what an installation was told is read from what it made, also by a version that wrote nothing down", async () => {
   const inside = await read({
-    configmaps: { data: { "cluster-name": "berlin", version: "0.1.0" } },
-    deployments: deployment("registry.example:5000/legation@sha256:abc"),
+    configmaps: { data: { "cluster-name": "berlin" } },
+    deployments: deployment("registry.example:5000/legation@sha256:abc", { "app.kubernetes.io/version": "0.1.0" }),
     mutatingwebhookconfigurations: configuration({ service: {} }),
   });
   const ownImage = "registry.example:5000/legation@sha256:abc";

@@ -464,7 +464,7 @@ describe("a bound proxy", () => {
       expect(evictions(owned("Workflow", "argoproj.io/v1alpha1"))).toEqual([]);
     });
 
-    test("is not said to be disrupted as long as it is neither deleted nor ended", () => {
+    test("is not said to be disrupted as long as its delegate has not ended", () => {
       const types = (proxy: ReturnType<typeof boundProxy>): string[] =>
         decided(proxy).flatMap((action) =>
           action.type === "status" && Array.isArray(action.patch.status.conditions)
@@ -475,8 +475,18 @@ describe("a bound proxy", () => {
       const evicted = delegateOf(boundProxy(), { metadata: deleting, status: drained });
       const lost = decide(world(boundProxy({ status: runningStatus() }), [member("west", { departed: evicted })]), now);
       expect(JSON.stringify(lost.actions)).toContain('"reason":"EvictionByEvictionAPI"');
+      // One write for both.
       const metadata = { ...deleting, deletionGracePeriodSeconds: 45 };
-      expect(types(boundProxy({ metadata, status: runningStatus() }))).toContain("DisruptionTarget");
+      expect(types(boundProxy({ metadata, status: runningStatus() }))).not.toContain("DisruptionTarget");
+      const ended = delegateOf(boundProxy(), {
+        metadata: deleting,
+        status: { ...endedStatus(143), conditions: drained.conditions },
+      });
+      const told = decide(
+        world(boundProxy({ metadata, status: runningStatus() }), [member("west", { delegate: ended })]),
+        now,
+      );
+      expect(JSON.stringify(told.actions)).toContain('"reason":"EvictionByEvictionAPI"');
     });
   });
 
