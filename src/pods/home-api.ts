@@ -95,7 +95,11 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   const name = apiSecretName(proxyUid);
   let tokens = 0;
   const nextKey = (): string => tokenKey(tokens++);
-  const { containers, initContainers, ...rest } = withVolumes(spec, (volume) => atHome(volume, name, nextKey));
+  // Kubelet gives a token to the user that all containers run as, when no group is to have it. Of a Secret nobody is the owner.
+  const isForAll = spec.securityContext?.fsGroup === undefined;
+  const { containers, initContainers, ...rest } = withVolumes(spec, (volume) =>
+    atHome(volume, name, nextKey, isForAll),
+  );
   const env = (container: Container): Container => withEnvironment(container, address);
   const hostAliases = withServiceName(spec.hostAliases, address);
   return {
@@ -119,8 +123,12 @@ function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAd
   return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
 }
 
+const READABLE = 0o644;
+const FOR_ALL = 0o004;
+const READ_BY_ALL = 0o444;
+
 /** The volume with the host's tokens and authority under the same paths and modes. */
-function atHome(volume: Volume, name: string, nextKey: () => string): Volume {
+function atHome(volume: Volume, name: string, nextKey: () => string, isForAll: boolean): Volume {
   const { projected, configMap, ...rest } = volume;
   if (configMap?.name === ROOT_CA_CONFIG_MAP) {
     const { items, defaultMode, optional } = configMap;
@@ -136,10 +144,12 @@ function atHome(volume: Volume, name: string, nextKey: () => string): Volume {
     };
   }
   if (projected?.sources === undefined) return volume;
+  const { defaultMode = READABLE } = projected;
+  const mode = isForAll && (defaultMode & FOR_ALL) === 0 ? { mode: defaultMode | READ_BY_ALL } : {};
   const sources = projected.sources.map((source) => {
     const { serviceAccountToken, configMap: map } = source;
     if (serviceAccountToken !== undefined) {
-      return { secret: { name, items: [{ key: nextKey(), path: serviceAccountToken.path }] } };
+      return { secret: { name, items: [{ key: nextKey(), path: serviceAccountToken.path, ...mode }] } };
     }
     if (map?.name !== ROOT_CA_CONFIG_MAP) return source;
     return { secret: { ...map, name, items: map.items ?? [{ key: CA_KEY, path: CA_KEY }] } };

@@ -1,5 +1,4 @@
 import type { Clock } from "../../runtime/clock.ts";
-import type { CopyKey } from "./model.ts";
 
 interface Contest {
   /** The source's version that it was written for. */
@@ -15,18 +14,18 @@ const REST_MS = 10 * 60_000;
 
 /**
  * Copies that somebody else in the member keeps changing: a controller that adds pull secrets to every account, a webhook
- * that fills in a Secret. After some writes for one version of the source, they are left as the other wants them for a while.
+ * that fills in a Secret, a load balancer's controller that annotates every Service. After some writes for one version of the source, they are left as the other wants them for a while.
  */
-export class Contests {
+export class Contests<Key extends string> {
   readonly #clock: Pick<Clock, "now">;
-  readonly #contests = new Map<CopyKey, Contest>();
+  readonly #contests = new Map<Key, Contest>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
   /** The copy was written for this version of its source; true when it is left alone from now on. */
-  note(key: CopyKey, version: string): boolean {
+  note(key: Key, version: string): boolean {
     const now = this.#clock.now();
     const known = this.#contests.get(key);
     const before = known?.version === version ? known.writes : [];
@@ -36,14 +35,14 @@ export class Contests {
   }
 
   /** Until when the copy is left as it is; undefined when it is kept like this version of its source. Epoch ms. */
-  until(key: CopyKey, version: string): number | undefined {
+  until(key: Key, version: string): number | undefined {
     const contest = this.#contests.get(key);
     if (contest?.version !== version || contest.writes.length < MOST_WRITES) return undefined;
     const until = (contest.writes.at(-1) ?? 0) + REST_MS;
     return this.#clock.now() < until ? until : undefined;
   }
 
-  forget(key: CopyKey): void {
+  forget(key: Key): void {
     this.#contests.delete(key);
   }
 }

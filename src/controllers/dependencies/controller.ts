@@ -140,6 +140,7 @@ export class DependencyController {
     const dependencies = dependenciesOf(proxy);
     if (dependencies.length === 0) return undefined;
     const existing: Dependency[] = [];
+    const gone: Dependency[] = [];
     let unread: string | undefined;
     let missing: Needs["missing"];
     let read = true;
@@ -147,7 +148,8 @@ export class DependencyController {
       const { kind, namespace, name, optional } = dependency;
       const source = this.#sources.of(kind, namespace, name);
       if (source.state === "present") existing.push(dependency);
-      else if (source.state === "missing" && !optional) missing ??= dependency.missing;
+      else if (source.state === "missing" && optional) gone.push(dependency);
+      else if (source.state === "missing") missing ??= dependency.missing;
       else if (source.state === "unknown") {
         read = false;
         unread ??= source.message;
@@ -157,7 +159,7 @@ export class DependencyController {
     return {
       read,
       ...(missing === undefined ? {} : { missing }),
-      in: (member) => this.#readiness(member, existing),
+      in: (member) => this.#readiness(member, existing, gone),
     };
   }
 
@@ -171,7 +173,7 @@ export class DependencyController {
     return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
   }
 
-  #readiness(name: string, dependencies: readonly Dependency[]): Readiness {
+  #readiness(name: string, dependencies: readonly Dependency[], gone: readonly Dependency[]): Readiness {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) {
@@ -181,6 +183,12 @@ export class DependencyController {
       return { refused };
     }
     let readiness: Readiness = "ready";
+    // What the host has no more must not be mounted from a copy that is on its way out.
+    for (const dependency of gone) {
+      const { kind, namespace, name: object } = dependency;
+      const copy = this.#copies.of(member, kind, namespace, object);
+      if (copy !== undefined && !this.#users.requires(member, dependencyKey(dependency))) readiness = "unprepared";
+    }
     for (const dependency of dependencies) {
       const key = copyKey(name, dependencyKey(dependency));
       const refusal = this.#executor.refusal(key);
@@ -268,6 +276,8 @@ export class DependencyController {
       source,
       ...(contestedUntil === undefined ? {} : { contestedUntil }),
       used,
+      // Looked for only when it matters.
+      ...(source.state === "missing" && used ? { required: this.#users.requires(member, dependency) } : {}),
       mounted,
       idleSince,
       ...(refused === undefined ? {} : { refused }),

@@ -38,6 +38,10 @@ export function decide(observed: Observed, now: number): CopyDecision {
     if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
     return { actions: [remove], outcome: "Removing" };
   }
+  // As on a node: what pods can do without is gone from them, and from those that come, when its source is.
+  if (source.state === "missing" && used && observed.required === false) {
+    return { actions: [remove], outcome: "Removing" };
+  }
   // As on a node: what runs keeps what it has when its source is deleted. A delegate without a proxy gets nothing new.
   if (!used || source.state !== "present" || inStep(copy, source.object, observed)) {
     // What was refused is not wanted any more.

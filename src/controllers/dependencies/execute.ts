@@ -52,7 +52,7 @@ export class Executor {
   readonly #refusals = new Map<CopyKey, Refusal>();
   /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
   readonly #leaving = new Map<CopyKey, string>();
-  readonly #contests: Contests;
+  readonly #contests: Contests<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;

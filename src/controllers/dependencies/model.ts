@@ -56,6 +56,8 @@ export interface Observed {
   readonly source: Source;
   /** A proxy on the host uses it, and has been given to this member or is about to be. */
   readonly used: boolean;
+  /** One of these cannot be without it. Absent: nobody has asked. */
+  readonly required?: boolean;
   /** A delegate in the member names it, with or without a proxy. */
   readonly mounted: boolean;
   /** Since when neither is so, as far as this controller knows; epoch ms. */

@@ -102,6 +102,24 @@ export class Users {
       return proxy?.metadata.uid === owner?.uid && proxy !== undefined && dependencyKeys(proxy).includes(key);
     });
   }
+
+  /** Whether one of those cannot be without it. */
+  requires(member: Pick<Member, "name" | "delegatesUsing">, key: DependencyKey): boolean {
+    const needsIt = (proxy: Stored<Pod>): boolean =>
+      dependenciesOf(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
+    const proxies = this.#proxies();
+    const placed = [...(this.#placed.get(copyKey(member.name, key)) ?? [])];
+    return (
+      proxies.byIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)).some(needsIt) ||
+      proxies
+        .byIndex(USES_INDEX, useOn("", key))
+        .some((proxy) => placed.includes(proxy.metadata.uid) && needsIt(proxy)) ||
+      member.delegatesUsing(key).some((delegate) => {
+        const proxy = proxies.get(objectKey(delegate.metadata));
+        return proxy !== undefined && proxy.metadata.uid === ownerOf(delegate)?.uid && needsIt(proxy);
+      })
+    );
+  }
 }
 
 function kindIn(kind: DependencyKind, namespace: string): string {

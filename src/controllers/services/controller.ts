@@ -282,6 +282,7 @@ export class ServiceController {
     else this.#idleSince.set(key, idleSince);
     const refused = this.#executor.refusal(key);
     const settled = this.#executor.settled(key);
+    const contestedUntil = source.state === "present" ? this.#executor.contestedUntil(key, source.object) : undefined;
     return {
       ref,
       host: identity,
@@ -293,6 +294,7 @@ export class ServiceController {
       idleSince,
       ...(refused === undefined ? {} : { refused }),
       ...(settled === undefined ? {} : { settled }),
+      ...(contestedUntil === undefined ? {} : { contestedUntil }),
       exported: kind === "Service" ? this.#sources.exportOf(namespace, name) : { state: "missing" },
       exportDue: copy === undefined ? 0 : this.#executor.exportDue(key, copy.metadata.uid),
     };

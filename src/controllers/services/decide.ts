@@ -58,6 +58,9 @@ function decideKept(
   }
   if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {
     if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
+    if (observed.contestedUntil !== undefined) {
+      return { actions: [], outcome: "Contested", requeueAt: observed.contestedUntil };
+    }
     const patch = serviceCopyPatch(kind, copy, source, host);
     return { actions: [{ type: "patch", ref, patch, copy, source }], outcome: "Copying" };
   }

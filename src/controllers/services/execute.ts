@@ -8,6 +8,7 @@ import { events, type Resource, services } from "../../kube/resources.ts";
 import type { ServiceObject } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { Contests } from "../dependencies/contests.ts";
 import { makeCopy } from "../dependencies/make-copy.ts";
 import { serviceEvent } from "./events.ts";
 import { Exports } from "./exports.ts";
@@ -40,12 +41,14 @@ export class Executor {
   readonly #exports: Exports;
   readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: string }>();
   readonly #settled = new Map<CopyKey, string>();
+  readonly #contests: Contests<CopyKey>;
   /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
   readonly #leaving = new Map<CopyKey, string>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { hostId: id, hostName: name, clock } = options;
+    this.#contests = new Contests(clock);
     this.#exports = new Exports({
       host: { id, name },
       clock,
@@ -69,6 +72,11 @@ export class Executor {
     return this.#settled.get(key);
   }
 
+  /** Until when a copy that somebody else keeps changing is left as it is. */
+  contestedUntil(key: CopyKey, source: Stored<KubeObject>): number | undefined {
+    return this.#contests.until(key, versionOf(source));
+  }
+
   /** When the ServiceExport beside the copy is to be made next; epoch ms. */
   exportDue(key: CopyKey, copyUid: string): number {
     return this.#exports.due(key, copyUid);
@@ -78,6 +86,7 @@ export class Executor {
   forget(key: CopyKey): void {
     this.#refusals.delete(key);
     this.#settled.delete(key);
+    this.#contests.forget(key);
     this.#leaving.delete(key);
     this.#exports.forget(key);
   }
@@ -133,6 +142,13 @@ export class Executor {
       const { metadata } = await member.client.patch(resourceOf(ref), ref, { type: "json", body: patch }, options);
       // An older member does not know every field: what it has not taken now it will not take the next time.
       this.#settled.set(key, settlement(source, metadata.resourceVersion));
+      if (this.#contests.note(key, versionOf(source))) {
+        const { member: name, namespace, kind, name: object } = ref;
+        context.log.warn(
+          { member: name, namespace },
+          `somebody else keeps changing ${kind} ${object} there: it is left so for ten minutes`,
+        );
+      }
       this.#refusals.delete(key);
       if (metadata.resourceVersion === resourceVersion) return undefined;
     } catch (error) {
@@ -193,4 +209,8 @@ export class Executor {
 
 function resourceOf({ kind }: CopyRef): Resource<ServiceObject> {
   return RESOURCES.get(kind) ?? services;
+}
+
+function versionOf({ metadata: { uid, resourceVersion } }: Stored<KubeObject>): string {
+  return `${uid}/${resourceVersion}`;
 }

@@ -56,6 +56,8 @@ export interface Observed {
   readonly refused?: { readonly until: number };
   /** Versions of source and copy between which the member leaves a difference. */
   readonly settled?: string;
+  /** Somebody else keeps changing the copy: until when it is left as it is; epoch ms. */
+  readonly contestedUntil?: number;
   /** Whether the host exports the Service to other clusters. */
   readonly exported: ExportSource;
   /** When the member is to be told so next; epoch ms. */

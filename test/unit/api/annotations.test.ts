@@ -183,6 +183,20 @@ describe("a malformed value is a problem that names the key, the fault and the r
     expect(message).toContain("; write a list as a pod's topologySpreadConstraints");
   });
 
+  test("what is longer than anything that means something is not read, and of many problems some are enough", () => {
+    const long = "a,".repeat(1_500_000);
+    for (const key of ["clusters", "cluster-selector", "cluster-affinity", "group"]) {
+      expect(problemsOf({ [`legation.dev/${key}`]: long })).toEqual([
+        `annotation legation.dev/${key}: has 3000000 characters; write no more than 16384`,
+      ]);
+    }
+    const many = Object.fromEntries(Array.from({ length: 100_000 }, (_, i) => [`legation.dev/xxxxx-${i}`, ""]));
+    expect(problemsOf(many)).toHaveLength(10);
+    const [message = ""] = problemsOf({ "legation.dev/clusters": "UPPER,".repeat(2_000) });
+    expect(message).toMatch(/ and \d+ more; write names/);
+    expect(message.length).toBeLessThan(4_000);
+  });
+
   test("all problems are listed, those of the namespace's defaults too", () => {
     const problems = problemsOf(
       { "legation.dev/delegate": "", "legation.dev/clusters": "-" },

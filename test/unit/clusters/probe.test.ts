@@ -42,5 +42,7 @@ test("a version that changes while the member is never away is seen in minutes; 
   expect(results.at(-1)).toEqual({ reachable: true, version: "v1.31.0" });
   // Once at first, and twice since.
   expect(asked.filter((path) => path === "/version")).toHaveLength(4 - 1);
+  // One server of several that is being stopped still serves.
+  expect(asked[0]).toBe("/readyz?exclude=shutdown");
   probe.stop();
 });

@@ -75,14 +75,16 @@ async function serve(clientAuthority: string | undefined): Promise<void> {
   onTestFinished(() => server.close());
 }
 
-function ask(options: { certificate?: KeyAndCertificate; agent?: Agent; token?: string } = {}): Promise<number> {
-  const { certificate, agent, token } = options;
+function ask(
+  options: { certificate?: KeyAndCertificate; agent?: Agent; token?: string; path?: string } = {},
+): Promise<number> {
+  const { certificate, agent, token, path = "/healthz" } = options;
   return new Promise((resolve, reject) => {
     const asked = request(
       {
         host: "127.0.0.1",
         port,
-        path: "/healthz",
+        path,
         rejectUnauthorized: false,
         ...(agent === undefined ? {} : { agent }),
         ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
@@ -118,6 +120,12 @@ describe("a virtual node's server", () => {
     for (let index = 0; index < 5; index += 1) await ask({ certificate: caller });
     for (let index = 0; index < 5; index += 1) await ask({ token: "nonsense" });
     expect(reviews).toHaveLength(2);
+  });
+
+  test("takes addresses as long as commands may be", async () => {
+    await serve(authority.pem);
+    const path = `/healthz?command=${"x".repeat(200_000)}`;
+    expect(await ask({ certificate: caller, path })).toBe(200);
   });
 
   test("takes no certificate that is for a server, nor any when the host publishes no authority", async () => {

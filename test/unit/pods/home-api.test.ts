@@ -89,6 +89,18 @@ describe("a delegate that talks to the host's API server", () => {
     ]);
   });
 
+  test.each([
+    ["for its owner alone, and has none", {}, 0o400, 0o444],
+    ["for its owner alone, and has a group", { securityContext: { fsGroup: 7 } }, 0o400, undefined],
+    ["for all", {}, 0o644, undefined],
+  ])("can be read by its pod where a token is %s", (_case, spec, defaultMode, mode) => {
+    const volume: Volume = { name: "t", projected: { defaultMode, sources: [{ serviceAccountToken: { path: "t" } }] } };
+    const proxy = proxyPod({ spec: { containers: [{ name: "main", ...mounts("t") }], volumes: [volume], ...spec } });
+    const [made] = toDelegate(proxy, host, home).spec?.volumes ?? [];
+    const item = { key: expect.any(String), path: "t", ...(mode === undefined ? {} : { mode }) };
+    expect(made?.projected).toEqual({ defaultMode, sources: [{ secret: { name: SECRET, items: [item] } }] });
+  });
+
   test("has the host's authority wherever the author mounted it", () => {
     const { spec } = delegate(home, [
       automounted,

@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import { ByteBudget } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import {
   Reflector,
@@ -525,4 +526,39 @@ test("whenSynced rejects with the reason of its signal", async () => {
   const waiting = reflector.whenSynced(abort.signal);
   abort.abort(new Error("no longer wanted"));
   await expect(waiting).rejects.toThrow("no longer wanted");
+});
+
+test("pages that are more than an answer may hold are asked for in smaller ones", async () => {
+  for (let index = 0; index < 20; index += 1) put(`pod-${index}`);
+  const limits: number[] = [];
+  server.always = only("list", (request, response) => {
+    const limit = Number(request.query.get("limit"));
+    limits.push(limit);
+    return limit > 40 ? cut(request, response) : false;
+  });
+  reflector.start();
+  await expect
+    .poll(async () => {
+      await clock.advance(10_000);
+      return inStore().length;
+    })
+    .toBe(20);
+  expect([...new Set(limits)]).toEqual([500, 250, 125, 62, 31]);
+});
+
+test("what is dropped as it comes takes nothing of the budget", async () => {
+  const large = (name: string): string => put(name, { metadata: { name, annotations: { note: "x".repeat(10_000) } } });
+  const options: Partial<ReflectorOptions<Pod>> = {
+    transform: ({ metadata: { annotations: _, ...metadata }, ...rest }) => ({ ...rest, metadata }),
+    sizeOf: (object) => JSON.stringify(object).length,
+  };
+  const budget = new ByteBudget(2_000);
+  await reflector.stop();
+  reflector = reflect({ ...options, budget });
+  large("a");
+  reflector.start();
+  await expect.poll(inStore).toHaveLength(1);
+  large("b");
+  await expect.poll(inStore).toHaveLength(2);
+  expect(reflector.failing).toBeUndefined();
 });

@@ -7,7 +7,7 @@ import { FakeClock } from "../../../support/clock/fake-clock.ts";
 const key = copyKey("west", dependencyKey({ kind: "ServiceAccount", namespace: "team", name: "default" }));
 
 let clock: FakeClock;
-let contests: Contests;
+let contests: Contests<typeof key>;
 beforeEach(() => {
   clock = new FakeClock();
   contests = new Contests(clock);

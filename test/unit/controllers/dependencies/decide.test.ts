@@ -126,3 +126,10 @@ describe("a copy that is there", () => {
     ]);
   });
 });
+
+test("a copy whose source is gone stays for pods that need it, and goes from those that can do without", () => {
+  const gone = { copy: copyOf(source()), source: { state: "missing" } } as const;
+  expect(outcome({ ...gone, required: true })).toEqual(["InStep"]);
+  expect(outcome({ ...gone, required: false })).toEqual(["Removing", "delete"]);
+  expect(outcome({ ...gone, required: false, source: { state: "unknown" } })).toEqual(["InStep"]);
+});

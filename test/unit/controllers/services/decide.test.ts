@@ -119,3 +119,8 @@ describe("a copy that is there", () => {
     expect(outcome({ copy, ...parts })).toEqual(expected);
   });
 });
+
+test("a copy that somebody else keeps changing is left as it is for a while", () => {
+  const contested = see({ copy, source: { state: "present", object: changed }, contestedUntil: now + 600_000 });
+  expect(decide(contested, now)).toEqual({ actions: [], outcome: "Contested", requeueAt: now + 600_000 });
+});
