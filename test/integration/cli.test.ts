@@ -6,7 +6,7 @@ import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { kubectl, saidNo } from "../support/harness/kubectl.ts";
 import { serveMetricsApi } from "../support/harness/metrics-api.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
@@ -320,10 +320,8 @@ describe("a member's life", () => {
     const can = async (...what: string[]): Promise<boolean> => {
       const name = (await traces(west)).find((line) => line.startsWith("ClusterRole "))?.split("/")[1];
       const as = `--as=system:serviceaccount:legation-system:${name}`;
-      return kubectl(west, ["auth", "can-i", as, ...what]).then(
-        () => true,
-        () => false,
-      );
+      const answer = await kubectl(west, ["auth", "can-i", as, ...what]).catch(saidNo);
+      return answer.trim() === "yes";
     };
     expect(await can("create", "pods", "-n", "default")).toBe(true);
     expect(await can("get", "secrets", "-n", "kube-system")).toBe(false);

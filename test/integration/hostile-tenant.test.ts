@@ -206,6 +206,9 @@ test("a pod with a delegate's marks is what anyone's is: nothing in a member bec
   });
   // Admission may refuse it, or take it for a pod that is nobody's business.
   await tenant.create(pods, made).catch(() => undefined);
+  // Whoever would take it for something would have done so by the time a later one runs.
+  await host.create(pods, delegatedPod(own, "after-posing", { annotations: { "legation.dev/clusters": "west" } }));
+  await podThat(host, own, "after-posing", inPhase("Running"));
   expect(await west.find(pods, { namespace: own, name: "posing" })).toBeUndefined();
   const after = await west.get(pods, { namespace: others, name: "web" });
   expect(after.metadata.uid).toBe(victim.metadata.uid);

@@ -4,7 +4,7 @@ import { loadManifests, type Manifest, parseManifests } from "../../src/cli/mani
 import type { Cluster } from "../support/clusters/types.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { kubectl, saidNo } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
 
@@ -129,7 +129,7 @@ describe("the rights of", () => {
     const subresource = part !== undefined && subresources.includes(part);
     const target = subresource ? [`${resource}`, `--subresource=${part}`] : [what];
     // It exits 1 when the answer is no.
-    const answer = await run(["auth", "can-i", verb, ...target, ...more], { as }).catch(() => "no");
+    const answer = await run(["auth", "can-i", verb, ...target, ...more], { as }).catch(saidNo);
     expect(answer.trim()).toBe(expected);
   });
 });

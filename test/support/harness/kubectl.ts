@@ -37,3 +37,10 @@ export function kubectl(cluster: Cluster, args: readonly string[], options: Kube
     });
   });
 }
+
+/** What `kubectl auth can-i` rejects with when the answer is no; everything else is an error. */
+export function saidNo(error: unknown): "no" {
+  const said = error instanceof Error ? error.message : String(error);
+  if (/: (exit 1|Warning: [^\n]*)$/.test(said)) return "no";
+  throw error;
+}

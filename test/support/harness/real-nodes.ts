@@ -38,6 +38,7 @@ export function whereRealNodesRun(tests: () => void): void {
     test("nothing can be tried, for a reason that is given", async () => {
       const start = startClusters({ names: ["real"], clusters: { real: { realNode: true } } });
       await expect(start).rejects.toThrow(`No real node can run here: ${obstacle}`);
+      expect(process.env.LEGATION_REAL_NODES, obstacle).not.toBe("required");
     });
   });
 }
