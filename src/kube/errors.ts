@@ -96,6 +96,14 @@ export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
 
+/** Words of an answer that was cut because it was larger than what may be on its way from one server. */
+export const TOO_LARGE = "the server's answers are larger than";
+
+/** True for such an answer: asked for less, it may be small enough. */
+export function isTooLarge(error: unknown): boolean {
+  return isKubeError(error, "AnswerLost") && error.detail.includes(TOO_LARGE);
+}
+
 // Of authorisation, and of admission.
 const STARTING = /\bUser ".*" cannot \S+ (resource|path) |: not yet ready to handle request$/;
 

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
+import { TOO_LARGE } from "./errors.ts";
 import type { ByteBudget } from "./limits.ts";
 
 /** A complete answer. */
@@ -85,7 +86,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
     if (this.#settled) return;
     if (!this.#budget.hold(chunk.length)) {
-      const cause = new Error(`the server's answers are larger than ${this.#budget.most} bytes together`);
+      const cause = new Error(`${TOO_LARGE} ${this.#budget.most} bytes together`);
       this.#fail({ sent: true, by: "cut", cause });
       controller.abort(cause);
       return;

@@ -1,6 +1,6 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
-import { isKubeError, KubeError } from "../kube/errors.ts";
+import { isKubeError, isTooLarge, KubeError } from "../kube/errors.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
 import { turn } from "../kube/turn.ts";
@@ -385,7 +385,7 @@ export class Reflector<T extends KubeObject> {
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
     // What is not paged may be more than an answer may hold; and so may a page.
-    const isCut = isKubeError(error, "AnswerLost") && this.#version === undefined && this.#pageSize !== undefined;
+    const isCut = isTooLarge(error) && this.#version === undefined && this.#pageSize !== undefined;
     this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
     if (isKubeError(error, "Gone")) {
       // A continue token that expired will expire again when the list takes as long: the next one is not paged.

@@ -83,7 +83,7 @@ describe("Legation's writes, from the audit logs of all clusters", () => {
 
   test("a pod that ends and is deleted costs the host four and one member two", async () => {
     const names = numbered("ends", COUNT);
-    await createAll(names, { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "15s" });
+    await createAll(names, { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "8s" });
     await allAre("Succeeded");
     await deleteAll(names);
 

@@ -39,7 +39,7 @@ interface Life {
 
 const lives = {
   "ends by itself and is deleted": {
-    annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "3s" },
+    annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "2s" },
     until: (proxy) =>
       inPhase("Succeeded")(proxy) && proxy.status?.containerStatuses?.[0]?.state?.terminated?.exitCode === 0,
     phases: ["Pending", "Running", "Succeeded"],

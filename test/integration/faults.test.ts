@@ -1,4 +1,4 @@
-import { beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_UID_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, pods } from "../../src/kube/resources.ts";
@@ -94,10 +94,11 @@ async function clusterIs(name: string, status: "True" | "False"): Promise<void> 
 describe("a burst of 200 pods", () => {
   /** Median time to running of those in east, and the longest. */
   let undisturbed: { readonly half: number; readonly all: number };
+  let putBack: (() => Promise<void>) | undefined;
 
   beforeAll(async () => {
     // On a full machine, the scheduler of a member that has been frozen may come back too late for those that it had not seen.
-    afterFile(await scheduleTimeout(clients().host, 600));
+    putBack = await scheduleTimeout(clients().host, 600);
     namespace = await freshNamespace([hostCluster(), west, east], { prefix: "faults", labels, onFinished: afterFile });
     const { histories, stop } = await watchPods(clients().host, namespace);
     await burst(numbered("pod", COUNT));
@@ -105,6 +106,7 @@ describe("a burst of 200 pods", () => {
     await stop();
     undisturbed = spread(times(histories, "legation-east"));
   });
+  afterAll(() => putBack?.());
 
   test.each([
     ["stopped, and started again", () => west.apiServer.stop(), () => west.apiServer.start()],

@@ -170,7 +170,9 @@ async function waitReady(
   const ready = await waitFor(
     async () => {
       const cluster = await host.get(clusters, { name }, { signal });
-      if (server !== undefined && !isSameServer(cluster.status?.server, server)) {
+      const { server: current } = cluster.status ?? {};
+      // A controller of the last version does not say it.
+      if (server !== undefined && current !== undefined && !isSameServer(current, server)) {
         told = `the controller has not gone over to ${server} yet`;
         return undefined;
       }
@@ -199,8 +201,9 @@ async function waitReady(
   });
 }
 
-function isSameServer(told: string | undefined, wanted: string): boolean {
-  return told !== undefined && URL.parse(told)?.href === URL.parse(wanted)?.href;
+function isSameServer(current: string, wanted: string): boolean {
+  const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
+  return one === other;
 }
 
 // The controller removes its finalizer within seconds when it runs; when it does not, nobody else will.

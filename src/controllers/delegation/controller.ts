@@ -43,6 +43,7 @@ const NODE_INDEX = "node";
 // Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
 const ROOM_DELAY_MS = 250;
 const FEW = 100;
+const PLACED_DELAY_MS = 1000;
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
@@ -57,6 +58,7 @@ export class DelegationController {
   /** Proxies that have no node yet, looked at again when members change, and since when nothing but that is missing. */
   readonly #unbound = new Map<ObjectKey, number>();
   #roomTimer: Timer | undefined;
+  #placedTimer: Timer | undefined;
   /** The proxies that were there when this controller began to lead have been read. */
   #leading = false;
 
@@ -163,6 +165,7 @@ export class DelegationController {
 
   async stop(): Promise<void> {
     this.#roomTimer?.cancel();
+    this.#placedTimer?.cancel();
     await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop()]);
     await this.#loop.stop();
   }
@@ -267,6 +270,7 @@ export class DelegationController {
     this.#options.registry.member(name)?.load.release(uid);
     this.#placing.memories.certain(uid);
     this.#placing.memories.forget(uid);
+    this.onRoom();
   }
 
   /** The member would not take the pod, nor another of its shape. */
@@ -375,6 +379,7 @@ export class DelegationController {
       this.#placing.remove(object);
     } else if (isBound(object)) {
       this.#unbound.delete(key);
+      if (moved && this.#leading) this.#onPlaced();
     } else {
       this.#noteWaiting(key, object);
       if (!this.#leading) this.#placing.memories.inherited(uid);
@@ -382,6 +387,18 @@ export class DelegationController {
     if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
+  }
+
+  /** A proxy has its place: one that was told why it waits may now have another (an even spread, a limit). */
+  #onPlaced(): void {
+    if (this.#placedTimer !== undefined || this.#unbound.size === 0) return;
+    this.#placedTimer = this.#options.clock.after(PLACED_DELAY_MS, () => {
+      this.#placedTimer = undefined;
+      for (const key of this.#unbound.keys()) {
+        const uid = this.#proxies.store.get(key)?.metadata.uid ?? "";
+        if (this.#placing.memories.of(uid).reported !== undefined) this.#loop.enqueue(key);
+      }
+    });
   }
 
   #noteWaiting(key: ObjectKey, { spec }: Stored<Pod>): void {

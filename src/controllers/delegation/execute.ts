@@ -193,7 +193,8 @@ export class Executor {
         if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
         return shown ?? this.#unmade(member, proxyUid);
       }
-      // A definite no: the server has not made it.
+      // A definite no: the server has not made it, and others may have the room that was kept for it.
+      this.#options.onAccepted();
       memories.certain(proxyUid);
       const refusal = { cluster: name, ...refused };
       memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());

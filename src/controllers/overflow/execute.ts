@@ -70,6 +70,8 @@ export class Executor {
     } finally {
       if (!bound) {
         delegation.giveUp(uid, name);
+        // Others may have the room that was kept for it.
+        this.#options.onAccepted();
         // Its end was seen while room was kept for it.
         if (podOf(context.key)?.metadata.uid !== uid) delegation.leave(uid);
       }
@@ -118,7 +120,13 @@ export class Executor {
       if (isKubeError(error, "Conflict", "NotFound")) return false;
       throw error;
     }
-    await this.#mark(uid, { labels, annotations }, ref, signal);
+    try {
+      await this.#mark(uid, { labels, annotations }, ref, signal);
+    } catch (error) {
+      // It is bound all the same.
+      if (!isKubeError(error)) throw error;
+      this.#options.log.warn({ ...ref, code: error.code }, error.message);
+    }
     return true;
   }
 

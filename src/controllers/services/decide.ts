@@ -58,8 +58,11 @@ function decideKept(
   }
   if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {
     if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
-    if (observed.contestedUntil !== undefined) {
-      return { actions: [], outcome: "Contested", requeueAt: observed.contestedUntil };
+    const { contestedUntil } = observed;
+    if (contestedUntil !== undefined) {
+      // What it exports is not what they differ about.
+      const { actions, requeueAt = contestedUntil } = decideExport(observed, copy, now);
+      return { actions, outcome: "Contested", requeueAt: Math.min(requeueAt, contestedUntil) };
     }
     const patch = serviceCopyPatch(kind, copy, source, host);
     return { actions: [{ type: "patch", ref, patch, copy, source }], outcome: "Copying" };

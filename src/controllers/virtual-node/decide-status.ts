@@ -49,12 +49,12 @@ export function clusterStatus(
   const urgent =
     before?.status !== ready.status ||
     (facts.version !== undefined && current.version !== facts.version) ||
-    (facts.server !== undefined && current.server !== facts.server) ||
     current.observedGeneration !== cluster.metadata.generation ||
     (held > 0 && (current.heldDelegates ?? 0) === 0);
   const changed =
     urgent ||
     before.message !== ready.message ||
+    (facts.server !== undefined && current.server !== facts.server) ||
     Object.entries(counters).some(([field, value]) => !jsonEqual(current[field as keyof typeof current], value));
   if (!changed) return undefined;
   const since = before?.status === ready.status ? before.lastTransitionTime : at;
