@@ -69,10 +69,14 @@ describe("what a virtual node and its proxies use", () => {
     });
     const web = delegatedPod(namespace, "web", { annotations: { "legation.dev/clusters": "west" } });
     await clients().host.create(pods, web);
-    await eventually(async () => {
-      const { status } = await clients().host.get(pods, { namespace, name: "web" });
-      return status?.phase === "Running";
-    });
+    await eventually(
+      async () => {
+        const { status } = await clients().host.get(pods, { namespace, name: "web" });
+        if (status?.phase !== "Running") throw new Error(JSON.stringify(status));
+        return true;
+      },
+      { timeoutMs: 120_000, what: "a pod that runs" },
+    );
     const host = hostCluster();
     const rights = ["--verb=get", "--resource=nodes/metrics,nodes/stats"];
     await kubectl(host, ["create", "clusterrole", namespace, ...rights]);

@@ -101,7 +101,7 @@ onEngineClusters((clusters) => {
         for (const { metadata, spec } of await podsOf(client, namespace)) workers.set(metadata.name, spec?.nodeName);
         return finished().includes("checked 2 success");
       },
-      { timeoutMs: 120_000, what: "the end of the second try" },
+      { timeoutMs: 240_000, what: "the end of the second try" },
     );
     expect(finished()).toContain("measured 1 success");
     expect(stripVTControlCharacters(scheduler.output())).toMatch(/DagRun Finished: dag_id=workers.* state=success/);
