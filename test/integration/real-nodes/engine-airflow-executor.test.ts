@@ -48,7 +48,9 @@ onEngineClusters((clusters) => {
     };
   }
 
-  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 360_000 }, async ({ onTestFinished }) => {
+  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 360_000 }, async ({
+    onTestFinished,
+  }) => {
     const { host, west, client, member, address, directory } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
     await givePython(west, namespace, airflow);
