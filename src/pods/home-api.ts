@@ -95,8 +95,7 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   const name = apiSecretName(proxyUid);
   let tokens = 0;
   const nextKey = (): string => tokenKey(tokens++);
-  // Kubelet gives a token to the user that all containers run as, when no group is to have it. Of a Secret nobody is the owner.
-  const isForAll = spec.securityContext?.fsGroup === undefined;
+  const isForAll = hasOwner(spec);
   const { containers, initContainers, ...rest } = withVolumes(spec, (volume) =>
     atHome(volume, name, nextKey, isForAll),
   );
@@ -121,6 +120,14 @@ function withServiceName(aliases: PodSpec["hostAliases"], { host, port }: HomeAd
   const own = aliases?.some(({ hostnames }) => hostnames?.some((name) => SERVICE_NAMES.includes(name))) ?? false;
   if (!isAddress || port !== "443" || own) return aliases;
   return [...(aliases ?? []), { ip: host, hostnames: [...SERVICE_NAMES] }];
+}
+
+/** Kubelet gives a token to the user that all containers run as, when no group is to have it. A Secret is always root's. */
+function hasOwner({ securityContext, containers, initContainers = [] }: PodSpec): boolean {
+  if (securityContext?.fsGroup !== undefined) return false;
+  const all = [...containers, ...initContainers];
+  const [user, ...others] = new Set(all.map((one) => one.securityContext?.runAsUser ?? securityContext?.runAsUser));
+  return others.length === 0 && user !== undefined && user !== 0;
 }
 
 const READABLE = 0o644;

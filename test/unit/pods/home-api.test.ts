@@ -90,9 +90,10 @@ describe("a delegate that talks to the host's API server", () => {
   });
 
   test.each([
-    ["for its owner alone, and has none", {}, 0o400, 0o444],
-    ["for its owner alone, and has a group", { securityContext: { fsGroup: 7 } }, 0o400, undefined],
-    ["for all", {}, 0o644, undefined],
+    ["for the one user of its containers", { securityContext: { runAsUser: 7 } }, 0o400, 0o444],
+    ["for root", {}, 0o400, undefined],
+    ["for a group", { securityContext: { runAsUser: 7, fsGroup: 7 } }, 0o400, undefined],
+    ["for all", { securityContext: { runAsUser: 7 } }, 0o644, undefined],
   ])("can be read by its pod where a token is %s", (_case, spec, defaultMode, mode) => {
     const volume: Volume = { name: "t", projected: { defaultMode, sources: [{ serviceAccountToken: { path: "t" } }] } };
     const proxy = proxyPod({ spec: { containers: [{ name: "main", ...mounts("t") }], volumes: [volume], ...spec } });
