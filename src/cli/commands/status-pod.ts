@@ -1,7 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { events, pods } from "../../kube/resources.ts";
-import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { toggle } from "../flags.ts";
@@ -9,7 +8,7 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Outcome } from "../output.ts";
 import type { Connection, Session } from "../session.ts";
 import { journeyOf, journeyText } from "../status/pod.ts";
-import { Screen } from "../status/screen.ts";
+import { showFollowing } from "../status/screen.ts";
 import type { Subcommand } from "../subcommand.ts";
 
 interface StatusPodInput extends GlobalInput {
@@ -34,11 +33,7 @@ export const statusPodCommand: Subcommand<StatusPodInput> = {
   input: withGlobals({ watch: toggle, name: z.string(), namespace: z.string().optional() }),
   run: async (options, session) => {
     const connection = await session.connect(options, "host");
-    const screen = new Screen(session.terminal, options.output);
-    do {
-      screen.show(await readPod(options, connection, session));
-      if (options.watch) await realClock.sleep(POLL_MS, session.signal);
-    } while (options.watch);
+    await showFollowing(options, session, POLL_MS, () => readPod(options, connection, session));
   },
 };
 

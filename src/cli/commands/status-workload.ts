@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
-import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { toggle } from "../flags.ts";
@@ -18,7 +17,7 @@ import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
 import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
 import type { Connection, Session } from "../session.ts";
-import { Screen } from "../status/screen.ts";
+import { showFollowing } from "../status/screen.ts";
 import { workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -48,12 +47,8 @@ export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWork
     input: withGlobals({ watch: toggle, name: z.string(), namespace: z.string().optional() }),
     run: async (options, session) => {
       const connection = await session.connect(options, "host");
-      const { namespace = connection.namespace, name: workload } = options;
-      const screen = new Screen(session.terminal, options.output);
-      do {
-        screen.show(await readWorkload({ kind, namespace, name: workload }, connection, session));
-        if (options.watch) await realClock.sleep(POLL_MS, session.signal);
-      } while (options.watch);
+      const workload = { kind, namespace: options.namespace ?? connection.namespace, name: options.name };
+      await showFollowing(options, session, POLL_MS, () => readWorkload(workload, connection, session));
     },
   };
 }

@@ -102,8 +102,13 @@ function withClientConfig(manifest: Manifest, url: string | undefined): Manifest
   return { ...manifest, webhooks };
 }
 
+interface DeploymentSpec {
+  readonly template: { readonly spec: { readonly containers: readonly { readonly image?: string | undefined }[] } };
+}
+
 const container = z.looseObject({ image: z.string().optional() });
-const deploymentSpec = z.looseObject({
+/** What an installation reads of a Deployment. */
+export const deploymentSpec: z.ZodType<DeploymentSpec> = z.looseObject({
   template: z.looseObject({ spec: z.looseObject({ containers: z.array(container) }) }),
 });
 

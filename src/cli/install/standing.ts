@@ -2,18 +2,14 @@ import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { configMaps, type Resource } from "../../kube/resources.ts";
+import type { Resource } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { HOST_CONFIG_NAME, VERSION_LABEL } from "./plan.ts";
+import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
+import { installedName } from "./host-name.ts";
+import { deploymentSpec, VERSION_LABEL } from "./plan.ts";
 
-const deployments: Resource<KubeObject> = {
-  group: "apps",
-  version: "v1",
-  plural: "deployments",
-  kind: "Deployment",
-  namespaced: true,
-};
+const deployments = WORKLOAD_RESOURCES.Deployment;
 const webhookConfigurations: Resource<KubeObject> = {
   group: "admissionregistration.k8s.io",
   version: "v1",
@@ -36,13 +32,7 @@ export interface Standing {
 const configuration = z.looseObject({
   webhooks: z.array(z.looseObject({ clientConfig: z.looseObject({ url: z.string().optional() }) })),
 });
-const deployment = z.looseObject({
-  spec: z.looseObject({
-    template: z.looseObject({
-      spec: z.looseObject({ containers: z.array(z.looseObject({ image: z.string().optional() })) }),
-    }),
-  }),
-});
+const deployment = z.looseObject({ spec: deploymentSpec });
 
 /** Reads what is installed on the host. Rejects with KubeError. */
 export async function standing(
@@ -50,7 +40,6 @@ export async function standing(
   manifests: readonly Manifest[],
   signal: AbortSignal,
 ): Promise<Standing> {
-  const config = await client.find(configMaps, { namespace: SYSTEM_NAMESPACE, name: HOST_CONFIG_NAME }, { signal });
   const name = manifests.find(({ kind }) => kind === webhookConfigurations.kind)?.metadata.name;
   const webhook = name === undefined ? undefined : await client.find(webhookConfigurations, { name }, { signal });
   const url = configuration.safeParse(webhook).data?.webhooks[0]?.clientConfig.url;
@@ -60,7 +49,7 @@ export async function standing(
   const [image, published] = [imageOf(installed), imageOf(manifest)];
   const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
   return {
-    clusterName: config?.data?.["cluster-name"],
+    clusterName: await installedName(client, signal),
     version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     ownImage: isOwn ? image : undefined,

@@ -1,4 +1,6 @@
+import { realClock } from "../../runtime/clock.ts";
 import { type Outcome, printOutcome } from "../output.ts";
+import type { Session } from "../session.ts";
 import type { Terminal } from "../terminal.ts";
 
 const CLEAR = "\u001B[H\u001B[2J";
@@ -23,4 +25,18 @@ export class Screen {
     this.#shown = identity;
     printOutcome(this.#terminal, this.#format, outcome);
   }
+}
+
+/** Shows what is read, once, or with `watch` again and again until the signal fires. */
+export async function showFollowing(
+  { watch, output }: { readonly watch: boolean; readonly output: "text" | "json" | "yaml" },
+  { terminal, signal }: Session,
+  everyMs: number,
+  read: () => Promise<Outcome>,
+): Promise<void> {
+  const screen = new Screen(terminal, output);
+  do {
+    screen.show(await read());
+    if (watch) await realClock.sleep(everyMs, signal);
+  } while (watch);
 }

@@ -115,7 +115,7 @@ export class DelegationController {
       mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
       shapes: this.#placing.shapes,
       proxyOf: (key) => this.#proxies.store.get(key),
-      onAccepted: () => this.onRoom(),
+      onRoom: () => this.onRoom(),
       waitingSince: (key) => this.#unbound.get(key),
       deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
     });

@@ -65,15 +65,14 @@ function decideUnscheduled(
   // A toleration that is added while it waits may be all that it lacks.
   const changes = forwards(proxy, member, delegate);
   const attempt = observed.memory.attempts.get(name);
+  const deadline = Math.max(attempt?.since ?? now, reachableSince) + scheduleTimeoutMs;
   if (message === undefined) {
-    const patience = Math.max(attempt?.since ?? now, reachableSince) + scheduleTimeoutMs;
-    if (now < patience) return { actions: changes, outcome: "Scheduling", requeueAt: patience };
+    if (now < deadline) return { actions: changes, outcome: "Scheduling", requeueAt: deadline };
     const silence = `${name}: ${silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000)}`;
     return { actions: [...report(proxy, observed, "Unschedulable", silence), ...changes], outcome: "Scheduling" };
   }
   const told = [...report(proxy, observed, "Unschedulable", `${name}: ${message}`), ...changes];
   if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
-  const deadline = Math.max(attempt.since, reachableSince) + scheduleTimeoutMs;
   if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };
   const { uid: proxyUid } = proxy.metadata;
   const refusal = { cluster: name, reason: "Unschedulable", message } as const;

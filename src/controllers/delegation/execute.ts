@@ -39,8 +39,8 @@ interface ExecutorOptions extends DelegationOptions {
   readonly shapes: Shapes;
   /** Since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
-  /** A member takes pods again of a shape that it had refused. */
-  readonly onAccepted: () => void;
+  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
+  readonly onRoom: () => void;
   /** Whether the pod's group lets it into the member at this moment. */
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
   /** Annotations that say when the proxy goes if its owner shrinks. */
@@ -194,7 +194,7 @@ export class Executor {
         return shown ?? this.#unmade(member, proxyUid);
       }
       // A definite no: the server has not made it, and others may have the room that was kept for it.
-      this.#options.onAccepted();
+      this.#options.onRoom();
       memories.certain(proxyUid);
       const refusal = { cluster: name, ...refused };
       memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());
@@ -311,7 +311,7 @@ export class Executor {
       this.#noteBound(proxyUid, member);
       this.#options.memories.forget(proxyUid);
       const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
-      if (accepted === true) this.#options.onAccepted();
+      if (accepted === true) this.#options.onRoom();
     } catch (error) {
       // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
       if (!isKubeError(error, "NotFound")) throw error;

@@ -1,10 +1,19 @@
 import type { Clock } from "../../runtime/clock.ts";
+import type { Logger } from "../../telemetry/logger.ts";
 
 interface Contest {
   /** The source's version that it was written for. */
   readonly version: string;
   /** When it was written; epoch ms. */
   readonly writes: number[];
+}
+
+/** The copy, for people. */
+interface Contested {
+  readonly member: string;
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
 }
 
 // More than anybody changes by hand, and less than a controller.
@@ -32,6 +41,13 @@ export class Contests<Key extends string> {
     const writes = [...before.filter((at) => now - at < WITHIN_MS), now];
     this.#contests.set(key, { version, writes });
     return writes.length === MOST_WRITES;
+  }
+
+  /** The same, and it is said when the copy is left alone from now on. */
+  noteAndTell(key: Key, version: string, { member, kind, namespace, name }: Contested, log: Logger): void {
+    if (!this.note(key, version)) return;
+    const words = `somebody else keeps changing ${kind} ${name} there: it is left so for ten minutes`;
+    log.warn({ member, namespace }, words);
   }
 
   /** Until when the copy is left as it is; undefined when it is kept like this version of its source. Epoch ms. */

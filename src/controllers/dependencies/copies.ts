@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** Names one copy within its member. */
@@ -102,7 +102,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
       ...(pageSize === undefined ? {} : { pageSize }),
       budget: member.memory,
       // Of large objects the content is dropped as it comes.
-      sizeOf: (object) => JSON.stringify(object).length,
+      sizeOf: sizeAsKept,
       indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
       clock,
       log: this.#options.log.child({ member: member.name }),

@@ -111,12 +111,7 @@ export class Executor {
 
   /** Counts a write that the member has taken: one that it has not proves no other hand. */
   #note({ ref, sourceVersion }: ActionOf<"create" | "patch">, { key, log }: Context): void {
-    if (!this.#contests.note(key, sourceVersion)) return;
-    const { member, kind, namespace, name } = ref;
-    log.warn(
-      { member, namespace },
-      `somebody else keeps changing ${kind} ${name} there: it is left so for ten minutes`,
-    );
+    this.#contests.noteAndTell(key, sourceVersion, ref, log);
   }
 
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {

@@ -5,7 +5,7 @@ import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { Reflector } from "../../runtime/reflector.ts";
+import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 export interface MemberSecretsOptions {
@@ -43,7 +43,7 @@ export class MemberSecrets {
         labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
         transform: withoutData,
         budget: member.memory,
-        sizeOf: (object) => JSON.stringify(object).length,
+        sizeOf: sizeAsKept,
         clock,
         log: this.#options.log.child({ member: member.name }),
         onEvent: ({ object }) => {

@@ -75,7 +75,7 @@ export class OverflowController {
       podOf: (key) => this.#pods.store.get(key),
       groups: this.#groups,
       onTold: (uid) => this.#told.add(uid),
-      onAccepted: () => this.onRoom(),
+      onRoom: () => this.onRoom(),
     });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {

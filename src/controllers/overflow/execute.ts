@@ -27,8 +27,8 @@ interface ExecutorOptions extends OverflowOptions {
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly groups: HostGroups;
   readonly onTold: (uid: string) => void;
-  /** A member takes pods again of a shape that it had refused. */
-  readonly onAccepted: () => void;
+  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
+  readonly onRoom: () => void;
 }
 
 /** Carries out the overflow controller's actions: its only I/O. */
@@ -65,13 +65,13 @@ export class Executor {
         delegation.refusedBy(pod, refusal);
         return () => true;
       }
-      if (delegation.acceptedBy(pod, name)) this.#options.onAccepted();
+      if (delegation.acceptedBy(pod, name)) this.#options.onRoom();
       bound = await this.#bind(action, context);
     } finally {
       if (!bound) {
         delegation.giveUp(uid, name);
         // Others may have the room that was kept for it.
-        this.#options.onAccepted();
+        this.#options.onRoom();
         // Its end was seen while room was kept for it.
         if (podOf(context.key)?.metadata.uid !== uid) delegation.leave(uid);
       }

@@ -142,13 +142,7 @@ export class Executor {
       const { metadata } = await member.client.patch(resourceOf(ref), ref, { type: "json", body: patch }, options);
       // An older member does not know every field: what it has not taken now it will not take the next time.
       this.#settled.set(key, settlement(source, metadata.resourceVersion));
-      if (this.#contests.note(key, versionOf(source))) {
-        const { member: name, namespace, kind, name: object } = ref;
-        context.log.warn(
-          { member: name, namespace },
-          `somebody else keeps changing ${kind} ${object} there: it is left so for ten minutes`,
-        );
-      }
+      this.#contests.noteAndTell(key, versionOf(source), ref, context.log);
       this.#refusals.delete(key);
       if (metadata.resourceVersion === resourceVersion) return undefined;
     } catch (error) {

@@ -35,7 +35,7 @@ async function writesAfterBinding(stored: Stored<Pod> | undefined): Promise<stri
     delegation: { reserve: () => true, giveUp: () => {}, leave: () => {}, acceptedBy: () => false },
     podOf: () => waiting,
     clock: { now: () => 0, wall: () => 0 },
-    onAccepted: () => {},
+    onRoom: () => {},
     log,
   } as never);
   const { uid, resourceVersion } = waiting.metadata;
