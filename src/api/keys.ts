@@ -106,6 +106,11 @@ export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }
 
+/** The member cluster that a virtual node stands for; undefined for any other node, and for none. */
+export function clusterOfNode(nodeName: string | undefined): string | undefined {
+  return nodeName?.startsWith(VIRTUAL_NODE_PREFIX) === true ? nodeName.slice(VIRTUAL_NODE_PREFIX.length) : undefined;
+}
+
 /** Annotations on pods that Legation writes itself: no author's, and none that a delegate has from its proxy. */
 export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   SCHEDULER_NAME_ANNOTATION,

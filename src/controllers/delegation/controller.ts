@@ -1,11 +1,5 @@
 import type { ApiMode } from "../../api/annotations.ts";
-import {
-  DELEGATION_LABEL,
-  PROXY_LABEL,
-  PROXY_LABEL_VALUE,
-  VIRTUAL_NODE_PREFIX,
-  virtualNodeName,
-} from "../../api/keys.ts";
+import { clusterOfNode, DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
@@ -369,8 +363,9 @@ export class DelegationController {
     const key = objectKey(object.metadata);
     const { uid } = object.metadata;
     const node = object.spec?.nodeName;
+    const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
-    if (node !== undefined && moved) this.#options.onBound(node.slice(VIRTUAL_NODE_PREFIX.length));
+    if (cluster !== undefined && moved) this.#options.onBound(cluster);
     if (type === "deleted") {
       this.#unbound.delete(key);
       // It may have had a promise of room without ever getting a delegate.

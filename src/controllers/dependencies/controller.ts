@@ -1,4 +1,4 @@
-import { VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { clusterOfNode } from "../../api/keys.ts";
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import {
@@ -125,7 +125,7 @@ export class DependencyController {
     if (type !== "deleted" && !isBound(proxy)) return;
     for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
     if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
-    const member = proxy.spec?.nodeName?.slice(VIRTUAL_NODE_PREFIX.length);
+    const member = clusterOfNode(proxy.spec?.nodeName);
     if (member === undefined) return;
     for (const key of dependencyKeys(proxy)) this.#loop.enqueue(copyKey(member, key));
   }

@@ -1,4 +1,4 @@
-import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { clusterOfNode, DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
@@ -80,7 +80,7 @@ export class OwnedProxies {
     own.ready = ready;
     if (cost === undefined) delete own.cost;
     else own.cost = cost;
-    this.#move(own, (proxy.spec?.nodeName ?? "").slice(VIRTUAL_NODE_PREFIX.length));
+    this.#move(own, clusterOfNode(proxy.spec?.nodeName));
   }
 
   remove(uid: string): void {

@@ -1,4 +1,4 @@
-import { DELEGATE_UID_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { clusterOfNode, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -147,7 +147,8 @@ export class ServiceController {
     if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
       this.#patience.wait(objectKey(proxy.metadata), uid);
     else this.#patience.forget(uid);
-    this.#place(proxy, node.slice(VIRTUAL_NODE_PREFIX.length));
+    const member = clusterOfNode(node);
+    if (member !== undefined) this.#place(proxy, member);
   }
 
   /** The Services that a proxy should find in its member, and who has them; undefined when there are none. */

@@ -1,4 +1,4 @@
-import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -8,6 +8,7 @@ import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
@@ -80,7 +81,10 @@ export class VirtualNodeController {
   async start(signal: AbortSignal): Promise<void> {
     this.#nodes.start();
     await this.#nodes.whenSynced(signal);
-    for (const { metadata } of this.#nodes.store.list()) this.enqueue(clusterOf(metadata.name));
+    for (const { metadata } of this.#nodes.store.list()) {
+      const name = clusterOfNode(metadata.name);
+      if (name !== undefined) this.enqueue(name);
+    }
     for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
   }
 
@@ -116,7 +120,9 @@ export class VirtualNodeController {
 
   #onNode(event: ReflectorEvent<KubeNode>): void {
     const { type, object } = event;
-    const name = clusterOf(object.metadata.name);
+    const name = clusterOfNode(object.metadata.name);
+    // Somebody's own node that was given the label.
+    if (name === undefined) return;
     const member = this.#options.registry.member(name);
     if (member !== undefined) {
       const { unschedulable = false, taints = [] } = type === "deleted" ? {} : (object.spec ?? {});
@@ -262,7 +268,7 @@ export class VirtualNodeController {
     const written = await ignoring("NotFound", write);
     if (written === undefined) return undefined;
     const { uid, resourceVersion } = written.metadata;
-    return ({ node }) => node?.metadata.uid !== uid || node.metadata.resourceVersion >= resourceVersion;
+    return ({ node }) => node?.metadata.uid !== uid || !isBefore(node.metadata.resourceVersion, resourceVersion);
   }
 
   async #renewLease(name: string, nodeUid: string, signal: AbortSignal): Promise<void> {
@@ -292,10 +298,6 @@ export class VirtualNodeController {
 /** It answers, and nothing says that its pods cannot be read. */
 function isHeard({ probed, unreadable }: Member): boolean {
   return probed.reachable && unreadable.pods === undefined;
-}
-
-function clusterOf(nodeName: string): string {
-  return nodeName.slice(VIRTUAL_NODE_PREFIX.length);
 }
 
 /** The write's answer, or undefined when it failed with the one code that means there is nothing to do. */
