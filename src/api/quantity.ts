@@ -81,3 +81,8 @@ export const ROUNDING = 1e-6;
 export function exceeds(amount: number, limit: number): boolean {
   return amount - limit > ROUNDING;
 }
+
+/** True when none of the amounts, which may be sums, is more than there is of its resource. */
+export function isWithin(amounts: Amounts, limits: Amounts): boolean {
+  return Object.entries(amounts).every(([resource, amount]) => !exceeds(amount, limits[resource] ?? 0));
+}

@@ -1,5 +1,5 @@
 import type { KubeNode } from "../api/kubernetes.ts";
-import { type Amounts, addAmounts, parseAmounts } from "../api/quantity.ts";
+import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isNodeReady } from "../placement/node-fit.ts";
 
 /** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
@@ -41,7 +41,7 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
 
 /** Whether a node may have as much of each resource, as far as the largest of each tell. */
 export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
-  return Object.keys(requests).every((resource) => (requests[resource] ?? 0) <= (largestNode[resource] ?? 0));
+  return isWithin(requests, largestNode);
 }
 
 /** The facts of a node that capacity depends on, as one comparable text: heartbeats leave it the same. */

@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../api/kubernetes.ts";
-import { type Amounts, addAmounts } from "../api/quantity.ts";
+import { type Amounts, addAmounts, exceeds } from "../api/quantity.ts";
 import { podRequests } from "../placement/requests.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 
@@ -136,5 +136,5 @@ export class Load {
 
 /** True when less of anything is asked for than before. */
 function isLess(now: Amounts, before: Amounts): boolean {
-  return Object.entries(before).some(([name, amount]) => (now[name] ?? 0) < amount);
+  return Object.entries(before).some(([name, amount]) => exceeds(amount, now[name] ?? 0));
 }

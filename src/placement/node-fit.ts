@@ -1,7 +1,7 @@
 import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
 import { type LabelExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { type Amounts, parseAmounts } from "../api/quantity.ts";
+import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { repellingTaint, taintText } from "./tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
@@ -80,7 +80,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
     for (const resource in allocatable) {
       largest[resource] = Math.max(largest[resource] ?? 0, allocatable[resource] ?? 0);
     }
-    large ||= Object.entries(needs.requests).every(([resource, wanted]) => wanted <= (allocatable[resource] ?? 0));
+    large ||= isWithin(needs.requests, allocatable);
   }
   return { nodes: all, selected, tolerated, largest, large, against };
 }

@@ -146,7 +146,7 @@ function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "rea
     if (wanted === 0) continue;
     const shown = (value: number): string => writeQuantity(resource, value);
     const largest = largestNode[resource] ?? 0;
-    if (wanted > largest) {
+    if (exceeds(wanted, largest)) {
       const message =
         largest === 0
           ? `no schedulable node offers ${resource}`

@@ -5,7 +5,7 @@ import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SPREAD_ANNOTATION } from "../api/k
 import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
-import { type Amounts, exceeds, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
@@ -145,15 +145,13 @@ function nodeRule(inMember: InMember): Rule {
         const wanted = requests[resource] ?? 0;
         const most = fit.largest[resource] ?? 0;
         // What no node at all has is said with the nodes' sizes.
-        if (wanted <= most || wanted > (largestNode[resource] ?? 0)) continue;
+        if (!exceeds(wanted, most) || exceeds(wanted, largestNode[resource] ?? 0)) continue;
         const shown = (value: number): string => writeQuantity(resource, value);
         const has = `the largest node that the pod may go to has ${shown(most)}`;
         return { reason: "TooLarge", message: `${resource}: ${shown(wanted)} requested, ${has}` };
       }
-      const together = Object.keys(requests).every(
-        (resource) => (requests[resource] ?? 0) <= (largestNode[resource] ?? 0),
-      );
-      return together ? { reason: "TooLarge", message: "no one node has all that is requested" } : undefined;
+      const message = "no one node has all that is requested";
+      return isWithin(requests, largestNode) ? { reason: "TooLarge", message } : undefined;
     },
   };
 }

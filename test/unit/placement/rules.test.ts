@@ -3,6 +3,7 @@ import { describe, expect, test } from "vitest";
 import { type Placement, parsePlacement } from "../../../src/api/annotations.ts";
 import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
+import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
 import { groupRule } from "../../../src/placement/group-rule.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
@@ -242,6 +243,19 @@ describe("a member's nodes", () => {
   ])("say what is against the pod when none of them is %s", (_, these, message) => {
     const member = candidate("west", { nodesFor: (needs) => fitOf(needs, these) });
     expect(words([member], { spec: { nodeSelector: { disk: "ssd" } } })).toContain(message);
+  });
+
+  test("take a pod that requests just what one of them has, also as a sum of fractions", () => {
+    const containers = ["1000m", "930m"].map((cpu) => ({ name: cpu, image: "x", resources: { requests: { cpu } } }));
+    const exact = [node("exact", { disk: "ssd" }, {}, "1930m")];
+    const member = candidate("west", { ...capacityOf(exact), nodesFor: (needs) => fitOf(needs, exact) });
+    expect(words([member], { spec: { containers } })).toBe("");
+    const wider = candidate("west", { nodesFor: (needs) => fitOf(needs, exact) });
+    const tall = [...containers, { name: "tall", image: "x", resources: { requests: { memory: "32Gi" } } }];
+    expect(words([wider], { spec: { containers: tall } })).toBe(
+      "west: memory: 32Gi requested, the largest node has 16Gi",
+    );
+    expect(fitsLargest({ cpu: 1 + 0.93 }, capacityOf(exact).largestNode)).toBe(true);
   });
 
   test("must have all that is requested on one of them", () => {
