@@ -6,7 +6,7 @@ import { isBound, isTerminal } from "../pods/phase.ts";
 interface Counted {
   requests: Amounts;
   readonly namespace: string;
-  /** What of its requests counts at present. */
+  /** What of its requests takes room at present. */
   counted: Amounts;
 }
 
@@ -16,10 +16,13 @@ const NOTHING: Amounts = {};
  * What the delegates of one member request, kept current by addition and subtraction, so that placing a pod costs
  * the same however many there are. A delegate counts from the moment its creation is decided (`reserve`), because the
  * watch shows it only later and a burst would otherwise all go to one member. One that waits for a node, and is larger
- * than any there, takes nothing from others: of it only the object counts, as one of `pods`.
+ * than any there, takes no room from others: of it only the object counts, as one of `pods`. Limits count all of it, as a
+ * ResourceQuota would: it will run as soon as there is a node for it.
  */
 export class Load {
+  /** What takes room. */
   readonly used: Record<string, number> = {};
+  readonly #requested: Record<string, number> = {};
   /** Whether one of the member's nodes is as large. */
   readonly #fits: (requests: Amounts) => boolean;
   readonly #counted = new Map<string, Counted>();
@@ -32,14 +35,14 @@ export class Load {
     this.#fits = fits;
   }
 
-  /** What the delegates of one namespace request. */
-  usedIn(namespace: string): Amounts {
-    return this.#namespaces.get(namespace) ?? NOTHING;
+  /** What the delegates of one namespace, or of all, request, with those that there is no node for. */
+  usedIn(namespace?: string): Amounts {
+    return namespace === undefined ? this.#requested : (this.#namespaces.get(namespace) ?? NOTHING);
   }
 
   /** What is reserved for a proxy whose delegate the member has not shown yet. */
   keptFor(proxyUid: string): Amounts | undefined {
-    return this.#reserved.get(proxyUid)?.counted;
+    return this.#reserved.get(proxyUid)?.requests;
   }
 
   /**
@@ -73,9 +76,8 @@ export class Load {
     const requests = podRequests(delegate);
     if (known !== undefined) {
       const shrunk = isLess(requests, known.requests);
-      known.requests = requests;
       if (isBound(delegate)) this.#waiting.delete(uid);
-      this.#recount(known, this.#waiting.has(uid) ? this.#waitingCount(requests) : requests);
+      this.#recount(known, requests, this.#waiting.has(uid));
       return shrunk;
     }
     const entry: Counted = { requests, namespace, counted: requests };
@@ -101,34 +103,37 @@ export class Load {
 
   /** The member's nodes have changed: what waits there may fit now, or not any more. */
   recount(): void {
-    for (const entry of this.#waiting.values()) this.#recount(entry, this.#waitingCount(entry.requests));
+    for (const entry of this.#waiting.values()) this.#recount(entry, entry.requests, true);
   }
 
   #waitingCount(requests: Amounts): Amounts {
     return this.#fits(requests) ? requests : { pods: requests.pods ?? 0 };
   }
 
-  #recount(entry: Counted, counted: Amounts): void {
+  #recount(entry: Counted, requests: Amounts, waits: boolean): void {
     this.#subtract(entry);
-    entry.counted = counted;
+    entry.requests = requests;
+    entry.counted = waits ? this.#waitingCount(requests) : requests;
     this.#add(entry);
   }
 
-  #add({ counted, namespace }: Counted): void {
+  #add({ requests, counted, namespace }: Counted): void {
     addAmounts(this.used, counted);
+    addAmounts(this.#requested, requests);
     let sum = this.#namespaces.get(namespace);
     if (sum === undefined) {
       sum = {};
       this.#namespaces.set(namespace, sum);
     }
-    addAmounts(sum, counted);
+    addAmounts(sum, requests);
   }
 
-  #subtract({ counted, namespace }: Counted): void {
+  #subtract({ requests, counted, namespace }: Counted): void {
     addAmounts(this.used, counted, -1);
+    addAmounts(this.#requested, requests, -1);
     const sum = this.#namespaces.get(namespace);
     if (sum === undefined) return;
-    addAmounts(sum, counted, -1);
+    addAmounts(sum, requests, -1);
     // Namespaces come and go; each of them has a count of pods.
     if ((sum.pods ?? 0) <= 0) this.#namespaces.delete(namespace);
   }

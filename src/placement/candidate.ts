@@ -17,7 +17,7 @@ export interface Candidate {
   readonly allocatable: Amounts;
   /** Per resource, the most that one schedulable node has. */
   readonly largestNode: Amounts;
-  /** What delegates there request already, those on their way included. */
+  /** What of its nodes delegates there take already, those on their way included. */
   readonly used: Amounts;
   /** What pods that are not this host's request there, as last read; absent: not known. */
   readonly foreign?: Amounts;
@@ -26,9 +26,12 @@ export interface Candidate {
   /** The host's namespaces that may use it, by their labels; absent: all. */
   readonly admits?: LabelSelector;
   readonly limits?: LimitAmounts;
-  /** The part of `used` that a namespace's delegates request. */
-  readonly usedIn?: (namespace: string) => Amounts;
-  /** The part of `used` that is kept for a proxy which has no delegate there yet. */
+  /**
+   * What the delegates of a namespace request, or those of all, as limits count it: with those that wait for a node of a size
+   * that is not there. Absent: `used` is all that is known.
+   */
+  readonly usedIn?: (namespace?: string) => Amounts;
+  /** The part of that which is kept for a proxy that has no delegate there yet. */
   readonly keptFor?: (proxyUid: string) => Amounts | undefined;
   /** What its nodes have for a pod that may not go to each of them; absent: not known. */
   readonly nodesFor?: (needs: NodeNeeds) => NodeFit;

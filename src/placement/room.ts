@@ -8,7 +8,7 @@ export function roomFor(requests: Amounts, candidate: Candidate, namespace = "")
   const { allocatable, used, limits, usedIn } = candidate;
   const room = Math.max(1, fitting(requests, allocatable, used, 0));
   if (limits === undefined) return room;
-  const allowed = fitting(requests, limits.total, used);
+  const allowed = fitting(requests, limits.total, usedIn?.() ?? used);
   return Math.max(0, Math.min(room, allowed, fitting(requests, limits.perNamespace, usedIn?.(namespace) ?? {})));
 }
 

@@ -77,7 +77,7 @@ function limitRule(pod: Stored<Pod>, inMember: InMember): Rule {
       const { requests } = inMember(candidate);
       const kept = keptFor?.(uid) ?? {};
       const message =
-        excess(requests, limits.total, used, kept, "its limit") ??
+        excess(requests, limits.total, usedIn?.() ?? used, kept, "its limit") ??
         excess(requests, limits.perNamespace, usedIn?.(namespace) ?? {}, kept, `its limit for namespace ${namespace}`);
       return message === undefined ? undefined : { reason: "OverLimit", message };
     },

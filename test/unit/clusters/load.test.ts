@@ -67,18 +67,32 @@ describe("the load of a member", () => {
       expect(counted.usedIn("team")).toEqual({ cpu: 2, pods: 1 });
     });
 
-    test("counts one that is larger than any node as an object and no more, until it has one", () => {
+    test("takes room for one that is larger than any node as an object and no more, until it has one", () => {
       largest = 2;
       const counted = load();
       counted.reserve("proxy", { cpu: 4, pods: 1 }, "team", true);
       expect(counted.used).toEqual({ pods: 1 });
-      expect(counted.keptFor("proxy")).toEqual({ pods: 1 });
       counted.count(asking("4"), "proxy");
       expect(counted.used).toEqual({ pods: 1 });
       counted.count(bound(asking("4")), "proxy");
       expect(counted.usedIn("team")).toEqual({ cpu: 4, pods: 1 });
       expect(counted.forget(asking("4"))).toBe(true);
       expect(counted.used).toEqual({ cpu: 0, pods: 0 });
+    });
+
+    test("counts against limits all that it requests, from the moment it is decided on", () => {
+      largest = 2;
+      const counted = load();
+      const requested = (): unknown => [counted.usedIn(), counted.usedIn("team")];
+      counted.reserve("proxy", { cpu: 4, pods: 1 }, "team", true);
+      expect(counted.keptFor("proxy")).toEqual({ cpu: 4, pods: 1 });
+      expect(requested()).toEqual(Array(2).fill({ cpu: 4, pods: 1 }));
+      counted.count(asking("4"), "proxy");
+      expect(requested()).toEqual(Array(2).fill({ cpu: 4, pods: 1 }));
+      counted.count(asking("3"), "proxy");
+      expect(requested()).toEqual(Array(2).fill({ cpu: 3, pods: 1 }));
+      counted.forget(asking("3"));
+      expect(requested()).toEqual([{ cpu: 0, pods: 0 }, {}]);
     });
 
     test("counts it anew when nodes have come or gone, and no pod that has a node", () => {
@@ -92,7 +106,7 @@ describe("the load of a member", () => {
       largest = 1;
       counted.recount();
       expect(counted.used).toEqual({ cpu: 3, pods: 2 });
-      expect(counted.usedIn("team")).toEqual({ cpu: 3, pods: 2 });
+      expect(counted.usedIn("team")).toEqual({ cpu: 7, pods: 2 });
     });
   });
 });

@@ -110,8 +110,8 @@ describe("an operator's policy", () => {
   ])("limits %s", (_, limits, message) => {
     const west = candidate("west", {
       limits: limitAmounts(limits),
-      used: { pods: 1, cpu: 2 },
-      usedIn: () => ({ pods: 1, cpu: 1 }),
+      used: { pods: 1 },
+      usedIn: (namespace) => ({ pods: 1, cpu: namespace === undefined ? 2 : 1 }),
     });
     expect(words([west], { spec: requesting({ cpu: "2" }) })).toBe(message);
   });
