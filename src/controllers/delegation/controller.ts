@@ -246,14 +246,12 @@ export class DelegationController {
     return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
   }
 
-  /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
-  reserve(pod: Stored<Pod>, name: string): boolean {
+  /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
+  reserve(pod: Stored<Pod>, name: string, delegate: Pod): boolean {
     const { uid, namespace } = pod.metadata;
     if (!this.#placing.groups.mayEnter(uid, name)) return false;
-    const now = this.#options.clock.now();
-    this.#placing.memories.attempt(uid, name, now);
-    if (!this.#placing.shapes.empty) this.#placing.shapes.attempt(name, shapeOf(pod), uid, now);
-    this.#options.registry.member(name)?.load.reserve(uid, podRequests(pod), namespace);
+    this.#placing.overflow(pod, name, this.#options.clock.now());
+    this.#options.registry.member(name)?.load.reserve(uid, podRequests(delegate), namespace);
     return true;
   }
 
@@ -262,8 +260,7 @@ export class DelegationController {
     // It was, though nobody has answered: from then on it is a proxy like any other.
     if (this.#proxies.store.countByIndex(UID_INDEX, uid) > 0) return;
     this.#options.registry.member(name)?.load.release(uid);
-    this.#placing.memories.certain(uid);
-    this.#placing.memories.forget(uid);
+    this.#placing.giveUp(uid);
     this.onRoom();
   }
 

@@ -31,6 +31,8 @@ export interface PlacementRulesOptions {
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
   readonly proxies: () => ReadStore<Pod>;
+  /** Pods in overflow mode that are about to be bound, and are no proxies yet. */
+  readonly overflowing: () => Iterable<Stored<Pod>>;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
   readonly groups: Groups;
@@ -92,25 +94,31 @@ export class PlacementRules {
   }
 
   #spreadCounts(proxy: Stored<Pod>, { labelSelector }: ClusterSpread): ReadonlyMap<string, number> {
-    const { owned, proxies, memories } = this.#options;
-    const counts = new Map<string, number>();
-    const add = (member: string, count = 1): void => void counts.set(member, (counts.get(member) ?? 0) + count);
+    const { overflowing, memories } = this.#options;
     const { namespace = "", uid } = proxy.metadata;
-    if (labelSelector === undefined) {
-      const owner = controllerOf(proxy)?.uid;
-      if (owner === undefined) return counts;
-      for (const [member, count] of Object.entries(owned.placed(owner))) add(member, count);
-      const own = owned.get(uid)?.member;
-      if (own !== undefined) add(own, -1);
-      return counts;
+    const owner = controllerOf(proxy)?.uid;
+    if (labelSelector === undefined && owner === undefined) return new Map();
+    const selector = labelSelector === undefined ? undefined : selectorOf(labelSelector);
+    const isCounted = (pod: Stored<Pod>): boolean => {
+      if (pod.metadata.uid === uid || isDeleting(pod) || isTerminal(pod)) return false;
+      if (selector === undefined) return controllerOf(pod)?.uid === owner;
+      return pod.metadata.namespace === namespace && selectorMatches(selector, pod.metadata.labels ?? {});
+    };
+    const counts = selector === undefined ? this.#placed(proxy) : new Map<string, number>();
+    const listed = selector === undefined ? [] : this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace);
+    for (const pod of [...listed, ...overflowing()]) {
+      const member = isCounted(pod) ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
+      if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
     }
-    const selector = selectorOf(labelSelector);
-    for (const pod of proxies().byIndex(NAMESPACE_INDEX, namespace)) {
-      if (pod.metadata.uid === uid || isDeleting(pod) || isTerminal(pod)) continue;
-      if (!selectorMatches(selector, pod.metadata.labels ?? {})) continue;
-      const member = boundTo(pod) ?? memories.of(pod.metadata.uid).room;
-      if (member !== undefined) add(member);
-    }
+    return counts;
+  }
+
+  /** The other proxies of its owner, by member. */
+  #placed(proxy: Stored<Pod>): Map<string, number> {
+    const { owned } = this.#options;
+    const counts = new Map(Object.entries(owned.placed(controllerOf(proxy)?.uid ?? "")));
+    const own = owned.get(proxy.metadata.uid)?.member;
+    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
     return counts;
   }
 }

@@ -9,7 +9,7 @@ import type { DelegationOptions } from "./options.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
-import { Shapes } from "./shapes.ts";
+import { Shapes, shapeOf } from "./shapes.ts";
 
 /** What the store of proxies must be indexed by. */
 export const PLACING_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
@@ -38,6 +38,8 @@ export class Placing {
   readonly shapes: Shapes = new Shapes();
   readonly rules: PlacementRules;
   readonly view: PlacementView;
+  /** Pods in overflow mode that are about to be bound, by uid: no proxies yet. */
+  readonly #overflowing = new Map<string, Stored<Pod>>();
 
   constructor({ registry, namespaces, defaults, proxies, homeApi, clock, onGroup = () => undefined }: PlacingOptions) {
     const { divisions, shapes } = this;
@@ -47,15 +49,32 @@ export class Placing {
       groups.place(uid, member);
     });
     const owned = divisions.proxies;
-    const rules = new PlacementRules({ registry, namespaces, defaults, proxies, owned, memories, groups });
+    const overflowing = (): Iterable<Stored<Pod>> => this.#overflowing.values();
+    const rules = new PlacementRules({ registry, namespaces, defaults, proxies, overflowing, owned, memories, groups });
     this.groups = groups;
     this.memories = memories;
     this.rules = rules;
     this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
   }
 
+  /** A pod in overflow mode is about to be bound to the member: it counts there from now on. */
+  overflow(pod: Stored<Pod>, member: string, now: number): void {
+    const { uid } = pod.metadata;
+    this.#overflowing.set(uid, pod);
+    this.memories.attempt(uid, member, now);
+    if (!this.shapes.empty) this.shapes.attempt(member, shapeOf(pod), uid, now);
+  }
+
+  /** It was not bound. */
+  giveUp(uid: string): void {
+    this.#overflowing.delete(uid);
+    this.memories.certain(uid);
+    this.memories.forget(uid);
+  }
+
   /** A proxy is in the store as the host shows it. */
   update(proxy: Stored<Pod>): void {
+    this.#overflowing.delete(proxy.metadata.uid);
     this.divisions.update(proxy);
     this.rules.update(proxy);
   }
@@ -63,6 +82,7 @@ export class Placing {
   /** A proxy is gone, or about to be replaced. */
   remove(proxy: Stored<Pod>): void {
     const { uid } = proxy.metadata;
+    this.#overflowing.delete(uid);
     this.memories.forget(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);

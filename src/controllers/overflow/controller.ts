@@ -23,8 +23,8 @@ export interface Delegation {
   observeOverflow(pod: Stored<Pod>): PlacementObserved;
   /** The pod's group, and the member that has its pods; undefined when it has none. */
   groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined;
-  /** Keeps room in the member for a pod that is about to be bound to it; false when its group may not go there now. */
-  reserve(pod: Stored<Pod>, member: string): boolean;
+  /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
+  reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean;
   /** Takes that back. */
   giveUp(uid: string, member: string): void;
   /** The member would not take the pod, nor another of its shape. */

@@ -54,13 +54,14 @@ export class Executor {
 
   async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
     const { registry, delegation, podOf } = this.#options;
-    const { member: name, uid, resourceVersion } = action;
+    const { member: name, uid, resourceVersion, delegate } = action;
     const member = registry.member(name);
     const pod = podOf(context.key);
-    if (member === undefined || pod?.metadata.uid !== uid || !delegation.reserve(pod, name)) return () => true;
+    if (member === undefined || pod?.metadata.uid !== uid || !delegation.reserve(pod, name, delegate))
+      return () => true;
     let bound = false;
     try {
-      const refusal = await this.#try(member, action.delegate, context);
+      const refusal = await this.#try(member, delegate, context);
       if (refusal !== undefined) {
         delegation.refusedBy(pod, refusal);
         return () => true;

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import type { ObjectKey, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Delegation } from "../../../../src/controllers/overflow/controller.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { pod } from "../../../support/builders/pod.ts";
@@ -7,8 +8,13 @@ import { fakeClient } from "../../cli/client.ts";
 
 const log = createLogger({ level: "silent" });
 
+const DELEGATE = pod({ uid: "", spec: { containers: [{ name: "main", image: "as-overridden" }] } });
+
 /** What is written to the host for a pod that overflows to `west`, after its Binding showed `stored`. */
-async function writesAfterBinding(stored: Stored<Pod> | undefined): Promise<string[]> {
+async function writesAfterBinding(
+  stored: Stored<Pod> | undefined,
+  reserve: Delegation["reserve"] = () => true,
+): Promise<string[]> {
   const writes: string[] = [];
   const waiting = pod({ metadata: { labels: { "legation.dev/proxy": "overflow" } } });
   const host = fakeClient({
@@ -32,14 +38,14 @@ async function writesAfterBinding(stored: Stored<Pod> | undefined): Promise<stri
   const executor = new Executor({
     host,
     registry: { member: () => west },
-    delegation: { reserve: () => true, giveUp: () => {}, leave: () => {}, acceptedBy: () => false },
+    delegation: { reserve, giveUp: () => {}, leave: () => {}, acceptedBy: () => false },
     podOf: () => waiting,
     clock: { now: () => 0, wall: () => 0 },
     onRoom: () => {},
     log,
   } as never);
   const { uid, resourceVersion } = waiting.metadata;
-  const action = { type: "overflow", uid, resourceVersion, member: "west", delegate: {} } as const;
+  const action = { type: "overflow", uid, resourceVersion, member: "west", delegate: DELEGATE } as const;
   const context = { key: "team/web-0" as ObjectKey, signal: new AbortController().signal, heardAt: 0, log };
   await executor.execute(action, context);
   return writes;
@@ -58,4 +64,14 @@ test("where an API server has not copied the Binding's labels, the pod is made a
     '{"metadata":{"uid":"uid-1","labels":{"legation.dev/proxy":"true"},"annotations":{"legation.dev/cluster":"west"}}}',
     "Overflowed",
   ]);
+});
+
+test("room is kept for what the delegate requests, as overrides make it", async () => {
+  const kept: (Pod | undefined)[] = [];
+  const refused = await writesAfterBinding(undefined, (_pod, _member, delegate) => {
+    kept.push(delegate);
+    return false;
+  });
+  expect(kept).toEqual([DELEGATE]);
+  expect(refused).toEqual([]);
 });

@@ -1,0 +1,80 @@
+import { describe, expect, test } from "vitest";
+import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
+import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
+import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { rank } from "../../../../src/placement/rank.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { pod } from "../../../support/builders/pod.ts";
+
+const size = { pods: 100 };
+
+/** Pods in overflow mode are placed on two members of two regions; `west` has the more room. */
+function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; place(pod: Stored<Pod>): string } {
+  const members = [candidate("west", "eu", 0), candidate("east", "us", 50)].map((one) => ({
+    name: one.name,
+    read: true,
+    settling: false,
+    roomVersion: "",
+    candidate: () => one,
+  }));
+  const proxies = new Store<Pod>(PLACING_INDEXES);
+  const placing = new Placing({
+    registry: { members: () => members, member: (name) => members.find((member) => member.name === name) },
+    namespaces: () => new Store<Namespace>(),
+    defaults: () => new Store<PlacementDefaults>(),
+    proxies: () => proxies,
+    homeApi: () => ({ state: "unknown", message: "" }),
+    clock: { now: () => 0 },
+  });
+  const place = (waiting: Stored<Pod>): string => {
+    const rules = placing.view.of(waiting).rules?.() ?? [];
+    const [best = "none"] = rank({
+      requests: { pods: 1 },
+      rules,
+      candidates: members.map((one) => one.candidate()),
+    }).fitting;
+    placing.overflow(waiting, best, 0);
+    return best;
+  };
+  return { proxies, placing, place };
+}
+
+function candidate(name: string, region: string, pods: number): Candidate {
+  return { name, labels: { region }, allocatable: size, largestNode: size, used: { pods } };
+}
+
+function overflowing(uid: string, spread: object): Stored<Pod> {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
+  const annotations = {
+    [CLUSTER_SPREAD_ANNOTATION]: JSON.stringify([{ topologyKey: "region", ...spread }]),
+    "legation.dev/api": "none",
+  };
+  const labels = { app: "web", [PROXY_LABEL]: OVERFLOW_LABEL_VALUE };
+  return pod({ uid, name: uid, metadata: { annotations, labels, ownerReferences: [owner] } });
+}
+
+describe("pods in overflow mode that are due together", () => {
+  test.each([
+    ["their own controller", {}],
+    ["a selector", { labelSelector: { matchLabels: { app: "web" } } }],
+  ])("are spread over members as %s counts them", (_, spread) => {
+    const { place } = placing();
+    const places = ["a", "b", "c", "d"].map((uid) => place(overflowing(uid, spread)));
+    expect(places).toEqual(["west", "east", "west", "east"]);
+  });
+
+  test("count once when they are bound, and no more when they are not", () => {
+    const { placing: all, place, proxies } = placing();
+    const spread = { labelSelector: { matchLabels: { app: "web" } } };
+    expect(place(overflowing("a", spread))).toBe("west");
+    const first = overflowing("a", spread);
+    const bound = { ...first, spec: { containers: [], nodeName: "legation-west" } };
+    proxies.set(bound);
+    all.update(bound);
+    expect(place(overflowing("b", spread))).toBe("east");
+    all.giveUp("b");
+    expect(place(overflowing("c", spread))).toBe("east");
+  });
+});
