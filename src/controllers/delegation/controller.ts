@@ -22,7 +22,7 @@ import { decide } from "./decide.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { isFor } from "./decide-placing.ts";
 import { Executor } from "./execute.ts";
-import type { GroupName } from "./groups.ts";
+import type { FindPod, GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
 import { unknownView, viewOf } from "./member-view.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
@@ -221,16 +221,16 @@ export class DelegationController {
     return this.#placing.view.sharing(proxy);
   }
 
-  /** What a decision about a pod in overflow mode sees, which is no proxy yet. */
-  observeOverflow(pod: Stored<Pod>): Observed {
-    this.#placing.rules.update(pod);
+  /** What a decision about a pod in overflow mode sees, which is no proxy yet; `find` has others that are none. */
+  observeOverflow(pod: Stored<Pod>, find: FindPod): Observed {
+    this.#placing.rules.update(pod, find);
     const key = objectKey(pod.metadata);
     return { ...this.#observed(key, pod), needs: () => undefined };
   }
 
   /** The pod's group, and the member that has its pods; undefined when it has none. */
-  groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined {
-    const group = this.#placing.rules.groupOf(pod);
+  groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
+    const group = this.#placing.rules.groupOf(pod, find);
     const home = this.#placing.groups.placeOf(pod.metadata.uid)?.home;
     return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
   }

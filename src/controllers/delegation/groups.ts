@@ -11,6 +11,9 @@ export interface GroupName {
   readonly text: string;
 }
 
+/** Looks up a pod by its uid. */
+export type FindPod = (uid: string) => Stored<Pod> | undefined;
+
 /** Where a pod's group is. */
 export interface GroupPlace {
   readonly text: string;
@@ -38,12 +41,8 @@ interface Group {
   home: string | undefined;
 }
 
-/** The group that a pod belongs to; `find` looks up a proxy by its uid. */
-export function groupOf(
-  pod: Stored<Pod>,
-  { group, groupBy }: Placement,
-  find: (uid: string) => Stored<Pod> | undefined,
-): GroupName | undefined {
+/** The group that a pod belongs to; `find` has the pods that may own it. */
+export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: FindPod): GroupName | undefined {
   const { namespace = "", labels = {} } = pod.metadata;
   if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
   if (groupBy === undefined) return undefined;

@@ -13,7 +13,7 @@ import { boundTo } from "../../pods/bound.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
-import { type GroupName, type Groups, groupOf } from "./groups.ts";
+import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
 import type { Memories } from "./memory.ts";
 import { mayHold } from "./model.ts";
 import type { PlacementMembers } from "./placement-members.ts";
@@ -31,8 +31,8 @@ export interface PlacementRulesOptions {
   readonly namespaces: () => ReadStore<Namespace>;
   readonly defaults: () => ReadStore<PlacementDefaults>;
   readonly proxies: () => ReadStore<Pod>;
-  /** Pods in overflow mode that are about to be bound, and are no proxies yet. */
-  readonly overflowing: () => Iterable<Stored<Pod>>;
+  /** Pods in overflow mode that are about to be bound, and are no proxies yet, by uid. */
+  readonly overflowing: ReadonlyMap<string, Stored<Pod>>;
   readonly owned: OwnedProxies;
   readonly memories: Memories;
   readonly groups: Groups;
@@ -54,8 +54,8 @@ export class PlacementRules {
   }
 
   /** A proxy came or changed, or what its namespace says. */
-  update(proxy: Stored<Pod>): void {
-    this.#options.groups.update(proxy, this.groupOf(proxy));
+  update(proxy: Stored<Pod>, find?: FindPod): void {
+    this.#options.groups.update(proxy, this.groupOf(proxy, find));
   }
 
   /** Operators' rules, and then those of authors, for a proxy that needs a place. */
@@ -72,15 +72,17 @@ export class PlacementRules {
     return this.#options.namespaces().get(objectKey({ name: namespace }));
   }
 
-  /** The group that the pod belongs to by what it, its namespace or its owners say. */
-  groupOf(proxy: Stored<Pod>): GroupName | undefined {
+  /** The group that the pod belongs to by what it, its namespace or its owners say; `find` has owners that are no proxies. */
+  groupOf(proxy: Stored<Pod>, find: FindPod = () => undefined): GroupName | undefined {
     const { annotations = {} } = proxy.metadata;
     const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
     // Asked at every event of every proxy, of which few have a group.
     if (!GROUP_KEYS.some((key) => key in annotations || key in defaults)) return undefined;
     const parsed = this.parse(proxy);
     if (!parsed.ok) return undefined;
-    return groupOf(proxy, parsed.placement, (uid) => this.#options.proxies().byIndex(UID_INDEX, uid)[0]);
+    const { proxies, overflowing } = this.#options;
+    const owner: FindPod = (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid) ?? find(uid);
+    return groupOf(proxy, parsed.placement, owner);
   }
 
   #group({ metadata: { uid } }: Stored<Pod>): Rule[] {
@@ -106,7 +108,7 @@ export class PlacementRules {
     };
     const counts = selector === undefined ? this.#placed(proxy) : new Map<string, number>();
     const listed = selector === undefined ? [] : this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace);
-    for (const pod of [...listed, ...overflowing()]) {
+    for (const pod of [...listed, ...overflowing.values()]) {
       const member = isCounted(pod) ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
       if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
     }

@@ -49,7 +49,7 @@ export class Placing {
       groups.place(uid, member);
     });
     const owned = divisions.proxies;
-    const overflowing = (): Iterable<Stored<Pod>> => this.#overflowing.values();
+    const overflowing = this.#overflowing;
     const rules = new PlacementRules({ registry, namespaces, defaults, proxies, overflowing, owned, memories, groups });
     this.groups = groups;
     this.memories = memories;

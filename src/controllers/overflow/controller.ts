@@ -7,8 +7,9 @@ import type { Refusal } from "../../placement/candidate.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import type { GroupName } from "../delegation/groups.ts";
+import type { FindPod, GroupName } from "../delegation/groups.ts";
 import type { Observed as PlacementObserved } from "../delegation/model.ts";
+import { UID_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { HostGroups } from "./host-groups.ts";
@@ -20,9 +21,10 @@ import { bindsLabels } from "./support.ts";
 export interface Delegation {
   optedIn(namespace: string): boolean;
   overflowAfterSeconds(pod: Stored<Pod>): number;
-  observeOverflow(pod: Stored<Pod>): PlacementObserved;
+  /** `find` has pods that are no proxies, of which some own others. */
+  observeOverflow(pod: Stored<Pod>, find: FindPod): PlacementObserved;
   /** The pod's group, and the member that has its pods; undefined when it has none. */
-  groupOf(pod: Stored<Pod>): (GroupName & { readonly home?: string }) | undefined;
+  groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined;
   /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
   reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean;
   /** Takes that back. */
@@ -54,13 +56,13 @@ export class OverflowController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #sightings = new Sightings();
   readonly #told = new Set<string>();
-  readonly #groups = new HostGroups();
+  readonly #groups: HostGroups;
   #roomTimer: Timer | undefined;
   #supported = false;
 
   constructor(options: OverflowOptions) {
     this.#options = options;
-    const { host, clock, log } = options;
+    const { host, clock, log, delegation } = options;
     this.#pods = new Reflector({
       client: host,
       resource: pods,
@@ -68,7 +70,13 @@ export class OverflowController {
       fieldSelector: "spec.nodeName=",
       clock,
       log,
+      indexes: { [UID_INDEX]: ({ metadata }) => [metadata.uid] },
       onEvent: (event) => this.#onPod(event),
+    });
+    this.#groups = new HostGroups({
+      host,
+      clock,
+      groupOf: (pod, find) => delegation.groupOf(pod, (uid) => this.#waiting(uid) ?? find(uid))?.id,
     });
     const executor = new Executor({
       ...options,
@@ -127,6 +135,7 @@ export class OverflowController {
     if (pod === undefined) return undefined;
     const { delegation, clock } = this.#options;
     const { uid, namespace = "" } = pod.metadata;
+    const find: FindPod = (other) => this.#waiting(other) ?? this.#groups.pod(namespace, other);
     return {
       pod,
       supported: this.#supported,
@@ -134,16 +143,20 @@ export class OverflowController {
       seen: this.#sightings.of(uid, clock.now()),
       afterMs: delegation.overflowAfterSeconds(pod) * 1000,
       told: this.#told.has(uid),
-      view: () => delegation.observeOverflow(pod),
-      group: () => this.#unsettled(pod),
+      view: () => delegation.observeOverflow(pod, find),
+      group: () => this.#unsettled(pod, find),
     };
   }
 
-  #unsettled(pod: Stored<Pod>): UnsettledGroup | undefined {
-    const { delegation, clock } = this.#options;
-    const group = delegation.groupOf(pod);
+  /** A pod in overflow mode that has no node. */
+  #waiting(uid: string): Stored<Pod> | undefined {
+    return this.#pods.store.byIndex(UID_INDEX, uid)[0];
+  }
+
+  #unsettled(pod: Stored<Pod>, find: FindPod): UnsettledGroup | undefined {
+    const group = this.#options.delegation.groupOf(pod, find);
     if (group === undefined || group.home !== undefined) return undefined;
-    const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id, clock.now());
+    const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id);
     return { text: group.text, ...(onHost === undefined ? {} : { onHost }) };
   }
 }

@@ -46,9 +46,7 @@ export class Executor {
   }
 
   async #seek({ key, signal }: Context): Promise<Shown<Observed>> {
-    const { host, groups, delegation, clock } = this.#options;
-    const { namespace = "" } = objectRef(key);
-    await groups.read(host, namespace, (pod) => delegation.groupOf(pod)?.id, { now: clock.now(), signal });
+    await this.#options.groups.read(objectRef(key).namespace ?? "", signal);
     return () => true;
   }
 

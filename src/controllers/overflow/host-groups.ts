@@ -3,36 +3,99 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import type { FindPod } from "../delegation/groups.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
 const FRESH_MS = 3000;
+const PAGE = 500;
+
+interface Reading {
+  /** When it was done; epoch ms. */
+  readonly at: number;
+  readonly ids: ReadonlySet<string>;
+  /** The pods there, by their uid, as far as others' groups depend on them. */
+  readonly pods: ReadonlyMap<string, Stored<Pod>>;
+}
+
+export interface HostGroupsOptions {
+  readonly host: ClusterClient;
+  readonly clock: Pick<Clock, "now">;
+  /** The id of a pod's group; `find` has the pods on the host's nodes, of which some own others. */
+  readonly groupOf: (pod: Stored<Pod>, find: FindPod) => string | undefined;
+}
 
 /** Which groups have pods on the host's own nodes: read only where a pod of a group is about to be delegated. */
 export class HostGroups {
-  readonly #namespaces = new Map<string, { readonly at: number; readonly ids: ReadonlySet<string> }>();
+  readonly #options: HostGroupsOptions;
+  readonly #namespaces = new Map<string, Reading>();
+  readonly #underWay = new Map<string, Promise<void>>();
+
+  constructor(options: HostGroupsOptions) {
+    this.#options = options;
+  }
 
   /** Whether the group has pods there; undefined when that was not read lately. */
-  has(namespace: string, id: string, now: number): boolean | undefined {
-    const known = this.#namespaces.get(namespace);
-    return known === undefined || now - known.at > FRESH_MS ? undefined : known.ids.has(id);
+  has(namespace: string, id: string): boolean | undefined {
+    return this.#fresh(namespace)?.ids.has(id);
   }
 
-  /** Reads them for a namespace. What has failed or is being deleted holds its group nowhere, as in members. */
-  async read(
-    host: ClusterClient,
-    namespace: string,
-    groupOf: (pod: Stored<Pod>) => string | undefined,
-    { now, signal }: { readonly now: number; readonly signal: AbortSignal },
-  ): Promise<void> {
-    const { items } = await host.list(pods, {
-      namespace,
-      labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
-      fieldSelector: "spec.nodeName!=",
-      dropManagedFields: true,
-      signal,
-    });
-    const holding = items.filter((pod) => !isDeleting(pod) && pod.status?.phase !== "Failed");
-    for (const [name, { at }] of this.#namespaces) if (now - at > FRESH_MS) this.#namespaces.delete(name);
-    this.#namespaces.set(namespace, { at: now, ids: new Set(holding.flatMap((pod) => groupOf(pod) ?? [])) });
+  /** A pod there, by its uid; undefined when it was not read lately. */
+  pod(namespace: string, uid: string): Stored<Pod> | undefined {
+    return this.#fresh(namespace)?.pods.get(uid);
   }
+
+  /** Reads them for a namespace: once for all who ask while that lasts. Rejects with KubeError. */
+  async read(namespace: string, signal: AbortSignal): Promise<void> {
+    let reading = this.#underWay.get(namespace);
+    if (reading === undefined) {
+      reading = this.#read(namespace, signal).finally(() => this.#underWay.delete(namespace));
+      this.#underWay.set(namespace, reading);
+    }
+    await reading;
+  }
+
+  #fresh(namespace: string): Reading | undefined {
+    const known = this.#namespaces.get(namespace);
+    return known === undefined || this.#isOld(known) ? undefined : known;
+  }
+
+  #isOld({ at }: Reading): boolean {
+    return this.#options.clock.now() - at > FRESH_MS;
+  }
+
+  /** What has failed or is being deleted holds its group nowhere, as in members. */
+  async #read(namespace: string, signal: AbortSignal): Promise<void> {
+    const found = await this.#list(namespace, signal);
+    const known = new Map(found.map((pod) => [pod.metadata.uid, ownedOnly(pod)]));
+    const holding = found.filter((pod) => !isDeleting(pod) && pod.status?.phase !== "Failed");
+    const ids = new Set(holding.flatMap((pod) => this.#options.groupOf(pod, (uid) => known.get(uid)) ?? []));
+    for (const [name, reading] of this.#namespaces) if (this.#isOld(reading)) this.#namespaces.delete(name);
+    // From now on, however long it took: who has asked for it decides by it.
+    this.#namespaces.set(namespace, { at: this.#options.clock.now(), ids, pods: known });
+  }
+
+  async #list(namespace: string, signal: AbortSignal): Promise<Stored<Pod>[]> {
+    const found: Stored<Pod>[] = [];
+    let token: string | undefined;
+    do {
+      const { items, continue: next } = await this.#options.host.list(pods, {
+        namespace,
+        labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
+        fieldSelector: "spec.nodeName!=",
+        limit: PAGE,
+        dropManagedFields: true,
+        signal,
+        ...(token === undefined ? {} : { continue: token }),
+      });
+      found.push(...items);
+      token = next;
+    } while (token !== undefined);
+    return found;
+  }
+}
+
+/** No more of a pod than its name and its owners. */
+function ownedOnly({ metadata: { name, uid, resourceVersion, ownerReferences } }: Stored<Pod>): Stored<Pod> {
+  return { metadata: { name, uid, resourceVersion, ...(ownerReferences === undefined ? {} : { ownerReferences }) } };
 }

@@ -78,3 +78,21 @@ describe("pods in overflow mode that are due together", () => {
     expect(place(overflowing("c", spread))).toBe("east");
   });
 });
+
+describe("a pod in overflow mode that a pod owns", () => {
+  const annotations = { "legation.dev/group-by": "owner" };
+  const controlled = (uid: string, kind: string, owner: string): Stored<Pod> => {
+    const reference = { apiVersion: "v1", kind, name: owner, uid: owner, controller: true };
+    return pod({ uid, name: uid, metadata: { annotations, ownerReferences: [reference] } });
+  };
+  const driver = controlled("driver", "Job", "sum");
+  const executor = controlled("executor", "Pod", "driver");
+
+  test("is of the group of that one, which the host may have, or a member as soon as it is decided", () => {
+    const { placing: all } = placing();
+    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
+    expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
+    all.overflow(driver, "west", 0);
+    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
+  });
+});
