@@ -75,6 +75,12 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   const running: ControllerOptions = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
   const identity = await readIdentity(host, signal);
   const homeApiServer = options.homeApiServer ?? (await publishedServer(host, signal));
+  /** Pods that wait may have a place in a member now, and a division another shape. */
+  const onMembers = (): void => {
+    delegation.onCapacity();
+    overflow.onRoom();
+    preferences.onMembers();
+  };
   const registry: Registry = new Registry({
     host,
     hostId: identity.id,
@@ -90,9 +96,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         dependencies.onMembers();
         claims.onMembers();
         services.onMembers();
-        delegation.onCapacity();
-        overflow.onRoom();
-        preferences.onMembers();
+        onMembers();
         events?.refresh(name);
       },
       onClusterStatus: (name) => virtualNodes.enqueue(name),
@@ -111,11 +115,12 @@ export async function startControllers(options: ControllersOptions, signal: Abor
       },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
-        delegation.onCapacity();
-        overflow.onRoom();
+        onMembers();
+      },
+      onPrompt: () => {
+        delegation.onRoom();
         preferences.onMembers();
       },
-      onPrompt: () => delegation.onRoom(),
       onConnection: (member) => {
         tokens.enqueue(member.name);
         virtualNodes.onMember(member.name);
@@ -142,7 +147,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     server: homeApiServer,
     proxies: () => delegation.proxies,
     modeOf: (proxy) => delegation.apiMode(proxy),
-    onChange: () => delegation.onCapacity(),
+    onChange: onMembers,
     ...running,
   });
   const memberNamespaces = new MemberNamespaces(identity);
@@ -175,10 +180,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     boundTo: (node) => delegation.boundTo(node),
     waitingIn: (member) => delegation.waitingIn(member),
     heldIn: (name) => delegation.heldIn(name),
-    onOpened: () => {
-      delegation.onCapacity();
-      overflow.onRoom();
-    },
+    onOpened: onMembers,
     onReady: (name) => delegation.onNodeReady(name),
     endpoint: (name) => kubelets?.endpoint(name),
     ...running,

@@ -123,7 +123,8 @@ export class FakeCluster {
     const url = new URL(request.url ?? "/", this.url);
     const method = request.method ?? "GET";
     if (url.pathname === "/readyz") return this.#answer(response, 200, "ok");
-    if (url.pathname === "/version") return this.#answer(response, 200, { gitVersion: "v1.36.0" });
+    if (url.pathname === "/version")
+      return this.#answer(response, 200, { major: "1", minor: "36", gitVersion: "v1.36.0" });
     const [, namespace, collection = "", name, subresource] = PATH.exec(url.pathname) ?? [];
     const target = { collection, namespace, name, subresource };
     if (this.silent.has(collection)) return;

@@ -1,9 +1,11 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
-import { startControllers } from "../../../src/controllers/main.ts";
+import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../src/api/keys.ts";
+import { type RunningControllers, startControllers } from "../../../src/controllers/main.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
+import type { Json } from "../../bench/scale/fake-cluster.ts";
 import { type Fleet, fleetOf, kubeconfigOf } from "../../bench/scale/fleet.ts";
 import { eventually } from "../../support/harness/wait.ts";
 
@@ -19,29 +21,70 @@ const connect = (cluster: string, kubeconfig: string) =>
     credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: cluster }),
   });
 
+/** The controllers as they start for the fleet, with an end for what they hold. */
+async function starting(signal = new AbortController().signal): Promise<RunningControllers> {
+  const host = connect("host", kubeconfigOf("host", fleet.host.url));
+  try {
+    const { registry, stop } = await startControllers(
+      {
+        host,
+        connect: (name, kubeconfig) => ({
+          client: connect(name, kubeconfig),
+          server: "https://member",
+          renew: () => false,
+        }),
+        homeApiServer: "https://10.0.0.1:6443",
+        clock: realClock,
+        log: createLogger({ level: "silent" }),
+      },
+      signal,
+    );
+    return { registry, stop: () => stop().then(() => host.close()) };
+  } catch (error) {
+    await host.close();
+    throw error;
+  }
+}
+
 test("controllers that are told to end before they have started leave no watch behind", async () => {
   const ended = new AbortController();
   const watches = (): number => [fleet.host, ...fleet.members].reduce((sum, { openWatches }) => sum + openWatches, 0);
   fleet.host.silent.add("pods");
-  const host = connect("host", kubeconfigOf("host", fleet.host.url));
-  const starting = startControllers(
-    {
-      host,
-      connect: (name, kubeconfig) => ({
-        client: connect(name, kubeconfig),
-        server: "https://member",
-        renew: () => false,
-      }),
-      clock: realClock,
-      log: createLogger({ level: "silent" }),
-    },
-    ended.signal,
-  );
-  const refused = expect(starting).rejects.toThrow("the lease was lost");
+  const refused = expect(starting(ended.signal)).rejects.toThrow("the lease was lost");
   // Clusters, Secrets, nodes and what is read in members.
   await eventually(() => watches() > 6, { intervalMs: 20 });
   ended.abort(new Error("the lease was lost"));
   await refused;
   await eventually(() => watches() === 0, { intervalMs: 20 });
-  await host.close();
 });
+
+test("a pod in overflow mode that waits for a way from members to the host is looked at again when there is one", async () => {
+  const written: string[] = [];
+  fleet.host.onWrite = (_method, { collection, subresource = "" }, object) =>
+    void written.push(`${collection} ${subresource} ${object?.message ?? ""}`);
+  fleet.host.put("pods", overflowing(fleet.pod("late")));
+  const running = await starting();
+  onTestFinished(() => running.stop());
+  await eventually(() => written.some((write) => /^events .*has no certificate/.test(write)), { intervalMs: 20 });
+  const data = { "ca.crt": "-----BEGIN CERTIFICATE-----" };
+  fleet.host.put("configmaps", { metadata: { namespace: "kube-system", name: "kube-root-ca.crt" }, data });
+  await eventually(() => written.some((write) => write.startsWith("pods binding")), { intervalMs: 20 });
+});
+
+/** The pod as one that the host's scheduler has had no node for, and that needs the host's API server. */
+function overflowing({ metadata, spec, ...pod }: Json): Json {
+  const { finalizers: _finalizers, ...rest } = metadata;
+  const annotations = { "legation.dev/api": "host" };
+  const token = { projected: { sources: [{ serviceAccountToken: { path: "token" } }] } };
+  const condition = { type: "PodScheduled", status: "False", reason: "Unschedulable", message: "0/1 nodes" };
+  return {
+    ...pod,
+    metadata: { ...rest, labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE }, annotations },
+    spec: {
+      ...(spec as object),
+      schedulerName: "default-scheduler",
+      volumes: [{ name: "kube-api-access-1", ...token }],
+    },
+    status: { phase: "Pending", conditions: [{ ...condition, lastTransitionTime: "2026-01-01T00:00:00Z" }] },
+  };
+}
