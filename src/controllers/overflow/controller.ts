@@ -16,6 +16,7 @@ import { HostGroups } from "./host-groups.ts";
 import type { Action, Observed, UnsettledGroup } from "./model.ts";
 import { Sightings } from "./seen.ts";
 import { bindsLabels } from "./support.ts";
+import { Unmarked } from "./unmarked.ts";
 
 /** What the delegation controller knows of members and does with a pod from its Binding on. */
 export interface Delegation {
@@ -57,6 +58,7 @@ export class OverflowController {
   readonly #sightings = new Sightings();
   readonly #told = new Set<string>();
   readonly #groups: HostGroups;
+  readonly #unmarked = new Unmarked();
   #roomTimer: Timer | undefined;
   #supported = false;
 
@@ -82,6 +84,7 @@ export class OverflowController {
       ...options,
       podOf: (key) => this.#pods.store.get(key),
       groups: this.#groups,
+      unmarked: this.#unmarked,
       onTold: (uid) => this.#told.add(uid),
       onRoom: () => this.onRoom(),
     });
@@ -96,11 +99,14 @@ export class OverflowController {
     );
   }
 
-  /** Reads the pods without a node; the delegation controller must have started. */
+  /** Reads the pods without a node, and those that are to be marked; the delegation controller must have started. */
   async start(signal: AbortSignal): Promise<void> {
-    this.#supported = await bindsLabels(this.#options.host, signal);
+    const { host, registry } = this.#options;
+    this.#supported = await bindsLabels(host, signal);
     this.#pods.start();
     await this.#pods.whenSynced(signal);
+    const members = registry.clusters().map(({ metadata }) => metadata.name);
+    for (const key of await this.#unmarked.find(host, members, signal)) this.#loop.enqueue(key);
   }
 
   async stop(): Promise<void> {
@@ -131,7 +137,7 @@ export class OverflowController {
   }
 
   #observe(key: ObjectKey): Observed | undefined {
-    const pod = this.#pods.store.get(key);
+    const pod = this.#unmarked.get(key) ?? this.#pods.store.get(key);
     if (pod === undefined) return undefined;
     const { delegation, clock } = this.#options;
     const { uid, namespace = "" } = pod.metadata;

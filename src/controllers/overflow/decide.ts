@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { explain } from "../../placement/rank.ts";
-import { hostClaim } from "../../pods/overflow.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { hostClaim, isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { delegateFor, placementOf } from "../delegation/decide-placing.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
@@ -16,6 +17,14 @@ const GROUP_AGAIN_MS = 5000;
  */
 export function decide(observed: Observed, now: number, wall: number = now): OverflowDecision {
   const { pod, optedIn, seen, afterMs } = observed;
+  const member = boundTo(pod);
+  if (member !== undefined && isOverflow(pod)) {
+    return {
+      actions: [{ type: "mark", uid: pod.metadata.uid, member }],
+      outcome: "Marking",
+      requeueAt: now + LOOK_AGAIN_MS,
+    };
+  }
   if (isDeleting(pod) || isBound(pod) || isTerminal(pod)) return { actions: [], outcome: "Done" };
   if (!optedIn) return { actions: [], outcome: "NotOptedIn" };
   if (!isUnplaced(pod)) return { actions: [], outcome: "Scheduling" };

@@ -3,7 +3,6 @@ import {
   type KubeEvent,
   type ObjectKey,
   type ObjectMeta,
-  type ObjectRef,
   objectRef,
   type Pod,
   type Stored,
@@ -12,12 +11,16 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { isOverflow } from "../../pods/overflow.ts";
+import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "../delegation/events.ts";
 import type { OverflowOptions } from "./controller.ts";
 import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
 import { trialRefusal } from "./trial-refusal.ts";
+import type { Unmarked } from "./unmarked.ts";
 
 type Context = ActionContext<ObjectKey>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
@@ -26,6 +29,7 @@ interface ExecutorOptions extends OverflowOptions {
   /** The pod as the host last showed it. */
   readonly podOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly groups: HostGroups;
+  readonly unmarked: Unmarked;
   readonly onTold: (uid: string) => void;
   /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
   readonly onRoom: () => void;
@@ -41,8 +45,16 @@ export class Executor {
 
   /** Does one action; the result says when the store shows it. Rejects with KubeError. */
   execute(action: Action, context: Context): Promise<Shown<Observed> | undefined> {
-    if (action.type === "tell") return this.#tell(action, context);
-    return action.type === "seek" ? this.#seek(context) : this.#overflow(action, context);
+    switch (action.type) {
+      case "overflow":
+        return this.#overflow(action, context);
+      case "mark":
+        return this.#mark(action, context);
+      case "seek":
+        return this.#seek(context);
+      case "tell":
+        return this.#tell(action, context);
+    }
   }
 
   async #seek({ key, signal }: Context): Promise<Shown<Observed>> {
@@ -65,7 +77,7 @@ export class Executor {
         return () => true;
       }
       if (delegation.acceptedBy(pod, name)) this.#options.onRoom();
-      bound = await this.#bind(action, context);
+      bound = await this.#bind(pod, action, context);
     } finally {
       if (!bound) {
         delegation.giveUp(uid, name);
@@ -75,7 +87,7 @@ export class Executor {
         if (podOf(context.key)?.metadata.uid !== uid) delegation.leave(uid);
       }
     }
-    const left: Shown<Observed> = (shown) => shown.pod.metadata.uid !== uid;
+    const left = hasLeft(uid);
     if (!bound) return (shown) => left(shown) || shown.pod.metadata.resourceVersion !== resourceVersion;
     context.log.info({ member: name }, "overflowed");
     await this.#say(
@@ -103,52 +115,47 @@ export class Executor {
   }
 
   /** The decision, in one write: node, member and the proxy's label. False when the host's scheduler or somebody else was faster. */
-  async #bind({ uid, resourceVersion, member }: ActionOf<"overflow">, { key, signal }: Context): Promise<boolean> {
+  async #bind(
+    pod: Stored<Pod>,
+    { uid, resourceVersion, member }: ActionOf<"overflow">,
+    { key, signal }: Context,
+  ): Promise<boolean> {
+    const { host, unmarked } = this.#options;
     const ref = objectRef(key);
-    const labels = { [PROXY_LABEL]: PROXY_LABEL_VALUE };
-    const annotations = { [CLUSTER_ANNOTATION]: member };
     const body = {
       apiVersion: "v1",
       kind: "Binding",
-      metadata: { ...ref, uid, resourceVersion, labels, annotations },
+      metadata: { ...ref, uid, resourceVersion, ...marksOf(member) },
       target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
     };
+    unmarked.expect(pod, member);
     try {
-      await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
+      await host.createSubresource(pods, ref, "binding", body, { signal });
+      return true;
     } catch (error) {
+      // It may be bound all the same.
+      if (!isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) unmarked.forget(key);
       if (isKubeError(error, "Conflict", "NotFound")) return false;
       throw error;
     }
-    try {
-      await this.#mark(uid, { labels, annotations }, ref, signal);
-    } catch (error) {
-      // It is bound all the same.
-      if (!isKubeError(error)) throw error;
-      this.#options.log.warn({ ...ref, code: error.code }, error.message);
-    }
-    return true;
   }
 
-  /**
-   * Makes a pod a proxy that its Binding has not made one: the gate for that is off, or one of several API servers is older. It
-   * would have its node, and nobody would run it.
-   */
-  async #mark(
-    uid: string,
-    marks: Pick<ObjectMeta, "labels" | "annotations">,
-    ref: ObjectRef,
-    signal: AbortSignal,
-  ): Promise<void> {
-    const { host, log } = this.#options;
+  /** Makes the pod a proxy if it is bound and none yet. */
+  async #mark({ uid, member }: ActionOf<"mark">, { key, signal, log }: Context): Promise<Shown<Observed> | undefined> {
+    const { host, delegation, unmarked } = this.#options;
+    const ref = objectRef(key);
     const pod = await host.find(pods, ref, { signal });
-    if (pod?.metadata.uid !== uid || pod.metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE) return;
-    log.warn({ ...ref }, "the host's API server has not copied the labels of a Binding: written by hand");
-    await host.patch(
-      pods,
-      ref,
-      { type: "strategic", body: { metadata: { uid, ...marks } } },
-      { signal, metadataOnly: true },
-    );
+    if (pod?.metadata.uid === uid && isOverflow(pod) && boundTo(pod) === member) {
+      log.warn({ member }, "the host's API server has not copied the labels of a Binding: written by hand");
+      const body = { metadata: { uid, ...marksOf(member) } };
+      await host.patch(pods, ref, { type: "strategic", body }, { signal, metadataOnly: true });
+    }
+    unmarked.forget(key);
+    if (pod?.metadata.uid === uid) return isBound(pod) ? hasLeft(uid) : undefined;
+    // Gone, perhaps before it was shown as a proxy: then nobody else hears of that.
+    delegation.giveUp(uid, member);
+    delegation.leave(uid);
+    return hasLeft(uid);
   }
 
   async #tell({ uid, message }: ActionOf<"tell">, context: Context): Promise<undefined> {
@@ -180,4 +187,14 @@ export class Executor {
       if (!isKubeError(error, "AlreadyExists", "Forbidden", "NotFound")) throw error;
     }
   }
+}
+
+/** The store has the pod no more as one that waits for a node. */
+function hasLeft(uid: string): Shown<Observed> {
+  return ({ pod }) => pod.metadata.uid !== uid || isBound(pod);
+}
+
+/** What makes a pod a proxy of the member, on its Binding or on itself. */
+function marksOf(member: string): Required<Pick<ObjectMeta, "labels" | "annotations">> {
+  return { labels: { [PROXY_LABEL]: PROXY_LABEL_VALUE }, annotations: { [CLUSTER_ANNOTATION]: member } };
 }

@@ -47,6 +47,8 @@ export type Action =
       readonly member: string;
       readonly delegate: Pod;
     }
+  /** Makes a pod a proxy that is bound to the member's virtual node, where its Binding has not. */
+  | { readonly type: "mark"; readonly uid: string; readonly member: string }
   /** Finds out whether groups of the namespace have pods on the host's own nodes. */
   | { readonly type: "seek"; readonly uid: string }
   /** Tells the author in an event why the pod stays. */

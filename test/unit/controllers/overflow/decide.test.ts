@@ -44,6 +44,15 @@ describe("a pod in overflow mode", () => {
     expect(actions).toMatchObject([{ type: "overflow", member: "west", uid: "uid-1", resourceVersion: "1" }]);
   });
 
+  test("that is bound to a virtual node, and no proxy, is made one, though it is being deleted", () => {
+    const spec = { nodeName: "legation-west" };
+    for (const metadata of [{}, { deletionTimestamp: since }]) {
+      expect(decide(observed({ spec, metadata }), due).actions).toEqual([
+        { type: "mark", uid: "uid-1", member: "west" },
+      ]);
+    }
+  });
+
   test("is looked at again when it is due", () => {
     expect(decide(observed(), due - 1)).toEqual({ actions: [], outcome: "Unschedulable", requeueAt: due });
   });

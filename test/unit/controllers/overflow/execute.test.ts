@@ -1,7 +1,11 @@
-import { expect, test } from "vitest";
-import type { ObjectKey, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { describe, expect, test } from "vitest";
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { Delegation } from "../../../../src/controllers/overflow/controller.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
+import type { Action } from "../../../../src/controllers/overflow/model.ts";
+import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -9,20 +13,35 @@ import { fakeClient } from "../../cli/client.ts";
 const log = createLogger({ level: "silent" });
 
 const DELEGATE = pod({ uid: "", spec: { containers: [{ name: "main", image: "as-overridden" }] } });
+const WAITING = pod({ metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } } });
+const KEY = objectKey(WAITING.metadata);
+const { uid, resourceVersion } = WAITING.metadata;
+const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west", delegate: DELEGATE } as const;
+const MARK = { type: "mark", uid, member: "west" } as const;
 
-/** What is written to the host for a pod that overflows to `west`, after its Binding showed `stored`. */
-async function writesAfterBinding(
-  stored: Stored<Pod> | undefined,
-  reserve: Delegation["reserve"] = () => true,
-): Promise<string[]> {
+interface Setting {
+  /** The pod as the host shows it after its Binding; absent: it is gone. */
+  readonly stored?: Stored<Pod>;
+  readonly reserve?: Delegation["reserve"];
+  /** What comes of the Binding, and then of patches, in this order; nothing: they succeed. */
+  readonly failures?: Partial<Record<"binding" | "patch", KubeError[]>>;
+}
+
+/** An executor whose host notes what is written to it. */
+function executing({ stored, reserve = () => true, failures = {} }: Setting) {
   const writes: string[] = [];
-  const waiting = pod({ metadata: { labels: { "legation.dev/proxy": "overflow" } } });
+  const fail = (what: "binding" | "patch"): void => {
+    const failure = failures[what]?.shift();
+    if (failure !== undefined) throw failure;
+  };
   const host = fakeClient({
     createSubresource: (async (_resource: object, _ref: object, subresource: string) => {
+      fail("binding");
       writes.push(subresource);
     }) as never,
     find: (async () => stored) as never,
     patch: (async (_resource: object, _ref: object, patch: { body: unknown }) => {
+      fail("patch");
       writes.push(JSON.stringify(patch.body));
     }) as never,
     create: (async (_resource: object, { reason }: { reason: string }) => {
@@ -35,43 +54,109 @@ async function writesAfterBinding(
     cluster: { spec: {} },
     answerOf: (promise: Promise<unknown>) => promise,
   };
+  const unmarked = new Unmarked();
+  const given: string[] = [];
   const executor = new Executor({
     host,
     registry: { member: () => west },
-    delegation: { reserve, giveUp: () => {}, leave: () => {}, acceptedBy: () => false },
-    podOf: () => waiting,
+    delegation: { reserve, giveUp: (gone: string) => given.push(gone), leave: () => {}, acceptedBy: () => false },
+    podOf: () => WAITING,
+    unmarked,
     clock: { now: () => 0, wall: () => 0 },
     onRoom: () => {},
     log,
   } as never);
-  const { uid, resourceVersion } = waiting.metadata;
-  const action = { type: "overflow", uid, resourceVersion, member: "west", delegate: DELEGATE } as const;
-  const context = { key: "team/web-0" as ObjectKey, signal: new AbortController().signal, heardAt: 0, log };
-  await executor.execute(action, context);
-  return writes;
+  const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
+  return { writes, unmarked, given, execute: (action: Action) => executor.execute(action, context) };
 }
 
-test("a pod that its Binding has made a proxy is written to no more", async () => {
-  const proxy = pod({ metadata: { labels: { "legation.dev/proxy": "true" } } });
-  expect(await writesAfterBinding(proxy)).toEqual(["binding", "Overflowed"]);
-  expect(await writesAfterBinding(undefined)).toEqual(["binding", "Overflowed"]);
+function bound(proxyLabel: string, node = "legation-west"): Stored<Pod> {
+  return pod({ metadata: { labels: { [PROXY_LABEL]: proxyLabel } }, spec: { nodeName: node } });
+}
+
+function failure(code: "AnswerLost" | "Conflict" | "ServerError"): KubeError {
+  return new KubeError("no", { code, cluster: "host", verb: "patch", resource: "pods" });
+}
+
+const MARKS =
+  '{"metadata":{"uid":"uid-1","labels":{"legation.dev/proxy":"true"},"annotations":{"legation.dev/cluster":"west"}}}';
+
+describe("a pod that is bound to a virtual node", () => {
+  test.each<[string, Stored<Pod> | undefined]>([
+    ["its Binding has made it a proxy", bound("true")],
+    ["it is gone", undefined],
+  ])("is written to no more when %s", async (_, stored) => {
+    const { execute, writes, unmarked } = executing(stored === undefined ? {} : { stored });
+    await execute(OVERFLOW);
+    expect(unmarked.get(KEY)?.spec?.nodeName).toBe("legation-west");
+    await execute(MARK);
+    expect(writes).toEqual(["binding", "Overflowed"]);
+    expect(unmarked.get(KEY)).toBeUndefined();
+  });
+
+  test("is made a proxy by hand where an API server has not copied the Binding's labels, until that succeeds", async () => {
+    const { execute, writes, unmarked } = executing({
+      stored: bound("overflow"),
+      failures: { patch: [failure("ServerError")] },
+    });
+    await execute(OVERFLOW);
+    await expect(execute(MARK)).rejects.toThrow("no");
+    expect(unmarked.get(KEY)).toBeDefined();
+    await execute(MARK);
+    expect(writes).toEqual(["binding", "Overflowed", MARKS]);
+    expect(unmarked.get(KEY)).toBeUndefined();
+  });
+
+  test("by a Binding that nobody has answered is made a proxy, too", async () => {
+    const { execute, writes, unmarked } = executing({
+      stored: bound("overflow"),
+      failures: { binding: [failure("AnswerLost")] },
+    });
+    await expect(execute(OVERFLOW)).rejects.toThrow("no");
+    expect(unmarked.get(KEY)).toBeDefined();
+    await execute(MARK);
+    expect(writes).toEqual([MARKS]);
+  });
+
+  test.each<[string, Stored<Pod> | undefined, string[]]>([
+    ["was not bound after all", WAITING, []],
+    ["has a node of the host", bound("overflow", "node-1"), []],
+    ["is gone, and what was kept for it is given up", undefined, [uid]],
+  ])("is not touched when it %s", async (_, stored, givenUp) => {
+    const { execute, writes, given } = executing(stored === undefined ? {} : { stored });
+    await execute(MARK);
+    expect(writes).toEqual([]);
+    expect(given).toEqual(givenUp);
+  });
 });
 
-test("where an API server has not copied the Binding's labels, the pod is made a proxy by hand", async () => {
-  const bound = pod({ metadata: { labels: { "legation.dev/proxy": "overflow" } } });
-  expect(await writesAfterBinding(bound)).toEqual([
-    "binding",
-    '{"metadata":{"uid":"uid-1","labels":{"legation.dev/proxy":"true"},"annotations":{"legation.dev/cluster":"west"}}}',
-    "Overflowed",
-  ]);
+test("a pod that the host's scheduler was faster with is not looked at for marks", async () => {
+  const { execute, unmarked } = executing({ failures: { binding: [failure("Conflict")] } });
+  await execute(OVERFLOW);
+  expect(unmarked.get(KEY)).toBeUndefined();
 });
 
 test("room is kept for what the delegate requests, as overrides make it", async () => {
-  const kept: (Pod | undefined)[] = [];
-  const refused = await writesAfterBinding(undefined, (_pod, _member, delegate) => {
+  const kept: Pod[] = [];
+  const reserve: Delegation["reserve"] = (_pod, _member, delegate) => {
     kept.push(delegate);
     return false;
-  });
+  };
+  const { execute, writes } = executing({ reserve });
+  await execute(OVERFLOW);
   expect(kept).toEqual([DELEGATE]);
-  expect(refused).toEqual([]);
+  expect(writes).toEqual([]);
+});
+
+test("pods that an earlier leader has left bound and unmarked are found on the virtual nodes", async () => {
+  const asked: (string | undefined)[] = [];
+  const host = fakeClient({
+    list: (async (_resource: object, { fieldSelector }: { fieldSelector?: string }) => {
+      asked.push(fieldSelector);
+      return { items: asked.length === 1 ? [bound("overflow")] : [] };
+    }) as never,
+  });
+  const unmarked = new Unmarked();
+  expect(await unmarked.find(host, ["west", "east"], new AbortController().signal)).toEqual([KEY]);
+  expect(asked).toEqual(["spec.nodeName=legation-west", "spec.nodeName=legation-east"]);
 });
