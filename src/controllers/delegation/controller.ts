@@ -437,12 +437,14 @@ export class DelegationController {
     proxy: Stored<Pod> | undefined,
     members = [...this.#options.registry.members().map((member) => viewOf(member, key)), ...this.#unknown(proxy)],
   ): Observed {
+    const waitingSince = this.#unbound.get(key);
     return {
       ref: objectRef(key),
       host: this.#options.identity,
       proxy,
       members,
       memory: this.#placing.memories.of(proxy?.metadata.uid ?? ""),
+      ...(waitingSince === undefined ? {} : { waitingSince }),
       ...this.#placing.view.of(proxy),
       apiAccess: (member) => this.#placing.view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),

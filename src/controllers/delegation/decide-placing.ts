@@ -1,3 +1,4 @@
+import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
@@ -24,6 +25,7 @@ import {
   type Needs,
   type Observed,
 } from "./model.ts";
+import { CREATE_ENDS_MS } from "./refusal.ts";
 
 // What an earlier leader had sent to an API server that did not answer is done when it does, maybe just after it was read.
 const SETTLES_MS = 1000;
@@ -31,6 +33,15 @@ const SETTLES_MS = 1000;
 const FOLLOW_QUIETLY_MS = 5000;
 // By then a member that was only slow has answered, and one that is lost is known to be: its probe hurries.
 const AWAIT_MS = 10_000;
+// A namespace is seen some moments after a pod that was created with it.
+const OPT_IN_QUIETLY_MS = 5000;
+// Most creates that fail without a plain answer succeed, or are refused, soon after.
+const DOUBT_QUIETLY_MS = 5000;
+// Another member may have the pod then, once it is sure that this one has not.
+const DOUBT_MS = 30_000;
+// Its scheduler makes room on the node that it has named, by evicting pods that may take their time to end.
+const PREEMPTION_MS = 10 * 60_000;
+const COUNT_AGAIN_MS = 60_000;
 
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
 export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
@@ -74,18 +85,25 @@ function decideHeld(
 ): DelegationDecision {
   if (!holder.reachable) {
     const message = `${holder.name}: has the pod and does not answer; no other member gets it before that is known`;
-    return { actions: report(proxy, observed, "ClusterNotReady", message), outcome: "Unreachable" };
+    return { actions: report(proxy, observed, { reason: "ClusterNotReady", message, now }), outcome: "Unreachable" };
   }
   if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
     const bind = bindTo(proxy, holder, delegate);
     return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
   }
+  // Where else it may go, and whether it may stay, nobody knows.
+  const unknown = unknownPlacement(observed);
+  if (unknown !== undefined && holder.candidate.closed !== BEING_REMOVED) {
+    const told = report(proxy, observed, { ...unknown, now });
+    return { actions: [...told, ...forwards(proxy, holder, delegate)], outcome: "Scheduling" };
+  }
 
   const message = unschedulableMessage(delegate);
   // Its scheduler has had no time while its API server could not be reached.
   const since = Math.max(observed.memory.attempts.get(holder.name)?.since ?? now, holder.reachableSince);
-  const deadline = since + holder.scheduleTimeoutMs;
+  const makesRoom = (delegate.status?.nominatedNodeName ?? "") !== "";
+  const deadline = since + holder.scheduleTimeoutMs + (makesRoom ? PREEMPTION_MS : 0);
   const refusal: Refusal = {
     cluster: holder.name,
     reason: "Unschedulable",
@@ -100,7 +118,7 @@ function decideHeld(
   );
   if (forbidden !== undefined) {
     return {
-      actions: [...report(proxy, observed, "NotPlaced", explain([forbidden])), ...withdrawal],
+      actions: [...report(proxy, observed, { reason: "NotPlaced", message: explain([forbidden]), now }), ...withdrawal],
       outcome: "Withdrawing",
     };
   }
@@ -116,7 +134,7 @@ function decideHeld(
   }
   const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
-  const parked = message !== undefined && observed.memory.attempts.get(holder.name)?.parked === true;
+  const parked = message !== undefined && !makesRoom && observed.memory.attempts.get(holder.name)?.parked === true;
   if (next !== undefined && (now >= deadline || parked)) {
     const { uid: proxyUid } = proxy.metadata;
     const promise: Action = { type: "promise", member: next, proxyUid, requests: requestsFor(proxy, observed, next) };
@@ -124,10 +142,11 @@ function decideHeld(
     return { actions: [promise, refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
+  const reasons = explain(withRefusal(allRefusals(ranking, observed, now), refusal));
   const reports =
     message === undefined && now < deadline
       ? []
-      : report(proxy, observed, "Unschedulable", explain(withRefusal(allRefusals(ranking, observed, now), refusal)));
+      : report(proxy, observed, { reason: "Unschedulable", message: reasons, now });
   // A toleration that is added while it waits may be all that it lacks.
   const actions = [...reports, ...forwards(proxy, holder, delegate)];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
@@ -137,7 +156,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const { members, memory } = observed;
   const { uid: proxyUid } = proxy.metadata;
   const waiting = (reason: string, message: string, requeueAt?: number): DelegationDecision => ({
-    actions: report(proxy, observed, reason, message),
+    actions: report(proxy, observed, { reason, message, now }),
     outcome: "Waiting",
     ...(requeueAt === undefined ? {} : { requeueAt }),
   });
@@ -162,11 +181,17 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
       return { actions: [bindTo(proxy, member, departed)], outcome: "Binding" };
     }
   }
-  if (observed.invalid !== undefined) return waiting("InvalidPlacement", observed.invalid);
+  const waitingSince = observed.waitingSince ?? createdAt(proxy);
+  const unknown = unknownPlacement(observed);
+  if (unknown !== undefined) {
+    const quietUntil = observed.invalid === undefined ? waitingSince + OPT_IN_QUIETLY_MS : 0;
+    if (now < quietUntil) return { actions: [], outcome: "Waiting", requeueAt: quietUntil };
+    return waiting(unknown.reason, unknown.message);
+  }
   const uncertain = members.find(({ name }) => name === memory.uncertain);
   if (uncertain !== undefined) {
     // The same create again gives a definite answer: it is made now, or it was made before.
-    if (uncertain.reachable) return create(uncertain.name);
+    if (uncertain.reachable) return decideDoubt(proxy, uncertain.name, observed, create(uncertain.name), now);
     const message = `${uncertain.name}: may have the pod and does not answer; no other member gets it before that is known`;
     return waiting("ClusterNotReady", message);
   }
@@ -189,7 +214,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const settledAt = Math.max(...settling.map(({ reachableSince }) => reachableSince + SETTLES_MS));
   if (now < settledAt) return { actions: [], outcome: "Waiting", requeueAt: settledAt };
 
-  const quietUntil = observed.follows === true ? createdAt(proxy) + FOLLOW_QUIETLY_MS : 0;
+  const quietUntil = observed.follows === true ? waitingSince + FOLLOW_QUIETLY_MS : 0;
   if (now < quietUntil) return { actions: [], outcome: "Waiting", requeueAt: quietUntil };
 
   const needs = observed.needs?.();
@@ -207,7 +232,7 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const promised = free(ranking.full).filter((name) => name === memory.promised && !isLate(name));
   const fitting = [...promised, ...free(ranking.fitting)];
   const [awaited] = free(ranking.awaited === undefined ? [] : [ranking.awaited]);
-  const awaitUntil = createdAt(proxy) + AWAIT_MS;
+  const awaitUntil = waitingSince + AWAIT_MS;
   if (awaited !== undefined && fitting[0] !== awaited && promised.length === 0 && now < awaitUntil) {
     // Its place there is kept, so that the others of its workload have theirs elsewhere.
     const requests = requestsFor(proxy, observed, awaited);
@@ -232,6 +257,38 @@ function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   }
   return create(best, fitting.length === 0);
+}
+
+/** What keeps Legation from knowing where the author and the namespace's operator want the pod. */
+function unknownPlacement({ ref, invalid, optedIn }: Observed): Pick<Report, "reason" | "message"> | undefined {
+  if (invalid !== undefined) return { reason: "InvalidPlacement", message: invalid };
+  if (optedIn !== false) return undefined;
+  const message =
+    `namespace ${ref.namespace} has no label ${DELEGATION_LABEL} any more, by which its pods are delegated; ` +
+    "write it again, or delete the pod";
+  return { reason: "NotOptedIn", message };
+}
+
+/** The member may have the pod, and answers without saying so: it is asked again and again, unless another could have the pod. */
+function decideDoubt(
+  proxy: Stored<Pod>,
+  name: string,
+  observed: Observed,
+  again: DelegationDecision,
+  now: number,
+): DelegationDecision {
+  const { doubt } = observed.memory;
+  if (doubt === undefined || now < doubt.since + DOUBT_QUIETLY_MS) return again;
+  const message = `${name}: may have the pod, and fails to say so: ${doubt.message}`;
+  const told = report(proxy, observed, { reason: "ClusterNotReady", message, now });
+  const { fitting } = rankFor(proxy, observed, observed.needs?.());
+  const hasOther = openMembers(fitting, observed, now).some((other) => other !== name);
+  if (now < doubt.since + DOUBT_MS || !hasOther) return { ...again, actions: [...told, ...again.actions] };
+  const over = doubt.lastAt + CREATE_ENDS_MS;
+  if (now < over) return { actions: told, outcome: "Waiting", requeueAt: over };
+  const refusal: Refusal = { cluster: name, reason: "RefusedByMember", message: doubt.message };
+  const resolve: Action = { type: "resolve", member: name, proxyUid: proxy.metadata.uid, refusal };
+  return { actions: [...told, resolve], outcome: "Placing" };
 }
 
 /** The delegate as the member is to have it. A member that its overrides do not fit is not given the pod. */
@@ -354,8 +411,24 @@ function announce(proxy: Stored<Pod>, holder: MemberView, { memory }: Observed):
   return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
 }
 
-/** Tells the author why the pod waits; nothing when that was the last thing said. */
-export function report(proxy: Stored<Pod>, { memory }: Observed, reason: string, message: string): Action[] {
-  if (memory.reported === message) return [];
+/** Why a pod waits, in one word and in a sentence, as of a time in epoch ms. */
+interface Report {
+  readonly reason: string;
+  readonly message: string;
+  readonly now: number;
+}
+
+/**
+ * Tells the author why the pod waits; nothing when that was the last thing said. Where only numbers differ (what is left in
+ * members changes with each pod that comes or goes), it is said anew once a minute at most: each is two writes.
+ */
+export function report(proxy: Stored<Pod>, { memory }: Observed, { reason, message, now }: Report): Action[] {
+  const { reported, reportedAt = 0 } = memory;
+  if (reported === message) return [];
+  if (reported !== undefined && inWords(reported) === inWords(message) && now < reportedAt + COUNT_AGAIN_MS) return [];
   return [{ type: "report", proxyUid: proxy.metadata.uid, reason, message }];
+}
+
+function inWords(message: string): string {
+  return message.replaceAll(/\d[\d.]*/g, "0");
 }

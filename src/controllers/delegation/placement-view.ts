@@ -70,9 +70,19 @@ export class PlacementView {
     proxy: Stored<Pod> | undefined,
   ): Pick<
     Observed,
-    "allows" | "lacks" | "invalid" | "named" | "requestsIn" | "rules" | "settling" | "refusedBefore" | "follows"
+    | "allows"
+    | "lacks"
+    | "invalid"
+    | "optedIn"
+    | "named"
+    | "requestsIn"
+    | "rules"
+    | "settling"
+    | "refusedBefore"
+    | "follows"
   > {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
+    if (!this.#options.rules.optedIn(proxy)) return { allows: () => undefined, optedIn: false };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
