@@ -9,9 +9,10 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
+import { decidePlacing } from "../../controllers/delegation/decide-placing.ts";
 import type { MemberView, Needs, Observed } from "../../controllers/delegation/model.ts";
 import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing.ts";
+import { placementOf } from "../../controllers/delegation/ranking.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";

@@ -20,7 +20,7 @@ import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
-import { isFor } from "./decide-placing.ts";
+import { isFor } from "./delegates.ts";
 import { Executor } from "./execute.ts";
 import type { GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";

@@ -9,8 +9,9 @@ import {
   unschedulableMessage,
 } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { delegateFor, isFor, report } from "./decide-placing.ts";
+import { delegateFor, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { report } from "./report.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
 const LOOK_AGAIN_MS = 1000;

@@ -2,7 +2,8 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { explain } from "../../placement/rank.ts";
 import { hostClaim } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import { delegateFor, placementOf } from "../delegation/decide-placing.ts";
+import { delegateFor } from "../delegation/delegates.ts";
+import { placementOf } from "../delegation/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 
 // What a group, a division or a name waits for has no event of its own here.

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
-import { report } from "../../../../src/controllers/delegation/decide-placing.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
+import { report } from "../../../../src/controllers/delegation/report.ts";
 import { BEING_REMOVED } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
