@@ -5,6 +5,7 @@ import { addAmounts, parseAmounts } from "../../api/quantity.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import type { Failing } from "../../runtime/reflector.ts";
 import { UNLED_ANNOTATION } from "../../runtime/unled.ts";
 import { age, table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
@@ -15,6 +16,8 @@ export interface Snapshot {
   /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
+  /** It is followed, and has not been read since then; absent: all is well. */
+  readonly failing?: Failing;
 }
 
 /** One resource of a member: what its nodes offer, and what this host's pods leave of it. Cores or bytes. */
@@ -44,10 +47,12 @@ export interface ClusterStatus {
 export interface HostStatus {
   readonly clusters: readonly ClusterStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
+  /** Since when the host cannot be read, and why: all this is as it was then; absent: all is well. */
+  readonly failing?: { readonly since: string; readonly reason: string };
 }
 
 /** Counts and sums one snapshot. */
-export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
+export function hostStatus({ clusters, nodes, proxies, failing }: Snapshot): HostStatus {
   const alive = proxies.filter((proxy) => !isTerminal(proxy));
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
   const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
@@ -61,6 +66,9 @@ export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     waiting: { unplaced: unbound.length - gated, gated },
+    ...(failing === undefined
+      ? {}
+      : { failing: { since: new Date(failing.since).toISOString(), reason: failing.reason } }),
   };
 }
 
@@ -117,7 +125,17 @@ function nodeReadiness({ status }: KubeNode): string {
 }
 
 /** The table that people see. */
-export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
+export function statusTable(status: HostStatus, now: number, terminal: Terminal): string {
+  return membersTable(status, now, terminal) + failingLine(status, terminal);
+}
+
+function failingLine({ failing }: HostStatus, terminal: Terminal): string {
+  if (failing === undefined) return "";
+  const line = `not read since ${failing.since}, and shown as it was then: ${failing.reason}`;
+  return `\n${terminal.paint("red", line)}`;
+}
+
+function membersTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
   const header = [
     "NAME",
