@@ -1,9 +1,9 @@
 import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/workload.ts";
-import { divide, type Replicas } from "../../placement/division.ts";
+import type { Division, Replicas } from "../../placement/division.ts";
+import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { roomFor } from "../../placement/room.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
@@ -118,36 +118,20 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   };
 }
 
-/** As the controller reckons it when it moves replicas: over members that are open, each up to its room. */
+/** As the controller reckons it when it moves replicas. */
 function divisionOf(
   pod: Stored<Pod>,
   total: number,
-  has: Replicas,
+  placed: Replicas,
   host: HostState,
   now: number,
-): { readonly replicas: Replicas; readonly overflow: Replicas; readonly rebalance: boolean } | undefined {
+): (Division & { readonly rebalance: boolean }) | undefined {
   // What waits takes no room yet.
   const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
   const sharing = simulation.sharing(pod);
   if (sharing === undefined) return undefined;
-  const { preferences, candidates, full, requestsIn } = sharing;
-  const capacities = Object.fromEntries(
-    candidates.map((candidate) => {
-      const more = full.has(candidate.name)
-        ? 0
-        : roomFor(requestsIn?.(candidate) ?? podRequests(pod), candidate, pod.metadata.namespace);
-      return [candidate.name, (has[candidate.name] ?? 0) + more];
-    }),
-  );
-  const clusters = candidates.map((candidate) => candidate.name);
-  const divided = divide({
-    total,
-    preferences: { ...preferences, rebalance: true },
-    clusters,
-    capacities,
-    key: workloadOf(pod),
-  });
-  return { ...divided, rebalance: preferences.rebalance };
+  const divided = divideOpen({ ...sharing, total, placed, requests: podRequests(pod), key: workloadOf(pod) });
+  return { ...divided, rebalance: sharing.preferences.rebalance };
 }
 
 function isReady(pod: Pod): boolean {
