@@ -7,7 +7,7 @@ import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import { type HostState, Simulation } from "../plan/simulation.ts";
+import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
@@ -22,6 +22,8 @@ export interface WorkloadFacts {
   readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
   readonly next?: Stored<Pod>;
+  /** Claims that its controller makes before that pod. */
+  readonly nextClaims?: readonly string[];
 }
 
 /** One member's part of a workload. */
@@ -81,7 +83,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   const has: Record<string, number> = {};
   for (const { cluster } of live) has[cluster] = (has[cluster] ?? 0) + 1;
   const division = next === undefined ? undefined : divisionOf(next, replicas, has, host, now);
-  const place = next === undefined ? undefined : new Simulation(host, now).place(next);
+  const place = next === undefined ? undefined : placeOf(next, facts, host, now);
   const names = new Set([
     ...host.clusters.map(({ metadata }) => metadata.name),
     ...placed.map(({ cluster }) => cluster),
@@ -116,6 +118,17 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     troubles: troublesOf({ namespace, replicas, pods, clusters: host.clusters, refusals: facts.refusals ?? [] }),
     ...(place?.cluster === undefined ? {} : { next: place.cluster }),
   };
+}
+
+function placeOf(
+  next: Stored<Pod>,
+  { namespace, nextClaims = [] }: WorkloadFacts,
+  host: HostState,
+  now: number,
+): Place {
+  const simulation = new Simulation(host, now);
+  for (const claim of nextClaims) simulation.addClaim(namespace, claim);
+  return simulation.place(next);
 }
 
 /** As the controller reckons it when it moves replicas. */
