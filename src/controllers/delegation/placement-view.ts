@@ -7,7 +7,7 @@ import type { Candidate, RefusalReason, Rule } from "../../placement/candidate.t
 import { inMembers } from "../../placement/in-member.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import { type ApiAccess, apiChoice, wantedTokens } from "../../pods/home-api.ts";
-import { isOverflow } from "../../pods/overflow.ts";
+import { asksHostFirst } from "../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -88,7 +88,7 @@ export class PlacementView {
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host: what is left is not divided.
-    const placement = preferences === undefined || isOverflow(proxy) ? undivided : { ...undivided, preferences };
+    const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
     const { clusters, api, overrides } = placement;
     const { homeApi } = this.#options;
     return {
@@ -128,6 +128,7 @@ export class PlacementView {
 
   /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
+    if (asksHostFirst(proxy)) return undefined;
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
