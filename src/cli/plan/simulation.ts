@@ -88,6 +88,7 @@ export class Simulation {
     const registry = {
       members: () => [...this.#members.values()],
       member: (name: string) => this.#members.get(name),
+      unconnected: () => [],
     };
     this.#placing = new Placing({
       registry,

@@ -133,7 +133,9 @@ export class PlacementView {
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
-    const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
+    const { registry } = this.#options;
+    const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
+    const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
     const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
     // One that is late would have the replacement wait, and then perhaps not get it.
@@ -147,7 +149,8 @@ export class PlacementView {
       preferences: parsed.placement.preferences,
       candidates,
       full: new Set(full.map(({ name }) => name)),
-      closed: new Set(closed.map(({ name }) => name)),
+      closed: new Set([...closed.map(({ name }) => name), ...unconnected]),
+      settling: sharing.some((member) => member.settling),
       ...requestsIn(proxy, placement.overrides),
     };
   }

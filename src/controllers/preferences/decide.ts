@@ -22,8 +22,8 @@ export interface PreferencesDecision {
 
 /** Moves what is where it should not be, and keeps deletion costs such that shrinking keeps the division. */
 export function decide(observed: Observed, now: number): PreferencesDecision {
-  // Each replica that is placed, or becomes ready, is an event of its own.
-  if (observed.waiting > 0) return { actions: [], outcome: "Changing" };
+  // Each replica that is placed, or becomes ready, and each member that is read, is an event of its own.
+  if (observed.waiting > 0 || observed.settling) return { actions: [], outcome: "Changing" };
   if (observed.replacingUntil !== undefined) {
     return { actions: [], outcome: "Changing", requeueAt: observed.replacingUntil };
   }
@@ -45,13 +45,12 @@ function movesOf(observed: Observed, now: number): Action[] {
   const { preferences, movable, replicas, closed, others } = observed;
   if (!preferences.rebalance || !movable || others?.larger === true) return [];
   const here = replicas.filter(({ member }) => !closed.has(member));
-  const unready = here.filter(({ ready }) => !ready).length + (others?.unready ?? 0);
+  if ((others?.unready ?? 0) > 0 || here.some(({ ready }) => !ready)) return [];
   const placed = countsOf(replicas);
   for (const [member, count] of Object.entries(others?.placed ?? {})) placed[member] = (placed[member] ?? 0) + count;
   const total = sum(placed);
   const open = total - sum(stayingIn(closed, placed));
-  let budget = Math.max(1, Math.floor(open * MOVED_AT_A_TIME)) - unready;
-  if (budget <= 0) return [];
+  let budget = Math.max(1, Math.floor(open * MOVED_AT_A_TIME));
   const futile = [...observed.futile].flatMap(([member, until]) => (now < until ? [member] : []));
   const full = new Set([...observed.full, ...futile]);
   const ideal = divideOpen({ ...observed, total, placed, full }).replicas;

@@ -61,6 +61,7 @@ export class Simulation {
     const registry = {
       members: () => this.#members,
       member: (name: string) => this.#members.find((member) => member.name === name),
+      unconnected: () => [],
     };
     this.#placing = new Placing({
       registry,

@@ -16,7 +16,7 @@ test.each<[string, Stored<Pod>, boolean]>([
   ["that has overflowed is not", proxyPod({ metadata, spec: bound }), false],
 ])("a workload with preferences %s", (_, proxy, divided) => {
   const { view } = new Placing({
-    registry: { members: () => [], member: () => undefined },
+    registry: { members: () => [], member: () => undefined, unconnected: () => [] },
     namespaces: () => new Store<Namespace>(),
     defaults: () => new Store<PlacementDefaults>(),
     proxies: () => new Store<Pod>(PLACING_INDEXES),
