@@ -50,6 +50,40 @@ describe("manifests are read", () => {
     expect(parseDocuments('{"kind": "PodList", "items": null}', "m")).toEqual([]);
   });
 
+  test("in the YAML of kubectl, which is that of version 1.1", () => {
+    const manifest = [
+      "apiVersion: v1",
+      "kind: Pod",
+      "metadata: {name: a}",
+      "base: &base {image: web, tty: true}",
+      "container: {<<: *base, name: main, tty: off}",
+      "mode: 0644",
+      "newer: 0o644",
+      "least: -0o17",
+      "hexadecimal: 0x1F",
+      "truth: [yes, On, TRUE, n]",
+      "quoted: ['yes', \"0644\"]",
+      "large: 1_000",
+      "ports: 22:22",
+      "day: 2026-11-22",
+      "none: ~",
+    ].join("\n");
+    const [object] = parseDocuments(manifest, "m");
+    expect(object).toMatchObject({
+      container: { image: "web", name: "main", tty: false },
+      mode: 420,
+      newer: 420,
+      least: -15,
+      hexadecimal: 31,
+      truth: [true, true, true, false],
+      quoted: ["yes", "0644"],
+      large: 1000,
+      ports: "22:22",
+      day: "2026-11-22",
+    });
+    expect(object).not.toHaveProperty("none");
+  });
+
   test("of thousands of objects in no time", () => {
     const items = Array.from({ length: 5000 }, (_, i) => ({
       apiVersion: "v1",
