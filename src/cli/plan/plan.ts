@@ -2,9 +2,11 @@ import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
+import { isBound } from "../../pods/phase.ts";
 import { admitPod, admitWorkload, delegationMode } from "./admission.ts";
+import { asApplied } from "./applied.ts";
 import type { WrittenObject } from "./documents.ts";
-import { makerOf, standingOf } from "./existing.ts";
+import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
@@ -15,7 +17,14 @@ export type PlannedPod = {
   readonly name: string;
   /** It is there already. */
   readonly kept?: true;
+  /** It is not delegated, since it was there before: it stays with the host's own scheduler. */
+  readonly onHost?: true;
 } & Omit<Place, "others">;
+
+/** True for a pod that would have no place. */
+export function isWaiting({ cluster, onHost }: PlannedPod): boolean {
+  return cluster === undefined && onHost === undefined;
+}
 
 /** One member, as far as one workload is concerned. */
 export interface PlannedMember {
@@ -68,6 +77,8 @@ export function planOf(
     readonly now: number;
     /** What the host has already of the manifest's workloads. */
     readonly existing?: readonly WrittenObject[];
+    /** Pods of the manifest's namespaces that are no proxies. */
+    readonly hostPods?: readonly Stored<Pod>[];
   },
 ): Plan {
   const namespaces = withWritten(host.namespaces, objects);
@@ -91,7 +102,8 @@ export function planOf(
         one.metadata.name === object.metadata.name &&
         one.metadata.namespace === namespace,
     );
-    return [planWorkload(object, { workload, stored, namespace: found, host }, simulation)];
+    const present = [...host.proxies, ...(options.hostPods ?? [])];
+    return [planWorkload(object, { workload, stored, namespace: found, present }, simulation)];
   });
   return {
     fits: workloads.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
@@ -109,11 +121,12 @@ function planWorkload(
     readonly workload: NamedWorkload;
     readonly stored: WrittenObject | undefined;
     readonly namespace: Stored<Namespace> | undefined;
-    readonly host: HostState;
+    /** Pods that may be its own. */
+    readonly present: readonly Stored<Pod>[];
   },
   simulation: Simulation,
 ): WorkloadPlan {
-  const { workload, stored, namespace, host } = at;
+  const { workload, stored, namespace, present } = at;
   const { kind } = workload;
   const plan = { ...workload, warnings: [], notes: [], pods: [], clusters: [] };
   if (namespace === undefined) {
@@ -135,25 +148,27 @@ function planWorkload(
   if (kind === "DaemonSet") {
     return { ...plan, outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself" };
   }
-  const pods = podsOf(admitted.object, kind);
-  const standing = standingOf(workload, admitted.object, stored, pods.replicas, host.proxies);
+  const object = asApplied(admitted.object, stored);
+  const pods = podsOf(object, kind);
+  const standing = standingOf(workload, object, stored, pods, present);
   const notes = new Set([...pods.notes, ...standing.notes]);
-  for (const proxy of standing.leaving) simulation.remove(proxy);
-  const tally = new Tally(simulation.members.map(({ name }) => name));
-  for (const proxy of standing.kept) tally.keep(proxy, simulation.placeOfWaiting(proxy.metadata.uid));
   const maker = makerOf(standing.kept);
-  for (let index = standing.kept.length; index < pods.replicas; index++) {
+  const made = (index: number): ReturnType<typeof admitPod> => admitPod(podOf(workload, pods, index, maker), mode);
+  for (const pod of standing.leaving) simulation.remove(pod);
+  if (!isDelegated(standing, made)) {
+    const message = "its pods do not ask for delegation: they run on the host";
+    return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
+  }
+  const tally = new Tally(simulation.members.map(({ name }) => name));
+  for (const pod of standing.kept) tally.keep(pod, placeOfKept(pod, simulation));
+  for (const index of standing.coming) {
     // A StatefulSet's controller makes them before the pod.
     for (const claim of pods.claims ?? []) {
       simulation.addClaim(workload.namespace, `${claim}-${workload.name}-${index}`);
     }
-    const pod = admitPod(podOf(workload, pods, index, maker), mode);
+    const pod = made(index);
     if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
     for (const warning of pod.warnings) warnings.add(warning);
-    if (pod.delegated !== true) {
-      const message = "its pods do not ask for delegation: they run on the host";
-      return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
-    }
     const letIn = simulation.admit(pod.object);
     if (letIn.refused !== undefined) {
       if (kind === "Pod") return { ...plan, outcome: "refused", message: letIn.refused, warnings: [...warnings] };
@@ -167,12 +182,24 @@ function planWorkload(
   }
   return {
     ...plan,
-    outcome: tally.pods.every(({ cluster }) => cluster !== undefined) ? "fits" : "waits",
+    outcome: tally.pods.some(isWaiting) ? "waits" : "fits",
     warnings: [...warnings],
     notes: [...notes],
     pods: tally.pods,
     clusters: tally.members(),
   };
+}
+
+/** Whether the pods that come ask for delegation; where none comes, whether those that are there did. */
+function isDelegated({ kept, coming }: Standing, made: (index: number) => ReturnType<typeof admitPod>): boolean {
+  if (coming.length === 0 && kept.some((pod) => !isHostsOwn(pod))) return true;
+  const next = made(coming[0] ?? kept.length);
+  return next.denied !== undefined || next.delegated === true;
+}
+
+/** Where a pod goes that is there already and has no node. */
+function placeOfKept(pod: Stored<Pod>, simulation: Simulation): Place | undefined {
+  return isOverflow(pod) && !isBound(pod) ? simulation.place(pod) : simulation.placeOfWaiting(pod.metadata.uid);
 }
 
 /** Sums up the places of one workload's pods by member. */
@@ -200,10 +227,10 @@ class Tally {
   }
 
   /** A pod that stays; `place` is where it goes when it has no node yet. */
-  keep(proxy: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
-    const cluster = boundTo(proxy);
-    const at = cluster === undefined ? place : { cluster };
-    this.pods.push({ name: proxy.metadata.name, kept: true, ...at });
+  keep(pod: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
+    const cluster = boundTo(pod);
+    const at = isHostsOwn(pod) ? { onHost: true as const } : cluster === undefined ? place : { cluster };
+    this.pods.push({ name: pod.metadata.name, kept: true, ...at });
     this.#note(others);
   }
 

@@ -1,6 +1,6 @@
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Plan, PlannedMember, PlanOutcome, WorkloadPlan } from "./plan.ts";
+import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type WorkloadPlan } from "./plan.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
@@ -24,10 +24,7 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
     lines.push(indented(table(["CLUSTER", "PODS", "WHY NOT MORE"], rows)));
   }
-  const waiting = Map.groupBy(
-    pods.filter(({ cluster }) => cluster === undefined),
-    ({ reason = "", message: why = "" }) => `${reason}: ${why}`,
-  );
+  const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
   for (const [why, those] of waiting) {
     const names = those.length === 1 ? `${those[0]?.name} waits` : `${those.length} pods wait (${those[0]?.name}, …)`;
     lines.push(`  ${names}: ${why}`);
@@ -36,14 +33,22 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
 }
 
 function summary({ outcome, pods }: WorkloadPlan): string {
-  const waiting = pods.filter(({ cluster }) => cluster === undefined).length;
+  const waiting = pods.filter(isWaiting).length;
   const words: Readonly<Record<PlanOutcome, string>> = {
-    fits: pods.length === 1 ? `fits, in ${pods[0]?.cluster}` : `${pods.length} pods fit`,
+    fits: fitting(pods),
     waits: `${waiting} of ${pods.length} pods would wait`,
     refused: "would be refused",
     notDelegated: "not delegated",
   };
   return words[outcome];
+}
+
+function fitting(pods: WorkloadPlan["pods"]): string {
+  const [only] = pods;
+  if (pods.length === 0) return "no pod comes";
+  return only === undefined || pods.length > 1
+    ? `${pods.length} pods fit`
+    : `fits, ${only.cluster === undefined ? "on this cluster" : `in ${only.cluster}`}`;
 }
 
 function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {

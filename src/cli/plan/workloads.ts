@@ -79,12 +79,19 @@ const jobSpec = z.looseObject({
   completionMode: z.string().nullish(),
   template,
 });
-const jobFields = z.looseObject({ spec: jobSpec, status: z.looseObject({ succeeded: count.nullish() }).nullish() });
+const jobStatus = z.looseObject({
+  active: count.nullish(),
+  succeeded: count.nullish(),
+  uncountedTerminatedPods: z.looseObject({ succeeded: z.array(z.string()).nullish() }).nullish(),
+  conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).nullish(),
+});
+const jobFields = z.looseObject({ spec: jobSpec, status: jobStatus.nullish() });
 const cronJobFields = z.looseObject({
   spec: z.looseObject({ suspend: z.boolean().nullish(), jobTemplate: z.looseObject({ spec: jobSpec }) }),
 });
-const claimTemplates = z.looseObject({
+const statefulSetFields = z.looseObject({
   spec: z.looseObject({
+    ordinals: z.looseObject({ start: count.nullish() }).nullish(),
     volumeClaimTemplates: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).nullish(),
   }),
 });
@@ -100,22 +107,24 @@ export interface WorkloadPods {
   /** Names of its claim templates, of which each pod has its own claim. */
   readonly claims?: readonly string[];
   readonly indexed?: boolean;
+  /** The lowest ordinal of a StatefulSet's pods. */
+  readonly firstOrdinal?: number;
 }
 
 /** Reads what a workload says of its pods; throws a `Failure` that names what is wrong. */
 export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
   switch (kind) {
     case "Pod": {
-      const { spec } = read(podFields, object);
+      const { spec } = readFields(podFields, object);
       const { labels, annotations } = object.metadata;
       return { replicas: 1, metadata: present(labels, annotations), spec, notes: [] };
     }
     case "Job": {
-      const { spec, status } = read(jobFields, object);
-      return jobPods(spec, status?.succeeded ?? 0);
+      const { spec, status } = readFields(jobFields, object);
+      return jobPods(spec, status ?? {});
     }
     case "CronJob": {
-      const { suspend, jobTemplate } = read(cronJobFields, object).spec;
+      const { suspend, jobTemplate } = readFields(cronJobFields, object).spec;
       const pods = jobPods(jobTemplate.spec);
       const notes = [
         ...pods.notes,
@@ -124,27 +133,38 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
       return { ...pods, notes };
     }
     default: {
-      const { spec } = read(replicatedFields, object);
+      const { spec } = readFields(replicatedFields, object);
       const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
       if (kind !== "StatefulSet") return pods;
-      const claims = read(claimTemplates, object).spec.volumeClaimTemplates ?? [];
-      return { ...pods, claims: claims.map(({ metadata }) => metadata.name) };
+      const { ordinals, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
+      return {
+        ...pods,
+        firstOrdinal: ordinals?.start ?? 0,
+        claims: (volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name),
+      };
     }
   }
 }
 
+// Its controller makes no more pods as soon as one of them is True (pkg/controller/job).
+const ENDED: ReadonlySet<string> = new Set(["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"]);
+
 function jobPods(
   { parallelism, completions, suspend, completionMode, template: own }: z.infer<typeof jobSpec>,
-  succeeded = 0,
+  { active, succeeded, uncountedTerminatedPods, conditions }: z.infer<typeof jobStatus> = {},
 ): WorkloadPods {
+  const pods = { ...templateOf(own), indexed: completionMode === "Indexed" };
+  const ended = conditions?.find(({ type, status }) => ENDED.has(type) && status === "True");
+  if (ended !== undefined) return { ...pods, replicas: 0, notes: [`has ended (${ended.type}): no more pods come`] };
+  const done = (succeeded ?? 0) + (uncountedTerminatedPods?.succeeded?.length ?? 0);
   const atOnce = parallelism ?? 1;
-  const left = Math.max(0, (completions ?? atOnce) - succeeded);
+  // Without a number of completions, the first that succeeds says that there is no more work.
+  const left = completions == null && done > 0 ? (active ?? 0) : Math.max(0, (completions ?? atOnce) - done);
   const replicas = Math.min(atOnce, left);
   const rest = left - replicas;
   return {
+    ...pods,
     replicas,
-    ...templateOf(own),
-    indexed: completionMode === "Indexed",
     notes: [
       ...(suspend === true ? ["is suspended: no pod starts before that ends"] : []),
       ...(rest > 0 ? [`${rest} more pods come as those end`] : []),
@@ -163,7 +183,8 @@ function present(
   return { ...(labels == null ? {} : { labels }), ...(annotations == null ? {} : { annotations }) };
 }
 
-function read<T>(schema: z.ZodType<T>, object: WrittenObject): T {
+/** What a schema makes of an object; throws a `Failure` that names what is wrong. */
+export function readFields<T>(schema: z.ZodType<T>, object: WrittenObject): T {
   const parsed = schema.safeParse(object);
   if (parsed.success) return parsed.data;
   const { name, generateName } = object.metadata;
