@@ -154,3 +154,14 @@ function withoutNulls(value: unknown): unknown {
 export function problemsOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
 }
+
+/** What a schema makes of an object; throws a `Failure` that names what is wrong. */
+export function readFields<T>(schema: z.ZodType<T>, object: WrittenObject): T {
+  const parsed = schema.safeParse(object);
+  if (parsed.success) return parsed.data;
+  const { name, generateName } = object.metadata;
+  throw new Failure("failure", {
+    object: `${object.kind} ${name ?? `${generateName}*`}`,
+    problem: problemsOf(parsed.error),
+  });
+}

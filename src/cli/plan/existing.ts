@@ -3,10 +3,10 @@ import { DELETION_COST_ANNOTATION, PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VA
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
-import type { WrittenObject } from "./documents.ts";
+import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
 import { isSameTemplate } from "./same-template.ts";
-import { readFields, type WorkloadPods } from "./workloads.ts";
+import type { WorkloadPods } from "./workloads.ts";
 
 /** What applying a manifest does to the pods that its workload has. */
 export interface Standing {

@@ -10,6 +10,7 @@ import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
+import { writtenClaim } from "./written-claims.ts";
 import { withWrittenRules } from "./written-rules.ts";
 
 /** One pod of a workload, and where it goes. */
@@ -84,18 +85,20 @@ export function planOf(
   const namespaces = withWritten(host.namespaces, objects);
   const rules = withWrittenRules(host.rules, objects, options.namespace);
   const simulation = new Simulation({ ...host, namespaces, ...(rules === undefined ? {} : { rules }) }, options.now);
-  for (const { apiVersion, kind, metadata } of objects) {
-    const { name, namespace = options.namespace } = metadata;
-    if (apiVersion === "v1" && kind === "PersistentVolumeClaim" && name !== undefined) {
-      simulation.addClaim(namespace, name);
+  for (const object of objects) {
+    const { name, namespace = options.namespace } = object.metadata;
+    if (object.apiVersion === "v1" && object.kind === "PersistentVolumeClaim" && name !== undefined) {
+      simulation.addClaim(namespace, name, writtenClaim(object));
     }
   }
+  const made = new MadeNames();
   const workloads = objects.flatMap((object) => {
     const kind = workloadKind(object);
     if (kind === undefined) return [];
     const namespace = object.metadata.namespace ?? options.namespace;
     const found = namespaces.find(({ metadata }) => metadata.name === namespace);
-    const workload = { kind, namespace, name: object.metadata.name ?? `${object.metadata.generateName}*` };
+    const name = object.metadata.name ?? made.next(`${kind}/${namespace}`, object.metadata.generateName ?? "");
+    const workload = { kind, namespace, name };
     const stored = options.existing?.find(
       (one) =>
         workloadKind(one) === kind &&
@@ -164,7 +167,7 @@ function planWorkload(
   for (const index of standing.coming) {
     // A StatefulSet's controller makes them before the pod.
     for (const claim of pods.claims ?? []) {
-      simulation.addClaim(workload.namespace, `${claim}-${workload.name}-${index}`);
+      simulation.addClaim(workload.namespace, `${claim.name}-${workload.name}-${index}`, claim.spec);
     }
     const pod = made(index);
     if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
@@ -188,6 +191,18 @@ function planWorkload(
     pods: tally.pods,
     clusters: tally.members(),
   };
+}
+
+/** In place of the names that the API server makes up: each is another. */
+class MadeNames {
+  readonly #counts = new Map<string, number>();
+
+  next(scope: string, generateName: string): string {
+    const key = `${scope}/${generateName}`;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count === 1 ? `${generateName}*` : `${generateName}*${count}`;
+  }
 }
 
 /** Whether the pods that come ask for delegation; where none comes, whether those that are there did. */

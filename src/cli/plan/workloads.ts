@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ObjectMeta, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
-import { Failure } from "../failure.ts";
-import { problemsOf, type WrittenObject } from "./documents.ts";
+import { readFields, type WrittenObject } from "./documents.ts";
+import { type ClaimSpec, claimSpec } from "./written-claims.ts";
 
 /** Kinds whose pods can be planned. */
 export type WorkloadKind = keyof typeof API_VERSIONS;
@@ -92,7 +92,9 @@ const cronJobFields = z.looseObject({
 const statefulSetFields = z.looseObject({
   spec: z.looseObject({
     ordinals: z.looseObject({ start: count.nullish() }).nullish(),
-    volumeClaimTemplates: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).nullish(),
+    volumeClaimTemplates: z
+      .array(z.looseObject({ metadata: z.looseObject({ name: z.string() }), spec: claimSpec.optional() }))
+      .nullish(),
   }),
 });
 
@@ -104,8 +106,8 @@ export interface WorkloadPods {
   readonly spec: PodSpec;
   /** What is to be said beside it. */
   readonly notes: readonly string[];
-  /** Names of its claim templates, of which each pod has its own claim. */
-  readonly claims?: readonly string[];
+  /** Its claim templates, of which each pod has its own claim. */
+  readonly claims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
   readonly indexed?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. */
   readonly firstOrdinal?: number;
@@ -140,7 +142,10 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
       return {
         ...pods,
         firstOrdinal: ordinals?.start ?? 0,
-        claims: (volumeClaimTemplates ?? []).map(({ metadata }) => metadata.name),
+        claims: (volumeClaimTemplates ?? []).map(({ metadata, spec: own = {} }) => ({
+          name: metadata.name,
+          spec: own,
+        })),
       };
     }
   }
@@ -183,17 +188,6 @@ function present(
   return { ...(labels == null ? {} : { labels }), ...(annotations == null ? {} : { annotations }) };
 }
 
-/** What a schema makes of an object; throws a `Failure` that names what is wrong. */
-export function readFields<T>(schema: z.ZodType<T>, object: WrittenObject): T {
-  const parsed = schema.safeParse(object);
-  if (parsed.success) return parsed.data;
-  const { name, generateName } = object.metadata;
-  throw new Failure("failure", {
-    object: `${object.kind} ${name ?? `${generateName}*`}`,
-    problem: problemsOf(parsed.error),
-  });
-}
-
 // In place of what a controller makes up.
 const HASH = "planned";
 
@@ -208,11 +202,11 @@ export function podOf(
   const name = podName(workload, owner.name, index, indexed);
   const controller = { apiVersion: "v1", blockOwnerDeletion: true, controller: true, ...owner };
   const own = claims.map((claim) => ({
-    name: claim,
-    persistentVolumeClaim: { claimName: `${claim}-${workload.name}-${index}` },
+    name: claim.name,
+    persistentVolumeClaim: { claimName: `${claim.name}-${workload.name}-${index}` },
   }));
   const written = spec.volumes ?? [];
-  const volumes = [...written.filter((volume) => !claims.includes(volume.name)), ...own];
+  const volumes = [...written.filter((volume) => !claims.some(({ name: claim }) => claim === volume.name)), ...own];
   return {
     apiVersion: "v1",
     kind: "Pod",

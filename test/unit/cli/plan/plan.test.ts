@@ -224,6 +224,22 @@ describe("workloads of other kinds", () => {
     expect(workloads[0]).toMatchObject({ outcome: "fits", notes });
   });
 
+  test("pods of one generateName are as many", () => {
+    const generated = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { generateName: "d-", ...template.metadata },
+      spec: { containers: [{ name: "main", resources: { requests: { cpu: "6" } } }] },
+    };
+    const { workloads, fits } = plan(host({ west: {} }), generated, generated, generated);
+    expect(workloads.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ["d-*", "fits"],
+      ["d-*2", "fits"],
+      ["d-*3", "waits"],
+    ]);
+    expect(fits).toBe(false);
+  });
+
   test("a DaemonSet is the host's own, a Service is no workload at all", () => {
     const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" } };
     const daemons = { ...template, metadata: { labels: { app: "web" } } };
