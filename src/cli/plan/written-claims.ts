@@ -1,5 +1,6 @@
 import { z } from "zod";
 import type { PersistentVolumeClaim } from "../../api/kubernetes.ts";
+import { amounts } from "./amounts.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 
 /** What of a claim decides whether a member can have one like it. */
@@ -13,6 +14,7 @@ export const claimSpec: z.ZodType<ClaimSpec> = z
     volumeName: z.string().exactOptional(),
     dataSource: source.exactOptional(),
     dataSourceRef: source.exactOptional(),
+    resources: z.looseObject({ requests: amounts.exactOptional() }).exactOptional(),
   })
   .transform(({ volumeName, dataSource, dataSourceRef = dataSource }) => ({
     ...(volumeName === undefined ? {} : { volumeName }),

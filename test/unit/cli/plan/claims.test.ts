@@ -83,4 +83,6 @@ test("a claim of the manifest that makes no sense is refused with its field", ()
     spec: { volumeName: 3 },
   };
   expect(() => plan(withClaims(), written)).toThrow("PersistentVolumeClaim data: spec.volumeName");
+  const large = { ...written, spec: { resources: { requests: { storage: "1GB" } } } };
+  expect(() => plan(withClaims(), large)).toThrow('spec.resources.requests.storage: "1GB" is no quantity');
 });

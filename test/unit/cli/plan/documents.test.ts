@@ -110,6 +110,20 @@ test.each([
   ["spec: {containers: []}", /spec\.containers/],
   ["spec: {containers: [{name: a, resources: 3}]}", /spec\.containers\.0\.resources/],
   ["spec: {containers: [{name: a}], tolerations: x}", /spec\.tolerations/],
+  ["spec: {containers: [{name: a, env: {KEY: value}}]}", /Pod p: spec\.containers\.0\.env: /],
+  ["spec: {containers: [{name: a, envFrom: [{configMapRef: x}]}]}", /spec\.containers\.0\.envFrom\.0\.configMapRef: /],
+  [
+    "spec: {containers: [{name: a}], volumes: [{name: v, projected: {sources: {}}}]}",
+    /volumes\.0\.projected\.sources: /,
+  ],
+  ["spec: {containers: [{name: a}], imagePullSecrets: pull}", /spec\.imagePullSecrets: /],
+  ["spec: {containers: [{name: a}], affinity: {podAffinity: [x]}}", /spec\.affinity\.podAffinity: /],
+  [
+    "spec: {containers: [{name: a, resources: {requests: {memory: 1GB}}}]}",
+    /Pod p: spec\.containers\.0\.resources\.requests\.memory: "1GB" is no quantity; write a number, alone or with/,
+  ],
+  ["spec: {containers: [{name: a, resources: {limits: {cpu: -1}}}]}", /limits\.cpu: -1 is negative; write 0 or more/],
+  ["spec: {containers: [{name: a}], overhead: {cpu: [1]}}", /spec\.overhead\.cpu: /],
 ])("a pod whose %s has no sense is refused with the field", (spec, problem) => {
   const [object] = parseDocuments(`${pod("p")}${spec}`, "m");
   expect(object).toBeDefined();
