@@ -11,6 +11,7 @@ import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
 import { writtenClaim } from "./written-claims.ts";
+import { isNamespace, withWrittenNamespaces } from "./written-namespaces.ts";
 import { withWrittenRules } from "./written-rules.ts";
 
 /** One pod of a workload, and where it goes. */
@@ -82,7 +83,7 @@ export function planOf(
     readonly hostPods?: readonly Stored<Pod>[];
   },
 ): Plan {
-  const namespaces = withWritten(host.namespaces, objects);
+  const { namespaces, refused } = withWrittenNamespaces(host.namespaces, objects);
   const rules = withWrittenRules(host.rules, objects, options.namespace);
   const simulation = new Simulation({ ...host, namespaces, ...(rules === undefined ? {} : { rules }) }, options.now);
   for (const object of objects) {
@@ -92,7 +93,8 @@ export function planOf(
     }
   }
   const made = new MadeNames();
-  const workloads = objects.flatMap((object) => {
+  const workloads = objects.flatMap((object): WorkloadPlan[] => {
+    if (isNamespace(object)) return refusedNamespace(object, refused);
     const kind = workloadKind(object);
     if (kind === undefined) return [];
     const namespace = object.metadata.namespace ?? options.namespace;
@@ -106,6 +108,7 @@ export function planOf(
         one.metadata.namespace === namespace,
     );
     const present = [...host.proxies, ...(options.hostPods ?? [])];
+    if (found === undefined) return [withoutNamespace(workload, refused.has(namespace))];
     return [planWorkload(object, { workload, stored, namespace: found, present }, simulation)];
   });
   return {
@@ -118,12 +121,31 @@ export function planOf(
   };
 }
 
+const NOTHING = { warnings: [], notes: [], pods: [], clusters: [] } as const;
+
+function refusedNamespace(
+  { metadata: { name = "" } }: WrittenObject,
+  refused: ReadonlyMap<string, string>,
+): WorkloadPlan[] {
+  const message = refused.get(name);
+  if (message === undefined) return [];
+  return [{ kind: "Namespace", namespace: name, name, outcome: "refused", message, ...NOTHING }];
+}
+
+function withoutNamespace(workload: NamedWorkload, isRefused: boolean): WorkloadPlan {
+  const { namespace } = workload;
+  const message = isRefused
+    ? `namespace ${namespace} would be refused itself`
+    : `namespace ${namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
+  return { ...workload, outcome: "refused", message, ...NOTHING };
+}
+
 function planWorkload(
   written: WrittenObject,
   at: {
     readonly workload: NamedWorkload;
     readonly stored: WrittenObject | undefined;
-    readonly namespace: Stored<Namespace> | undefined;
+    readonly namespace: Stored<Namespace>;
     /** Pods that may be its own. */
     readonly present: readonly Stored<Pod>[];
   },
@@ -131,11 +153,7 @@ function planWorkload(
 ): WorkloadPlan {
   const { workload, stored, namespace, present } = at;
   const { kind } = workload;
-  const plan = { ...workload, warnings: [], notes: [], pods: [], clusters: [] };
-  if (namespace === undefined) {
-    const message = `namespace ${workload.namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
-    return { ...plan, outcome: "refused", message };
-  }
+  const plan = { ...workload, ...NOTHING };
   if (namespace.metadata.deletionTimestamp !== undefined) {
     const message = `namespace ${workload.namespace} is being deleted: nothing new is let in`;
     return { ...plan, outcome: "refused", message };
@@ -259,25 +277,4 @@ class Tally {
       whyNot: [...(this.#whyNot.get(cluster) ?? [])].map(([reason, known]) => ({ reason, ...known })),
     }));
   }
-}
-
-/** The host's namespaces as they will be when those of the manifest are applied. */
-function withWritten(
-  stored: readonly Stored<Namespace>[],
-  objects: readonly WrittenObject[],
-): readonly Stored<Namespace>[] {
-  const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
-  for (const { apiVersion, kind, metadata } of objects) {
-    const { name } = metadata;
-    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
-    const before = all.get(name)?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "0" };
-    all.set(name, {
-      metadata: {
-        ...before,
-        labels: { ...before.labels, ...metadata.labels },
-        annotations: { ...before.annotations, ...metadata.annotations },
-      },
-    });
-  }
-  return [...all.values()];
 }

@@ -17,7 +17,8 @@ export function planText({ workloads, guesses }: Plan, terminal: Terminal): stri
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods } = workload;
   const what = terminal.paint(COLOURS[outcome], summary(workload));
-  const lines = [`${kind} ${namespace}/${name}: ${what}${message === undefined ? "" : `: ${message}`}`];
+  const subject = kind === "Namespace" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+  const lines = [`${subject}: ${what}${message === undefined ? "" : `: ${message}`}`];
   for (const note of notes) lines.push(`  ${note}`);
   for (const warning of warnings) lines.push(`  ${terminal.paint("yellow", "warning:")} ${warning}`);
   if (clusters.length > 0 && pods.length > 0) {
