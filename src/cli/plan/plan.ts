@@ -1,6 +1,5 @@
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import { admitPod, admitWorkload, delegationMode } from "./admission.ts";
@@ -9,35 +8,11 @@ import type { WrittenObject } from "./documents.ts";
 import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
+import { isWaiting, type PlannedMember, type PlannedPod, Tally } from "./tally.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
 import { writtenClaim } from "./written-claims.ts";
 import { isNamespace, withWrittenNamespaces } from "./written-namespaces.ts";
 import { withWrittenRules } from "./written-rules.ts";
-
-/** One pod of a workload, and where it goes. */
-export type PlannedPod = {
-  readonly name: string;
-  /** It is there already. */
-  readonly kept?: true;
-  /** It is not delegated, since it was there before: it stays with the host's own scheduler. */
-  readonly onHost?: true;
-} & Omit<Place, "others">;
-
-/** True for a pod that would have no place. */
-export function isWaiting({ cluster, onHost }: PlannedPod): boolean {
-  return cluster === undefined && onHost === undefined;
-}
-
-/** One member, as far as one workload is concerned. */
-export interface PlannedMember {
-  readonly cluster: string;
-  /** How many of the pods run there. */
-  readonly pods: number;
-  /** How many wait there for room. */
-  readonly waiting: number;
-  /** Why others of the pods do not go there. */
-  readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
-}
 
 /** How a workload would fare. */
 export type PlanOutcome =
@@ -92,6 +67,7 @@ export function planOf(
       simulation.addClaim(namespace, name, writtenClaim(object));
     }
   }
+  const present = [...host.proxies, ...(options.hostPods ?? [])];
   const made = new MadeNames();
   const workloads = objects.flatMap((object): WorkloadPlan[] => {
     if (isNamespace(object)) return refusedNamespace(object, refused);
@@ -107,7 +83,6 @@ export function planOf(
         one.metadata.name === object.metadata.name &&
         one.metadata.namespace === namespace,
     );
-    const present = [...host.proxies, ...(options.hostPods ?? [])];
     if (found === undefined) return [withoutNamespace(workload, refused.has(namespace))];
     return [planWorkload(object, { workload, stored, namespace: found, present }, simulation)];
   });
@@ -177,6 +152,11 @@ function planWorkload(
   const made = (index: number): ReturnType<typeof admitPod> => admitPod(podOf(workload, pods, index, maker), mode);
   for (const pod of standing.leaving) simulation.remove(pod);
   if (!isDelegated(standing, made)) {
+    // They count in quotas all the same.
+    for (const index of standing.coming) {
+      const own = made(index);
+      if (own.denied === undefined) simulation.admit(own.object);
+    }
     const message = "its pods do not ask for delegation: they run on the host";
     return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
   }
@@ -233,48 +213,4 @@ function isDelegated({ kept, coming }: Standing, made: (index: number) => Return
 /** Where a pod goes that is there already and has no node. */
 function placeOfKept(pod: Stored<Pod>, simulation: Simulation): Place | undefined {
   return isOverflow(pod) && !isBound(pod) ? simulation.place(pod) : simulation.placeOfWaiting(pod.metadata.uid);
-}
-
-/** Sums up the places of one workload's pods by member. */
-class Tally {
-  readonly pods: PlannedPod[] = [];
-  readonly #clusters: readonly string[];
-  readonly #whyNot = new Map<string, Map<string, { message: string; pods: number }>>();
-
-  constructor(clusters: readonly string[]) {
-    this.#clusters = clusters;
-  }
-
-  add(name: string, { others, ...place }: Place): void {
-    this.pods.push({ name, ...place });
-    this.#note(others);
-  }
-
-  #note(others: Place["others"]): void {
-    for (const { cluster, reason, message } of others) {
-      const reasons = this.#whyNot.get(cluster) ?? new Map<string, { message: string; pods: number }>();
-      // What is left of a member changes with each pod: the last word is the one that stands.
-      reasons.set(reason, { message, pods: (reasons.get(reason)?.pods ?? 0) + 1 });
-      this.#whyNot.set(cluster, reasons);
-    }
-  }
-
-  /** A pod that stays; `place` is where it goes when it has no node yet. */
-  keep(pod: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
-    const cluster = boundTo(pod);
-    const at = isHostsOwn(pod) ? { onHost: true as const } : cluster === undefined ? place : { cluster };
-    this.pods.push({ name: pod.metadata.name, kept: true, ...at });
-    this.#note(others);
-  }
-
-  /** Members in order, and names that are none. */
-  members(): PlannedMember[] {
-    const names = [...new Set([...this.#clusters, ...this.#whyNot.keys()])].sort();
-    return names.map((cluster) => ({
-      cluster,
-      pods: this.pods.filter((pod) => pod.cluster === cluster).length,
-      waiting: this.pods.filter(({ waitsIn }) => waitsIn === cluster).length,
-      whyNot: [...(this.#whyNot.get(cluster) ?? [])].map(([reason, known]) => ({ reason, ...known })),
-    }));
-  }
 }

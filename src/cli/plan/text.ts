@@ -1,6 +1,7 @@
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import { isWaiting, type Plan, type PlannedMember, type PlanOutcome, type WorkloadPlan } from "./plan.ts";
+import type { Plan, PlanOutcome, WorkloadPlan } from "./plan.ts";
+import { isWaiting, type PlannedMember } from "./tally.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 

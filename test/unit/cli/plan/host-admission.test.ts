@@ -235,6 +235,13 @@ describe("a quota of the host", () => {
     expect(planned.fits).toBe(true);
   });
 
+  test("has less room for what comes after pods that run on the host", () => {
+    const silent = { ...deployment(2), metadata: { name: "silent" } };
+    const planned = plan(rules({ quotas: [quota({ hard: { pods: "3" } })] }), silent, deployment(2));
+    expect(planned.workloads.map(({ outcome }) => outcome)).toEqual(["notDelegated", "waits"]);
+    expect(planned.workloads[1]?.pods.filter(({ reason }) => reason === "FailedCreate")).toHaveLength(1);
+  });
+
   test("of another namespace counts for none of them", () => {
     const other = { ...quota({ hard: { pods: "0" } }), metadata: { name: "none", namespace: "other" } };
     expect(plan(rules({ quotas: [other] }), deployment(3)).fits).toBe(true);
