@@ -47,7 +47,11 @@ export async function readHostPods(
   current: string,
   signal: AbortSignal,
 ): Promise<Stored<Pod>[]> {
-  const workloads = objects.filter((object) => workloadKind(object) !== undefined);
+  const workloads = objects.filter(({ metadata: { name }, ...object }) => {
+    const kind = workloadKind(object);
+    // What a plan says of these depends on no pod that is there.
+    return kind !== undefined && kind !== "CronJob" && kind !== "DaemonSet" && name !== undefined;
+  });
   const wanted = new Set(workloads.map(({ metadata }) => metadata.namespace ?? current));
   const labelSelector = `${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`;
   const read = [...wanted].map((namespace) => listPods(host, { namespace, labelSelector, signal }));
