@@ -5,20 +5,32 @@ import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 
 /** Proxies of the host: all, or those bound to one node. */
-export async function listProxies(
+export function listProxies(
   host: ClusterClient,
   { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
+): Promise<Stored<Pod>[]> {
+  const labelSelector = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;
+  return listPods(host, {
+    labelSelector,
+    signal,
+    ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
+  });
+}
+
+/** All pods that are selected, a page at a time. */
+export async function listPods(
+  host: ClusterClient,
+  options: {
+    readonly labelSelector: string;
+    readonly namespace?: string;
+    readonly fieldSelector?: string;
+    readonly signal: AbortSignal;
+  },
 ): Promise<Stored<Pod>[]> {
   const items: Stored<Pod>[] = [];
   let token: string | undefined;
   do {
-    const page = await host.list(pods, {
-      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
-      limit: 500,
-      signal,
-      ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
-      ...(token === undefined ? {} : { continue: token }),
-    });
+    const page = await host.list(pods, { ...options, limit: 500, ...(token === undefined ? {} : { continue: token }) });
     items.push(...page.items);
     token = page.continue;
   } while (token !== undefined);
