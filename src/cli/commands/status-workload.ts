@@ -3,7 +3,6 @@ import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
-import { claimNames } from "../../pods/claims.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
@@ -140,6 +139,7 @@ function nextPod(
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
   const admitted = admitPod(podOf(workload, spec, pods.length, maker), mode);
   if (admitted.denied !== undefined || admitted.delegated !== true) return {};
-  const own = admitted.object.spec?.volumes?.filter(({ name }) => spec.claims?.includes(name));
-  return { next: admitted.object, nextClaims: claimNames({ spec: { containers: [], volumes: own ?? [] } }) };
+  const { claims = [] } = spec;
+  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${pods.length}` }));
+  return { next: admitted.object, nextClaims: own };
 }

@@ -1,6 +1,5 @@
 import { z } from "zod";
-import { Failure } from "../failure.ts";
-import { problemsOf, type WrittenObject } from "../plan/documents.ts";
+import { readFields, type WrittenObject } from "../plan/documents.ts";
 import { podsOf, type WorkloadKind } from "../plan/workloads.ts";
 
 const jobState = z.looseObject({
@@ -27,19 +26,12 @@ export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: read
 
 /** Names of a CronJob's Jobs that are under way. */
 export function runsOf(cronJob: WrittenObject): string[] {
-  return read(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
+  return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
 }
 
 /** Suspended, or ended: it has no pods to wait for. */
 function isResting(job: WrittenObject): boolean {
-  const { spec, status } = read(jobState, job);
+  const { spec, status } = readFields(jobState, job);
   const isEnding = status?.conditions?.some((one) => ENDING.has(one.type) && one.status === "True");
   return spec.suspend === true || isEnding === true;
-}
-
-function read<T>(schema: z.ZodType<T>, object: WrittenObject): T {
-  const parsed = schema.safeParse(object);
-  if (parsed.success) return parsed.data;
-  const { kind, metadata } = object;
-  throw new Failure("failure", { object: `${kind} ${metadata.name}`, problem: problemsOf(parsed.error) });
 }

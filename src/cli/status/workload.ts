@@ -8,6 +8,7 @@ import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
+import type { ClaimSpec } from "../plan/written-claims.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
@@ -23,7 +24,7 @@ export interface WorkloadFacts {
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
   readonly next?: Stored<Pod>;
   /** Claims that its controller makes before that pod. */
-  readonly nextClaims?: readonly string[];
+  readonly nextClaims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
 }
 
 /** One member's part of a workload. */
@@ -127,7 +128,7 @@ function placeOf(
   now: number,
 ): Place {
   const simulation = new Simulation(host, now);
-  for (const claim of nextClaims) simulation.addClaim(namespace, claim);
+  for (const { name, spec } of nextClaims) simulation.addClaim(namespace, name, spec);
   return simulation.place(next);
 }
 
