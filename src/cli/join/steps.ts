@@ -15,6 +15,7 @@ import {
   ownedByRole,
   systemNamespace,
 } from "../member/access.ts";
+import { some } from "../member/clean.ts";
 import { contentsOf } from "../member/contents.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import { namespaceGone, remove } from "../removal.ts";
@@ -91,8 +92,7 @@ function removeNamespaceWhenEmpty(
     // Discovery of its own: the one in the context ends with the interruption that is being undone.
     const discovery = new Discovery(member, signal);
     const { foreign, unknown } = await contentsOf(member, discovery, SYSTEM_NAMESPACE, hostId, signal);
-    if (foreign.length > 0 || unknown.length > 0)
-      throw new Error(`kept: it holds ${[...foreign, ...unknown].join(", ")}`);
+    if (foreign.length > 0 || unknown.length > 0) throw new Error(`kept: it holds ${some([...foreign, ...unknown])}`);
     await remove(member, namespaces, { name: SYSTEM_NAMESPACE }, { uid, signal });
     // Empty but for what Kubernetes put there, so this takes seconds; a second join would otherwise meet it dying.
     await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal);

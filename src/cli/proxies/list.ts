@@ -3,6 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { listPages } from "../pages.ts";
 
 /** Proxies of the host: all, or those bound to one node. */
 export async function listProxies(
@@ -10,18 +11,12 @@ export async function listProxies(
   { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
 ): Promise<Stored<Pod>[]> {
   const items: Stored<Pod>[] = [];
-  let token: string | undefined;
-  do {
-    const page = await host.list(pods, {
-      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
-      limit: 500,
-      signal,
-      ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
-      ...(token === undefined ? {} : { continue: token }),
-    });
-    items.push(...page.items);
-    token = page.continue;
-  } while (token !== undefined);
+  const pages = listPages(host, pods, {
+    labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
+    signal,
+    ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
+  });
+  for await (const page of pages) items.push(...page);
   return items;
 }
 

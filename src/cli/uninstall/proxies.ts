@@ -12,6 +12,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { listPages } from "../pages.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 
@@ -26,12 +27,7 @@ const OWN_ANNOTATIONS = [
 /** Every pod of the host that carries Legation's label or finalizer, whatever somebody did to the other of the two. */
 export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
   const marked: Stored<Pod>[] = [];
-  let token: string | undefined;
-  do {
-    const page = await host.list(pods, { limit: 500, signal, ...(token === undefined ? {} : { continue: token }) });
-    marked.push(...page.items.filter(isMarked));
-    token = page.continue;
-  } while (token !== undefined);
+  for await (const page of listPages(host, pods, { signal })) marked.push(...page.filter(isMarked));
   return marked;
 }
 
