@@ -4,6 +4,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { clusters, namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
+import { clusterId } from "../identity.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { hostAccountName } from "./names.ts";
@@ -158,6 +159,19 @@ export async function otherJoined(
   const other = await joinedAs(member, hostId, signal);
   if (other === undefined || other === name) return undefined;
   return (await host.find(clusters, { name: other }, { signal })) === undefined ? undefined : other;
+}
+
+/** No cluster is a member of its own: its pods would come back to it, and its own objects would be taken for a member's. */
+export async function refuseHostItself(
+  { member, hostId, name }: { readonly member: ClusterClient; readonly hostId: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await clusterId(member, signal)) !== hostId) return;
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: "the member is the host itself (both have the same kube-system namespace)",
+    remedy: "give another cluster with --member-kubeconfig and --member-context",
+  });
 }
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });
