@@ -347,3 +347,26 @@ describe("the marks of a claim", () => {
     await expectVerdict(annotate("held", "other=yes"), PASSES);
   });
 });
+
+describe("a Secret that the webhook's account makes", () => {
+  const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";
+  const NAME = "legation-webhook-certificate";
+  const tls = { type: "kubernetes.io/tls", stringData: { "tls.crt": "-", "tls.key": "-" } };
+  const token = {
+    type: "kubernetes.io/service-account-token",
+    metadata: { annotations: { "kubernetes.io/service-account.name": "legation-controller" } },
+  };
+  const REFUSED = /creates no Secret but its certificate's/;
+
+  test.each([
+    ["passes when it is its certificate's", NAME, tls, PASSES],
+    ["is refused under another name", "other", tls, REFUSED],
+    ["is refused with another type", NAME, { stringData: {} }, REFUSED],
+    ["is refused when Kubernetes would put the controller's token into it", NAME, token, REFUSED],
+  ])("%s", async (_which, name, parts, refused) => {
+    const { metadata, ...content }: { metadata?: object } = parts;
+    const input = { apiVersion: "v1", kind: "Secret", metadata: { name, ...metadata }, ...content };
+    const args = ["-n", "legation-system", "create", "--dry-run=server", "-f", "-"];
+    await expectVerdict(run(args, { as: WEBHOOK, input }), refused);
+  });
+});
