@@ -358,14 +358,19 @@ describe("a Secret that the webhook's account makes", () => {
   };
   const REFUSED = /creates no Secret but its certificate's/;
 
-  test.each([
+  interface SecretParts {
+    readonly metadata?: object;
+    readonly type?: string;
+    readonly stringData?: object;
+  }
+
+  test.each<[string, string, SecretParts, RegExp | undefined]>([
     ["passes when it is its certificate's", NAME, tls, PASSES],
     ["is refused under another name", "other", tls, REFUSED],
     ["is refused with another type", NAME, { stringData: {} }, REFUSED],
     ["is refused when Kubernetes would put the controller's token into it", NAME, token, REFUSED],
   ])("%s", async (_which, name, parts, refused) => {
-    const { metadata, ...content }: { metadata?: object } = parts;
-    const input = { apiVersion: "v1", kind: "Secret", metadata: { name, ...metadata }, ...content };
+    const input = { apiVersion: "v1", kind: "Secret", ...parts, metadata: { name, ...parts.metadata } };
     const args = ["-n", "legation-system", "create", "--dry-run=server", "-f", "-"];
     await expectVerdict(run(args, { as: WEBHOOK, input }), refused);
   });
