@@ -65,6 +65,7 @@ async function expectVerdict(request: Promise<string>, refused: RegExp | undefin
 describe("a pod, when it is created while no webhook answers,", () => {
   const place = { plain: () => plain, annotated: () => annotated, all: () => all };
   const WRITTEN = /is written by Legation; remove it and write the annotation legation.dev\/delegate: "true"/;
+  const CONSTRAINTS = "multicluster.admiralty.io/proxy-pod-scheduling-constraints";
   const NOT_MADE = /Legation's webhook has not made it a proxy/;
   type Case = readonly [string, keyof typeof place, PodParts, RegExp | undefined];
 
@@ -112,6 +113,24 @@ describe("a pod, when it is created while no webhook answers,", () => {
     ["that asks", "annotated", annotations({ "legation.dev/delegate": "true" }), NOT_MADE],
     ["that names clusters", "annotated", annotations({ "legation.dev/clusters": "west" }), NOT_MADE],
     ["that selects clusters", "annotated", annotations({ "legation.dev/cluster-selector": "gpu" }), NOT_MADE],
+    [
+      "that selects clusters in Admiralty's words",
+      "annotated",
+      annotations({ [CONSTRAINTS]: '{"nodeSelector": {"region": "eu"}}' }),
+      NOT_MADE,
+    ],
+    [
+      "that selects clusters in Admiralty's words, as YAML",
+      "annotated",
+      annotations({ [CONSTRAINTS]: "nodeSelector:\n  region: eu\n" }),
+      NOT_MADE,
+    ],
+    [
+      "with constraints of Admiralty that select nothing",
+      "annotated",
+      annotations({ [CONSTRAINTS]: '{"nodeSelector": {}, "affinity": {"nodeAffinity": {}}}' }),
+      PASSES,
+    ],
     ["that names clusters", "plain", annotations({ "legation.dev/clusters": "west" }), PASSES],
     [
       "that names clusters and declines",
