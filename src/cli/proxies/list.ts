@@ -3,6 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { listPages } from "../pages.ts";
 
 /** Proxies of the host: all, or those bound to one node. */
 export function listProxies(
@@ -28,12 +29,7 @@ export async function listPods(
   },
 ): Promise<Stored<Pod>[]> {
   const items: Stored<Pod>[] = [];
-  let token: string | undefined;
-  do {
-    const page = await host.list(pods, { ...options, limit: 500, ...(token === undefined ? {} : { continue: token }) });
-    items.push(...page.items);
-    token = page.continue;
-  } while (token !== undefined);
+  for await (const page of listPages(host, pods, options)) items.push(...page);
   return items;
 }
 
