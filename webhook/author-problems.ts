@@ -1,6 +1,8 @@
 import { type Annotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
-import { INTERNAL_ANNOTATIONS, SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
+import { INTERNAL_ANNOTATIONS, OVERRIDES_ANNOTATION, SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
+import { privilegeProblems } from "../src/pods/overrides.ts";
+import { isRecord } from "./wire.ts";
 
 /** What an author's annotations mean, and everything that is wrong with them. */
 export interface Read {
@@ -20,6 +22,13 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
   return parsed.ok
     ? { placement: parsed.placement, problems: internal }
     : { placement: {}, problems: [...parsed.problems.map(({ message }) => message), ...internal] };
+}
+
+/** What an author's overrides would make of the pod that this cluster's admission has not judged. `spec` is as it came. */
+export function overrideProblems({ overrides = [] }: Placement, spec: unknown): string[] {
+  if (overrides.length === 0 || !isRecord(spec)) return [];
+  const problems = privilegeProblems({ containers: [], ...spec }, overrides);
+  return problems.map((problem) => `annotation ${OVERRIDES_ANNOTATION}: ${problem}`);
 }
 
 /** What is legal but does less, or other, than it may seem. */

@@ -18,7 +18,7 @@ import { staying } from "../src/pods/failover.ts";
 import { toOverflow } from "../src/pods/overflow.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { placementWarnings, readAnnotations } from "./author-problems.ts";
+import { overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import { isVirtualNode, nodeNameProblem, type PodFields, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
@@ -37,10 +37,11 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   if (labels?.[HOST_LABEL] !== undefined || annotations[MIRROR_ANNOTATION] !== undefined) return allowed();
   if (ownerReferences.some(({ kind, controller }) => kind === "DaemonSet" && controller === true)) return allowed();
 
-  const { placement, problems } = readAnnotations(annotations, { proxy: labels?.[PROXY_LABEL] !== undefined });
+  const { placement, problems: written } = readAnnotations(annotations, { proxy: labels?.[PROXY_LABEL] !== undefined });
   const spec = readPodSpec(object.spec);
-  if (typeof spec === "string") return denied([...problems, spec]);
+  if (typeof spec === "string") return denied([...written, spec]);
   const wanted = mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
+  const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
   const overflows = (placement.mode ?? (mode === "overflow" ? "overflow" : "always")) === "overflow";
   if (wanted && overflows) return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;

@@ -2,7 +2,7 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
 import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { placementWarnings, readAnnotations } from "./author-problems.ts";
+import { overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
@@ -74,14 +74,18 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[
   }
   const { placement } = readAnnotations(copied);
   if (problems.length > 0 || !asksForDelegation(placement)) return problems;
-  const spec = readPodSpec(valueAt(object, [...template, "spec"]));
+  const written = valueAt(object, [...template, "spec"]);
+  const spec = readPodSpec(written);
   // What is no pod's spec is the API server's to refuse.
   if (typeof spec === "string") return [];
+  const path = template.join(".");
+  const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
   if (placement.mode === "overflow") {
-    return overflowProblems(placement, spec.tolerations ?? []).map((problem) => `${template.join(".")}: ${problem}`);
+    const ofOverflow = overflowProblems(placement, spec.tolerations ?? []);
+    return [...ofOverrides, ...ofOverflow.map((problem) => `${path}: ${problem}`)];
   }
   const problem = nodeNameProblem(spec.nodeName ?? "");
-  return problem === undefined ? [] : [`${template.join(".")}.${problem}`];
+  return problem === undefined ? ofOverrides : [...ofOverrides, `${path}.${problem}`];
 }
 
 /** A DaemonSet has a pod on every node of its own cluster: nothing that it could ask for would happen. */

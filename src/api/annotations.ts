@@ -137,12 +137,18 @@ export function parsePlacement(
     if (typeof read === "string") problems.push({ key, message: `annotation ${key}: ${read}` });
     // Nobody reads more, and a review may bring a hundred thousand.
     if (problems.length >= MOST_PROBLEMS) break;
-    if (typeof read !== "string") placement = { ...placement, ...read };
+    if (typeof read !== "string") placement = { ...placement, ...(Object.hasOwn(own, key) ? read : ofNamespace(read)) };
   }
   return problems.length === 0 ? { ok: true, placement } : { ok: false, problems };
 }
 
 const MOST_PROBLEMS = 10;
+
+/** What a namespace says for its pods is an operator's word, and may be more than an author's. */
+function ofNamespace({ overrides, ...placement }: Placement): Placement {
+  if (overrides === undefined) return placement;
+  return { ...placement, overrides: overrides.map((override) => ({ ...override, by: "namespace" })) };
+}
 
 /** Whether the author asked for delegation: said so, or said where to or when. */
 export function asksForDelegation({ delegate, clusters, selector, preferences, mode }: Placement): boolean {

@@ -31,38 +31,42 @@ export function isForeignKey(key: string): boolean {
   return key.startsWith(ADMIRALTY) || (key.startsWith(FEDERATION) && key.endsWith("-preferences"));
 }
 
+type Reader = (text: string, key: string) => ForeignPlacement | string;
+
+const READERS: Readonly<Record<string, Reader>> = {
+  [`${FEDERATION}replica-set-preferences`]: readPreferences,
+  [`${FEDERATION}deployment-preferences`]: readPreferences,
+  // Its value never mattered.
+  [`${ADMIRALTY}elect`]: () => ({ delegate: true }),
+  // Of the time before its own scheduler: one cluster by name.
+  [`${ADMIRALTY}clustername`]: (text) => {
+    const problem = clusterNameProblem(text);
+    return problem === undefined ? { clusters: [text] } : `${JSON.stringify(text.slice(0, 100))} ${problem}`;
+  },
+  // Nothing is ever reserved here.
+  [`${ADMIRALTY}no-reservation`]: () => ({}),
+  [`${ADMIRALTY}proxy-pod-scheduling-constraints`]: readConstraints,
+  [`${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`]: () =>
+    "constraints of the pod's spec are for the nodes of its member; write those for clusters as " +
+    `${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}, and remove it`,
+};
+
+/** The keys of other projects of which Legation knows what they say. */
+export const FOREIGN_KEYS: readonly string[] = Object.keys(READERS);
+
 /** What the annotation says, or what of it Legation does not do and what to write instead. */
 export function readForeignAnnotation(key: string, text: string): ForeignPlacement | string {
-  switch (key) {
-    case `${FEDERATION}replica-set-preferences`:
-    case `${FEDERATION}deployment-preferences`: {
-      const parsed = parsePreferences(text);
-      return "problem" in parsed ? parsed.problem : { preferences: parsed };
-    }
-    // Its value never mattered.
-    case `${ADMIRALTY}elect`:
-      return { delegate: true };
-    // Of the time before its own scheduler: one cluster by name.
-    case `${ADMIRALTY}clustername`: {
-      const problem = clusterNameProblem(text);
-      return problem === undefined ? { clusters: [text] } : `${JSON.stringify(text.slice(0, 100))} ${problem}`;
-    }
-    // Nothing is ever reserved here.
-    case `${ADMIRALTY}no-reservation`:
-      return {};
-    case `${ADMIRALTY}proxy-pod-scheduling-constraints`:
-      return readConstraints(key, text);
-    case `${ADMIRALTY}use-constraints-from-spec-for-proxy-pod-scheduling`:
-      return (
-        "constraints of the pod's spec are for the nodes of its member; write those for clusters as " +
-        `${CLUSTER_SELECTOR_ANNOTATION} or ${CLUSTER_AFFINITY_ANNOTATION}, and remove it`
-      );
-    default:
-      return `is not known to Legation; remove it, and write ${CLUSTERS_ANNOTATION} or ${CLUSTER_SELECTOR_ANNOTATION} to choose clusters`;
-  }
+  const read = READERS[key];
+  if (read !== undefined) return read(text, key);
+  return `is not known to Legation; remove it, and write ${CLUSTERS_ANNOTATION} or ${CLUSTER_SELECTOR_ANNOTATION} to choose clusters`;
 }
 
-function readConstraints(key: string, text: string): ForeignPlacement | string {
+function readPreferences(text: string): ForeignPlacement | string {
+  const parsed = parsePreferences(text);
+  return "problem" in parsed ? parsed.problem : { preferences: parsed };
+}
+
+function readConstraints(text: string, key: string): ForeignPlacement | string {
   const parsed = constraints(text);
   if (!parsed.ok) {
     return `${parsed.problems.join("; ")}; nodeSelector and affinity.nodeAffinity are understood, write anything else as annotations of Legation`;

@@ -16,6 +16,8 @@ export interface Override {
   /** By the labels of their Cluster; absent: any. */
   readonly selector?: LabelSelector;
   readonly patch: readonly PatchOperation[];
+  /** Whose word it is; absent: the pod's author's. What the host's admission judges in a pod is not an author's to change after it. */
+  readonly by?: "namespace";
 }
 
 /** What an author overrides, or everything that is wrong with it and what to write instead. */

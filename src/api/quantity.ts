@@ -23,7 +23,7 @@ const QUANTITY = /^([+-]?(?:\d+\.?\d*|\.\d+))(?:([eE][+-]?\d+)|([numkMGTPE]|[KMG
  * A Kubernetes quantity as a number in its base unit (cores, bytes, pieces); undefined when it is not one.
  * Numbers above 2^53 lose their last digits, which no comparison of capacities here can notice.
  */
-function parseQuantity(text: string | number): number | undefined {
+export function parseQuantity(text: string | number): number | undefined {
   const match = QUANTITY.exec(String(text));
   if (match === null) return undefined;
   const [, digits = "", exponent = "", suffix = ""] = match;

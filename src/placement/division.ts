@@ -171,7 +171,8 @@ function fill(shares: readonly Share[], held: Record<string, number>, left: numb
   return held;
 }
 
-function sum(replicas: Replicas): number {
+/** How many they are in all clusters. */
+export function sum(replicas: Replicas): number {
   let total = 0;
   for (const cluster in replicas) total += replicas[cluster] ?? 0;
   return total;

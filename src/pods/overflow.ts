@@ -1,10 +1,15 @@
-import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
+import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, SCHEDULER_NAME, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { Pod, Toleration } from "../api/kubernetes.ts";
 import { isTolerated } from "../placement/tolerations.ts";
 
 /** True for a pod in overflow mode that is no proxy: the host's scheduler may give it a node at any moment. */
 export function isOverflow({ metadata }: Pod): boolean {
   return metadata?.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE;
+}
+
+/** True for a pod in overflow mode, also when it has overflowed: the proxy keeps the scheduler that was asked first. */
+export function asksHostFirst({ spec }: Pod): boolean {
+  return spec?.schedulerName !== SCHEDULER_NAME;
 }
 
 /** The pod with the mark of overflow mode, which is all that admission adds to it: it stays an ordinary pod of the host. */

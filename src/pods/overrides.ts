@@ -1,33 +1,59 @@
 import fastJsonPatch from "fast-json-patch";
 import type { PodSpec } from "../api/kubernetes.ts";
 import { type Override, overrideApplies } from "../api/overrides.ts";
+import { changedPrivileges } from "./privileges.ts";
 
 /** A pod's spec as it is in one member, or which operation failed and why. */
 export type OverriddenSpec = { readonly spec: PodSpec } | { readonly problem: string };
 
-/** Applies the overrides that are for a member, in their order. */
+/** Applies the overrides that are for a member, in their order. An author's give no privileges that the host has not judged. */
 export function overrideSpec(
   spec: PodSpec,
   overrides: readonly Override[],
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
 ): OverriddenSpec {
-  const applying = overrides
-    .map((override, index) => ({ override, index }))
-    .filter(({ override }) => overrideApplies(override, member));
-  if (applying.length === 0) return { spec };
+  let overridden = spec;
+  for (const [index, override] of overrides.entries()) {
+    if (!overrideApplies(override, member)) continue;
+    const patched = patchSpec(overridden, override);
+    if ("problem" in patched) return { problem: `[${index}].${patched.problem}` };
+    const problem = privilegeProblem(overridden, patched.spec, override);
+    if (problem !== undefined) return { problem: `[${index}].patch: ${problem}` };
+    overridden = patched.spec;
+  }
+  return { spec: overridden };
+}
+
+/** What is wrong with an author's overrides of this pod in any member: privileges that the host has not judged. */
+export function privilegeProblems(spec: PodSpec, overrides: readonly Override[]): string[] {
+  return overrides.flatMap((override, index) => {
+    const patched = patchSpec(spec, override);
+    // Whether it fits may hang on those before it, and on the member.
+    const problem = "problem" in patched ? undefined : privilegeProblem(spec, patched.spec, override);
+    return problem === undefined ? [] : [`[${index}].patch: ${problem}`];
+  });
+}
+
+function privilegeProblem(before: PodSpec, after: PodSpec, { by }: Override): string | undefined {
+  const changed = by === "namespace" ? [] : changedPrivileges(before, after);
+  if (changed.length === 0) return undefined;
+  return (
+    `changes ${changed.join(", ")}, which this cluster's admission judges in the pod as it is written; ` +
+    "write it in the pod itself, or have an operator write the override on the namespace"
+  );
+}
+
+/** The spec after all operations, or which one failed and why. */
+function patchSpec(spec: PodSpec, { patch }: Override): OverriddenSpec {
   let document = { spec: clone(spec) };
-  for (const { override, index } of applying) {
-    for (const [number, operation] of override.patch.entries()) {
-      try {
-        // The last: no operation may reach the prototypes that everything here shares, whoever let it through.
-        document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, true).newDocument;
-      } catch (error) {
-        const reason = error instanceof fastJsonPatch.JsonPatchError ? error.name : String(error);
-        const from = "from" in operation ? ` from ${operation.from}` : "";
-        return {
-          problem: `[${index}].patch[${number}]: ${operation.op} ${operation.path}${from}: ${wordsFor(reason)}`,
-        };
-      }
+  for (const [number, operation] of patch.entries()) {
+    try {
+      // The last: no operation may reach the prototypes that everything here shares, whoever let it through.
+      document = fastJsonPatch.applyOperation(document, structuredClone(operation), true, true, true).newDocument;
+    } catch (error) {
+      const reason = error instanceof fastJsonPatch.JsonPatchError ? error.name : String(error);
+      const from = "from" in operation ? ` from ${operation.from}` : "";
+      return { problem: `patch[${number}]: ${operation.op} ${operation.path}${from}: ${wordsFor(reason)}` };
     }
   }
   return document;

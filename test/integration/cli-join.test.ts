@@ -1,5 +1,7 @@
+import { readFile } from "node:fs/promises";
 import { join as joinPath } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { Secret } from "../../src/api/kubernetes.ts";
 import { Connections } from "../../src/cli/connections.ts";
 import { join } from "../../src/cli/join/join.ts";
 import { loadMemberRole } from "../../src/cli/member/role.ts";
@@ -7,7 +9,7 @@ import { packageRoot } from "../../src/cli/package-root.ts";
 import type { Connection } from "../../src/cli/session.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { KubeError } from "../../src/kube/errors.ts";
-import { clusters, namespaces } from "../../src/kube/resources.ts";
+import { clusters, namespaces, secrets } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -52,6 +54,20 @@ class Fault {
   }
 }
 
+/** Lets something happen right before an object of a kind is created. */
+function meanwhile(plural: string, happens: (client: ClusterClient) => Promise<unknown>): Pick<Fault, "in"> {
+  const get = (target: ClusterClient, property: string | symbol): unknown => {
+    const method: unknown = Reflect.get(target, property, target);
+    if (typeof method !== "function") return method;
+    if (property !== "create") return method.bind(target);
+    return async (...args: [{ readonly plural: string }, ...unknown[]]): Promise<unknown> => {
+      if (args[0].plural === plural) await happens(target);
+      return method.apply(target, args);
+    };
+  };
+  return { in: (client) => new Proxy(client, { get }) };
+}
+
 let host: Cluster;
 let west: Cluster;
 let connections: Connections;
@@ -65,7 +81,7 @@ const traces = async (cluster: Cluster): Promise<string[]> => {
   return names.split("\n").filter((line) => line.includes("legation"));
 };
 
-const tryJoin = async (fault: Fault): Promise<unknown> =>
+const tryJoin = async (fault: Pick<Fault, "in">): Promise<unknown> =>
   join(
     { name: "west", labels: {}, timeoutMs: 500, hostName: "host" },
     {
@@ -136,5 +152,62 @@ describe("a join that fails", () => {
       expect(await tryJoin(fault)).toMatchObject({ exit: "notReady" });
       expect(fault.happened).toBe(true);
     });
+  });
+});
+
+describe("a join of a name that another join takes meanwhile", () => {
+  const ref = { namespace: "legation-system", name: "member-west" };
+  const theirSecret = async (cluster: Cluster): Promise<Secret> => ({
+    apiVersion: "v1",
+    kind: "Secret",
+    metadata: { ...ref, labels: { "legation.dev/cluster": "west" } },
+    data: { kubeconfig: (await readFile(cluster.kubeconfig)).toString("base64") },
+  });
+
+  const theirCluster = (client: ClusterClient): Promise<unknown> =>
+    client.create(clusters, {
+      apiVersion: "legation.dev/v1alpha1",
+      kind: "Cluster",
+      metadata: { name: "west" },
+      spec: { credentialsSecret: { name: ref.name } },
+    });
+
+  // What the tests before this one, and this one, have left.
+  const clean = async (): Promise<void> => {
+    await kubectl(host, ["-n", ref.namespace, "delete", "secret", ref.name, "--ignore-not-found"]);
+    await kubectl(host, ["delete", "clusters.legation.dev", "west", "--ignore-not-found"]);
+    await kubectl(west, ["delete", "namespace", "legation-system", "--ignore-not-found"]);
+    await kubectl(west, ["delete", "clusterroles", "-l", "legation.dev/host"]);
+  };
+  beforeEach(clean);
+  afterAll(clean);
+
+  test("leaves the other's Secret, when that was there first", async () => {
+    const theirs = await theirSecret(host);
+    const untouched = await traces(west);
+    const raced = meanwhile("secrets", (client) => client.create(secrets, theirs));
+    expect(await tryJoin(raced)).toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("taken this name"),
+    });
+    expect((await hostConnection.client.get(secrets, ref)).data).toEqual(theirs.data);
+    expect(await traces(west)).toEqual(untouched);
+  });
+
+  test.each([
+    ["for this very member, leaves its Cluster, its Secret and the access that both use", () => west, true],
+    ["for another member, leaves its Cluster and its Secret, and nothing in this member", () => host, false],
+  ])("%s", async (_what, member, keeps) => {
+    const theirs = await theirSecret(member());
+    const untouched = await traces(west);
+    await hostConnection.client.create(secrets, theirs);
+    expect(await tryJoin(meanwhile("clusters", theirCluster))).toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("another `legation join` has taken this name meanwhile"),
+    });
+    expect((await hostConnection.client.get(secrets, ref)).data).toEqual(theirs.data);
+    expect((await hostConnection.client.list(clusters)).items).toHaveLength(1);
+    if (keeps) expect((await traces(west)).join()).toContain("ServiceAccount legation-system/legation-host-");
+    else expect(await traces(west)).toEqual(untouched);
   });
 });

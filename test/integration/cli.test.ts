@@ -162,7 +162,8 @@ describe("legation install", () => {
     const patch = JSON.stringify({ webhooks: [{ name: "pods-all.legation.dev", clientConfig: { caBundle } }] });
     await kubectl(host, ["patch", "mutatingwebhookconfiguration", "legation", "--type=strategic", "-p", patch]);
     await kubectl(host, ["create", "clusterrole", "legation-of-old", "--verb=get", "--resource=pods"]);
-    await kubectl(host, ["label", "clusterrole", "legation-of-old", "app.kubernetes.io/managed-by=legation"]);
+    const labels = ["app.kubernetes.io/managed-by=legation", "app.kubernetes.io/part-of=legation"];
+    await kubectl(host, ["label", "clusterrole", "legation-of-old", ...labels]);
     const moved = await install("--webhook-url", WEBHOOK_URL);
     const removed = moved.objects.filter(({ change }) => change === "removed").map(({ kind }) => kind);
     // What this kind of installation does without, and what another version made.

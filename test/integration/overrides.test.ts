@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, OVERRIDES_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
-import { pods } from "../../src/kube/resources.ts";
+import { namespaces, pods } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -65,5 +65,34 @@ describe("overrides", () => {
   test("that reach for what is Legation's are refused when the pod is created", async () => {
     const text = JSON.stringify([{ patch: [{ op: "add", path: "/metadata/labels/legation.dev~1host", value: "x" }] }]);
     await expect(create("refused", { [OVERRIDES_ANNOTATION]: text })).rejects.toThrow(/is not inside \/spec\//);
+  });
+
+  test("give a pod no privileges that the host has not judged, unless an operator writes them on the namespace", async () => {
+    const { host, west } = clients();
+    const root = JSON.stringify([
+      { patch: [{ op: "add", path: "/spec/containers/0/securityContext", value: { runAsUser: 0 } }] },
+    ]);
+    await expect(create("root", { [OVERRIDES_ANNOTATION]: root })).rejects.toThrow(
+      /changes spec\.containers\[0\]\.securityContext, which this cluster's admission judges/,
+    );
+
+    // Admission is asked of new pods only: what is written later is judged when the pod is placed.
+    const gated = delegatedPod(namespace, "later", { annotations: { [CLUSTERS_ANNOTATION]: "west" } });
+    gated.spec = { ...gated.spec, containers: gated.spec?.containers ?? [], schedulingGates: [{ name: "x.io/gate" }] };
+    await host.create(pods, gated);
+    const body = { metadata: { annotations: { [OVERRIDES_ANNOTATION]: root } }, spec: { schedulingGates: null } };
+    await host.patch(pods, { namespace, name: "later" }, { type: "merge", body });
+    const waiting = await podThat(host, namespace, "later", (pod) => conditionOf(pod, PLACED_CONDITION) !== undefined);
+    expect(conditionOf(waiting, PLACED_CONDITION)?.message).toContain(
+      "west: legation.dev/overrides: [0].patch: changes",
+    );
+    expect(await podOf(west, namespace, "later")).toBeUndefined();
+
+    const defaults = { metadata: { annotations: { [OVERRIDES_ANNOTATION]: root } } };
+    await host.patch(namespaces, { name: namespace }, { type: "merge", body: defaults });
+    await create("operators", { [CLUSTERS_ANNOTATION]: "west" });
+    await podThat(host, namespace, "operators", inPhase("Running"));
+    const delegate = await podOf(west, namespace, "operators");
+    expect(delegate?.spec?.containers[0]?.securityContext).toEqual({ runAsUser: 0 });
   });
 });

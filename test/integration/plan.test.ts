@@ -259,6 +259,34 @@ describe("a plan", () => {
     }, patient);
   });
 
+  test("knows pods of the host, which leave their quota to those in their place", async () => {
+    const { host } = clients();
+    const web = (annotations: object): string => {
+      const { metadata, ...rest } = Object(workload("Deployment", "hosted", {}));
+      return JSON.stringify({ ...rest, metadata: { ...metadata, annotations } });
+    };
+    await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: web({}) });
+    // As an autoscaler would: the manifest does not say how many.
+    await kubectl(hostCluster(), ["-n", namespace, "scale", "deployment", "hosted", "--replicas=2"]);
+    const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
+    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "small" } };
+    await host.raw({ method: "POST", path, body: { ...quota, spec: { hard: { pods: "2" } } } });
+    await eventuallyPasses(async () => {
+      expect(JSON.stringify(await host.raw({ method: "GET", path }))).toContain('"used":{"pods":"2"}');
+    }, patient);
+    const replaced = await plan(web({ "legation.dev/delegate": "true" }), "-o", "json");
+    const { workloads } = planSchema.parse(JSON.parse(replaced.stdout));
+    const member = { cluster: expect.stringMatching(/^(west|east)$/) };
+    expect(workloads[0]?.pods).toEqual([member, member]);
+    expect(replaced.code).toBe(0);
+    const all = ["label", "--overwrite", "namespace", namespace, "legation.dev/delegation=all"];
+    await kubectl(hostCluster(), all);
+    const kept = await plan(web({}));
+    expect(kept.stdout).toContain("2 of its pods are there already, and stay");
+    expect(kept.stdout).toContain("on this cluster, and stay there: hosted-");
+    expect(kept.code).toBe(0);
+  });
+
   test("of what would not be let in has the webhook's words, as text too", async () => {
     const wrong = JSON.stringify(workload("Deployment", "wrong", { annotations: { "legation.dev/cluster": "west" } }));
     const [planned, applied] = await Promise.all([

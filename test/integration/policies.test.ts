@@ -65,6 +65,7 @@ async function expectVerdict(request: Promise<string>, refused: RegExp | undefin
 describe("a pod, when it is created while no webhook answers,", () => {
   const place = { plain: () => plain, annotated: () => annotated, all: () => all };
   const WRITTEN = /is written by Legation; remove it and write the annotation legation.dev\/delegate: "true"/;
+  const CONSTRAINTS = "multicluster.admiralty.io/proxy-pod-scheduling-constraints";
   const NOT_MADE = /Legation's webhook has not made it a proxy/;
   type Case = readonly [string, keyof typeof place, PodParts, RegExp | undefined];
 
@@ -112,6 +113,24 @@ describe("a pod, when it is created while no webhook answers,", () => {
     ["that asks", "annotated", annotations({ "legation.dev/delegate": "true" }), NOT_MADE],
     ["that names clusters", "annotated", annotations({ "legation.dev/clusters": "west" }), NOT_MADE],
     ["that selects clusters", "annotated", annotations({ "legation.dev/cluster-selector": "gpu" }), NOT_MADE],
+    [
+      "that selects clusters in Admiralty's words",
+      "annotated",
+      annotations({ [CONSTRAINTS]: '{"nodeSelector": {"region": "eu"}}' }),
+      NOT_MADE,
+    ],
+    [
+      "that selects clusters in Admiralty's words, as YAML",
+      "annotated",
+      annotations({ [CONSTRAINTS]: "nodeSelector:\n  region: eu\n" }),
+      NOT_MADE,
+    ],
+    [
+      "with constraints of Admiralty that select nothing",
+      "annotated",
+      annotations({ [CONSTRAINTS]: '{"nodeSelector": {}, "affinity": {"nodeAffinity": {}}}' }),
+      PASSES,
+    ],
     ["that names clusters", "plain", annotations({ "legation.dev/clusters": "west" }), PASSES],
     [
       "that names clusters and declines",
@@ -345,5 +364,33 @@ describe("the marks of a claim", () => {
     await expectVerdict(annotate("held", "legation.dev/cluster=north"), /leave it as it is/);
     await expectVerdict(annotate("held", "legation.dev/cluster-"), /leave it as it is/);
     await expectVerdict(annotate("held", "other=yes"), PASSES);
+  });
+});
+
+describe("a Secret that the webhook's account makes", () => {
+  const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";
+  const NAME = "legation-webhook-certificate";
+  const tls = { type: "kubernetes.io/tls", stringData: { "tls.crt": "-", "tls.key": "-" } };
+  const token = {
+    type: "kubernetes.io/service-account-token",
+    metadata: { annotations: { "kubernetes.io/service-account.name": "legation-controller" } },
+  };
+  const REFUSED = /creates no Secret but its certificate's/;
+
+  interface SecretParts {
+    readonly metadata?: object;
+    readonly type?: string;
+    readonly stringData?: object;
+  }
+
+  test.each<[string, string, SecretParts, RegExp | undefined]>([
+    ["passes when it is its certificate's", NAME, tls, PASSES],
+    ["is refused under another name", "other", tls, REFUSED],
+    ["is refused with another type", NAME, { stringData: {} }, REFUSED],
+    ["is refused when Kubernetes would put the controller's token into it", NAME, token, REFUSED],
+  ])("%s", async (_which, name, parts, refused) => {
+    const input = { apiVersion: "v1", kind: "Secret", ...parts, metadata: { name, ...parts.metadata } };
+    const args = ["-n", "legation-system", "create", "--dry-run=server", "-f", "-"];
+    await expectVerdict(run(args, { as: WEBHOOK, input }), refused);
   });
 });

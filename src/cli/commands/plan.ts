@@ -6,8 +6,9 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { printOutcome } from "../output.ts";
 import { readDocuments, type WrittenObject } from "../plan/documents.ts";
 import { type Plan, planOf } from "../plan/plan.ts";
-import { readClaims, readExisting, readHost } from "../plan/read-host.ts";
+import { readClaims, readExisting, readHost, readHostPods } from "../plan/read-host.ts";
 import { readRules } from "../plan/read-rules.ts";
+import { isWaiting } from "../plan/tally.ts";
 import { planText } from "../plan/text.ts";
 import { servedVersion, workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -59,13 +60,15 @@ export const planCommand: Subcommand<PlanInput> = {
     }
     const { client, namespace: current } = await session.connect(options, "host");
     const where = namespace ?? current;
-    const [host, claims, rules, existing] = await Promise.all([
+    const [host, claims, rules, existing, hostPods] = await Promise.all([
       readHost(client, signal),
       readClaims(client, objects, where, signal),
       readRules(client, objects, where, signal),
       readExisting(client, objects, where, signal),
+      readHostPods(client, objects, where, signal),
     ]);
-    const plan = planOf(objects, { ...host, claims, rules }, { namespace: where, now: Date.now(), existing });
+    const state = { ...host, claims, rules };
+    const plan = planOf(objects, state, { namespace: where, now: Date.now(), existing, hostPods });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });
     const passedOver = customKinds(objects);
     if (passedOver.length > 0) {
@@ -99,7 +102,7 @@ function customKinds(objects: readonly WrittenObject[]): string[] {
 
 function unfit({ workloads }: Plan, sources: string): Failure {
   const refused = workloads.filter(({ outcome }) => outcome === "refused").length;
-  const waiting = workloads.flatMap(({ pods }) => pods).filter(({ cluster }) => cluster === undefined).length;
+  const waiting = workloads.flatMap(({ pods }) => pods).filter(isWaiting).length;
   const problems = [
     ...(waiting === 0 ? [] : [`${waiting} ${waiting === 1 ? "pod" : "pods"} would wait`]),
     ...(refused === 0 ? [] : [`${refused} ${refused === 1 ? "object" : "objects"} would be refused`]),

@@ -1,6 +1,7 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
@@ -9,16 +10,17 @@ import { toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Outcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
-import { objectOf } from "../plan/documents.ts";
+import { objectOf, type WrittenObject } from "../plan/documents.ts";
 import { makerOf } from "../plan/existing.ts";
 import { isMakerOf, isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
-import { readHost } from "../plan/read-host.ts";
+import { readClaims, readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
 import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
 import type { Connection, Session } from "../session.ts";
 import { showFollowing } from "../status/screen.ts";
-import { workloadStatus } from "../status/workload.ts";
+import { podsWanted, runsOf } from "../status/wanted.ts";
+import { type WorkloadFacts, workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
 
@@ -62,45 +64,82 @@ async function readWorkload(
   { signal, terminal }: Session,
 ): Promise<Outcome> {
   const { namespace, kind } = workload;
-  const [stored, all, refusals, host] = await Promise.all([
-    client.find(WORKLOAD_RESOURCES[kind], { namespace, name: workload.name }, { signal }),
-    client.list(podResource, { namespace, signal }),
-    client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
-    readHost(client, signal),
-  ]);
-  if (stored === undefined) {
+  const object = await readObject(client, workload, signal);
+  if (object === undefined) {
     throw new Failure("failure", {
       object: `${kind} ${namespace}/${workload.name}`,
       problem: "is not on the host",
       remedy: "check its name and namespace (-n)",
     });
   }
-  const spec = podsOf(objectOf(stored, `${kind} ${namespace}/${workload.name}`), kind);
+  const [runs, all, refusals, known, claims] = await Promise.all([
+    readRuns(client, object, workload, signal),
+    client.list(podResource, { namespace, signal }),
+    client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
+    readHost(client, signal),
+    readClaims(client, [object], namespace, signal),
+  ]);
+  const host = { ...known, claims };
+  const spec = podsOf(object, kind);
   const pods = all.items.filter((pod) => isPodOf(workload, pod));
-  const next = nextPod(workload, spec, pods, host);
   const facts = {
     ...workload,
-    replicas: spec.replicas,
+    replicas: podsWanted(object, kind, runs),
     pods,
-    refusals: refusals.items.filter(({ involvedObject }) => isMakerOf(workload, involvedObject ?? {})),
-    ...(next === undefined ? {} : { next }),
+    refusals: refusals.items.filter(({ involvedObject = {} }) => isAtWork(workload, runs, involvedObject)),
+    ...nextPod(workload, spec, pods, host),
   };
   const status = workloadStatus(facts, host, Date.now());
   return { document: status, text: workloadText(status, terminal) };
 }
 
-/** One more pod of the workload as admission would leave it; undefined when it would not be delegated. */
+async function readObject(
+  client: ClusterClient,
+  { kind, namespace, name }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<WrittenObject | undefined> {
+  const stored = await client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+  return stored === undefined ? undefined : objectOf(stored, `${kind} ${namespace}/${name}`);
+}
+
+/** A CronJob's Jobs that are under way; none of any other workload. */
+async function readRuns(
+  client: ClusterClient,
+  object: WrittenObject,
+  { kind, namespace }: NamedWorkload,
+  signal: AbortSignal,
+): Promise<WrittenObject[]> {
+  const names = kind === "CronJob" ? runsOf(object) : [];
+  const found = names.map((name) => readObject(client, { kind: "Job", namespace, name }, signal));
+  return (await Promise.all(found)).filter((run) => run !== undefined);
+}
+
+/** Whether it makes pods of the workload now: what was said of an earlier run of a CronJob is over. */
+function isAtWork(
+  workload: NamedWorkload,
+  runs: readonly WrittenObject[],
+  maker: { readonly kind?: string; readonly name?: string },
+): boolean {
+  if (workload.kind === "CronJob")
+    return maker.kind === "Job" && runs.some(({ metadata }) => metadata.name === maker.name);
+  return isMakerOf(workload, maker);
+}
+
+/** One more pod of the workload as admission would leave it, and its own claims; nothing when it would not be delegated. */
 function nextPod(
   workload: NamedWorkload,
   spec: WorkloadPods,
   pods: readonly Stored<Pod>[],
   { namespaces }: HostState,
-): Stored<Pod> | undefined {
+): Pick<WorkloadFacts, "next" | "nextClaims"> {
   const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
   const mode = namespace === undefined ? undefined : delegationMode(namespace);
-  if (mode === undefined) return undefined;
+  if (mode === undefined) return {};
   // Of a Deployment, the ReplicaSet of its present template.
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
   const admitted = admitPod(podOf(workload, spec, pods.length, maker), mode);
-  return admitted.denied === undefined && admitted.delegated === true ? admitted.object : undefined;
+  if (admitted.denied !== undefined || admitted.delegated !== true) return {};
+  const { claims = [] } = spec;
+  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${pods.length}` }));
+  return { next: admitted.object, nextClaims: own };
 }

@@ -31,7 +31,11 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
     flag("--member-kubeconfig <file>", "kubeconfig of the member with cluster-admin rights (default: the stored one)"),
     flag("--member-context <name>", "context of that kubeconfig (default: its current one)"),
     flag("--drain", "evict the pods that run there, honouring PodDisruptionBudgets"),
-    flag("--force", "the member is gone for good: delete its pods on the host without waiting for it"),
+    flag(
+      "--force",
+      "the member is gone for good: delete its pods on the host without waiting for it. With\n" +
+        "--member-kubeconfig: clean that cluster although it does not say that it is this member",
+    ),
     flag("--timeout <duration>", "how long pods and the controller may take (default: 5m)"),
   ],
   examples: [

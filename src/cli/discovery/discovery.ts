@@ -13,8 +13,9 @@ const resourceList = z.object({
 
 const METRICS_GROUP = "metrics.k8s.io";
 
+const groupVersion = z.object({ version: z.string() });
 const groupList = z.object({
-  groups: z.array(z.object({ name: z.string(), preferredVersion: z.object({ version: z.string() }) })),
+  groups: z.array(z.object({ name: z.string(), versions: z.array(groupVersion), preferredVersion: groupVersion })),
 });
 
 /** `metrics.k8s.io`, `custom.metrics.k8s.io` and `external.metrics.k8s.io`: figures, which need not even answer. */
@@ -61,34 +62,35 @@ export class Discovery {
   }
 
   /**
-   * Every namespaced resource whose objects can be listed and deleted, in its group's preferred version: what only shows
-   * something, like metrics, holds nothing. `unknown` holds the groups that did not answer (an aggregated API that is down):
-   * nothing can be said of what is in them.
+   * Every namespaced resource whose objects can be listed and deleted, once: in its group's preferred version, or in
+   * another where that one lacks it. What only shows something, like metrics, holds nothing. `unknown` holds the versions
+   * that did not answer (an aggregated API that is down): nothing can be said of what is in them.
    */
   async removable(): Promise<{
     readonly resources: readonly Resource<KubeObject>[];
     readonly unknown: readonly string[];
   }> {
     const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
-    const groups = [
-      "v1",
-      ...answer.groups
-        .filter(({ name }) => !isMetricsGroup(name))
-        .map(({ name, preferredVersion }) => `${name}/${preferredVersion.version}`),
-    ];
-    const resources: Resource<KubeObject>[] = [];
+    const groupVersions = answer.groups
+      .filter(({ name }) => !isMetricsGroup(name))
+      .flatMap(({ name, versions, preferredVersion }) =>
+        [preferredVersion, ...versions].map(({ version }) => `${name}/${version}`),
+      );
+    const resources = new Map<string, Resource<KubeObject>>();
     const unknown: string[] = [];
-    for (const group of groups) {
+    for (const apiVersion of new Set(["v1", ...groupVersions])) {
       try {
-        for (const { resource, verbs } of await this.#groupVersion(group)) {
-          if (resource.namespaced && verbs.includes("list") && verbs.includes("delete")) resources.push(resource);
+        for (const { resource, verbs } of await this.#groupVersion(apiVersion)) {
+          const name = `${resource.group}/${resource.plural}`;
+          if (!resource.namespaced || !verbs.includes("list") || !verbs.includes("delete")) continue;
+          if (!resources.has(name)) resources.set(name, resource);
         }
       } catch (error) {
         if (!isKubeError(error) || this.#signal.aborted) throw error;
-        unknown.push(group);
+        unknown.push(apiVersion);
       }
     }
-    return { resources, unknown };
+    return { resources: [...resources.values()], unknown };
   }
 
   #groupVersion(apiVersion: string): Promise<readonly Discovered[]> {

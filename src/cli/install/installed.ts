@@ -1,9 +1,9 @@
-import { HOST_LABEL } from "../../api/keys.ts";
+import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "./plan.ts";
+import { INSTALLED_LABELS } from "./plan.ts";
 
 /** A kind of the installation, as manifests name it. */
 export interface KindName {
@@ -18,15 +18,26 @@ export function kindsOf(manifests: readonly Manifest[]): KindName[] {
   ];
 }
 
+// All in which any version has objects.
+const INSTALLED_NAMESPACES: ReadonlySet<string | undefined> = new Set([
+  undefined,
+  SYSTEM_NAMESPACE,
+  "kube-node-lease",
+  "kube-public",
+  "kube-system",
+]);
+
 /**
  * What an installation made of a kind, of this version or another. What other hosts have here, because this cluster is a
- * member of theirs, carries their label and is not among it.
+ * member of theirs, carries their label and is not among it; nor is what somebody labelled in a namespace of their own.
  */
 export async function listInstalled(
   client: ClusterClient,
   resource: Resource<KubeObject>,
   signal: AbortSignal,
 ): Promise<readonly Stored<KubeObject>[]> {
-  const labelSelector = `${MANAGED_BY_LABEL}=${MANAGED_BY},!${HOST_LABEL}`;
-  return (await client.list(resource, { labelSelector, signal })).items;
+  const own = Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`);
+  const labelSelector = [...own, `!${HOST_LABEL}`].join(",");
+  const { items } = await client.list(resource, { labelSelector, signal });
+  return items.filter(({ metadata: { namespace } }) => INSTALLED_NAMESPACES.has(namespace));
 }

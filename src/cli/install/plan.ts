@@ -1,10 +1,16 @@
 import { z } from "zod";
-import { GROUP, SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Manifest } from "../manifests/load.ts";
 
-/** Label on everything that `legation install` makes; `uninstall` and an upgrade find it by this. */
+/** Label on everything that Legation's command line makes. */
 export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
 export const MANAGED_BY = "legation";
+
+/** On everything of an installation; `uninstall` and an upgrade find it by these. */
+export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
+  [MANAGED_BY_LABEL]: MANAGED_BY,
+  "app.kubernetes.io/part-of": "legation",
+};
 
 /** Label on Deployments: the version of the command line that installed them. */
 export const VERSION_LABEL = "app.kubernetes.io/version";
@@ -120,7 +126,7 @@ function withImage(manifest: Manifest, image: string): Manifest {
 }
 
 function labelled(manifest: Manifest): Manifest {
-  const labels = { ...labelMap.parse(manifest.metadata.labels), [MANAGED_BY_LABEL]: MANAGED_BY };
+  const labels = { ...labelMap.parse(manifest.metadata.labels), ...INSTALLED_LABELS };
   return { ...manifest, metadata: { ...manifest.metadata, labels } };
 }
 
@@ -128,11 +134,7 @@ function hostConfig(clusterName: string): Manifest {
   return {
     apiVersion: "v1",
     kind: "ConfigMap",
-    metadata: {
-      name: HOST_CONFIG_NAME,
-      namespace: SYSTEM_NAMESPACE,
-      labels: { "app.kubernetes.io/part-of": GROUP.split(".")[0] ?? GROUP },
-    },
+    metadata: { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE },
     data: { "cluster-name": clusterName },
   };
 }

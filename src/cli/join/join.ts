@@ -1,19 +1,22 @@
 import type { Cluster } from "../../api/cluster.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { clusters } from "../../kube/resources.ts";
+import { clusters, secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { requestToken } from "../member/access.ts";
+import { credentialsSecretName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
 import { removeCluster } from "../unjoin/remove-cluster.ts";
 import { waitFor } from "../wait.ts";
+import { forestalled, isSameMember } from "./contest.ts";
 import { memberKubeconfig } from "./kubeconfig.ts";
 import { type StoredCredentials, storedCredentials } from "./renew.ts";
-import { grantAccess, storeCredentials } from "./steps.ts";
+import { grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
 import { UndoStack } from "./undo.ts";
 import { validateJoin } from "./validate.ts";
 
@@ -75,37 +78,70 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     const stored = await storedCredentials(joined, options, context);
     if (stored.problem !== undefined) {
       report(`${name}: new credentials, since ${stored.problem}`);
-      await giveCredentials(options, context, { hostId, undo, stored });
+      await giveCredentials(options, context, { hostId, undo, replaced: stored.secret, withToken: stored.withToken });
     }
     // Until then it is Ready, or not, at its former address.
     return await waitReady(host, options, signal, report, options.memberServer);
   }
-  const secretName = await giveCredentials(options, context, { hostId, undo });
-
-  const { homeApiServer: server } = options;
-  const cluster: Cluster = {
-    apiVersion: "legation.dev/v1alpha1",
-    kind: "Cluster",
-    metadata: { name, labels: { ...options.labels } },
-    spec: { credentialsSecret: { name: secretName }, ...(server === undefined ? {} : { homeAPI: { server } }) },
-  };
-  undo.push(`${host.cluster}: Cluster ${name}`, (undoSignal) => takeBackCluster(host, name, undoSignal));
-  await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
+  const keepAccess = undo.keepSoFar();
+  const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  let credentials: StoredSecret | undefined;
+  try {
+    const replaced = await host.find(secrets, secret, { signal });
+    credentials = await giveCredentials(options, context, { hostId, undo, replaced });
+    await createCluster(options, { host, undo, signal });
+  } catch (error) {
+    if (!isKubeError(error, "AlreadyExists", "Conflict")) throw error;
+    const found = await host.find(secrets, secret, { signal });
+    const theirs = credentials?.isIn(found) === true ? credentials.replaced : found;
+    const { connectText } = context;
+    if (await isSameMember(theirs, { member: member.client, hostId, name, connectText, signal })) keepAccess();
+    throw forestalled(name, error);
+  }
   report(`${host.cluster}: Cluster ${name} created; waiting until it is Ready`);
   return await waitReady(host, options, signal, report);
 }
 
-/** Has a token made in the member, tries it, and stores it on the host; resolves to the Secret's name. */
+async function createCluster(
+  { name, labels, homeApiServer: server }: JoinOptions,
+  { host, undo, signal }: { readonly host: ClusterClient; readonly undo: UndoStack; readonly signal: AbortSignal },
+): Promise<void> {
+  const credentialsSecret = { name: credentialsSecretName(name) };
+  const cluster: Cluster = {
+    apiVersion: "legation.dev/v1alpha1",
+    kind: "Cluster",
+    metadata: { name, labels: { ...labels } },
+    spec: { credentialsSecret, ...(server === undefined ? {} : { homeAPI: { server } }) },
+  };
+  const pushUndo = (uid?: string): void =>
+    undo.push(`${host.cluster}: Cluster ${name}`, (undoSignal) => takeBackCluster(host, { name, uid }, undoSignal));
+  try {
+    const { metadata } = await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
+    pushUndo(metadata.uid);
+  } catch (error) {
+    // Where the server has surely not made it, one of the name is another's. Where the answer was lost, it is found by its name.
+    if (!isKubeError(error) || error.retryClass === "unknown") pushUndo();
+    throw error;
+  }
+}
+
+/** Has a token made in the member, tries it, and stores it on the host. */
 async function giveCredentials(
   options: JoinOptions,
   context: JoinContext,
-  given: { readonly hostId: string; readonly undo: UndoStack; readonly stored?: StoredCredentials },
-): Promise<string> {
+  given: {
+    readonly hostId: string;
+    readonly undo: UndoStack;
+    /** The Secret that is there. */
+    readonly replaced: Stored<Secret> | undefined;
+    readonly withToken?: StoredCredentials["withToken"];
+  },
+): Promise<StoredSecret> {
   const { host, member, signal, report } = context;
-  const { hostId, undo, stored } = given;
+  const { hostId, undo, replaced, withToken } = given;
   const { token, expires } = await requestToken(member.client, hostId, signal);
   const kubeconfig =
-    stored?.withToken?.(token) ??
+    withToken?.(token) ??
     memberKubeconfig({
       cluster: options.name,
       server: options.memberServer ?? member.server,
@@ -117,9 +153,9 @@ async function giveCredentials(
     });
   await tryAccess(kubeconfig, options, context);
   const credentials = { cluster: options.name, kubeconfig, expires };
-  const secretName = await storeCredentials(credentials, { host, undo, signal, before: stored?.secret });
-  report(`${host.cluster}: Secret ${secretName} stored; its token ends ${expires} and is renewed before`);
-  return secretName;
+  const stored = await storeCredentials(credentials, { host, undo, signal, replaced });
+  report(`${host.cluster}: Secret ${stored.name} stored; its token ends ${expires} and is renewed before`);
+  return stored;
 }
 
 /** What is said of a Cluster when it joins is not silently ignored when it joins again. */
@@ -209,8 +245,12 @@ function isSameServer(current: string, wanted: string): boolean {
 // The controller removes its finalizer within seconds when it runs; when it does not, nobody else will.
 const CONTROLLER_PATIENCE_MS = 10_000;
 
-async function takeBackCluster(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
+async function takeBackCluster(
+  host: ClusterClient,
+  { name, uid }: { readonly name: string; readonly uid?: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
   const cluster = await host.find(clusters, { name }, { signal });
-  if (cluster !== undefined)
-    await removeCluster(host, cluster, { patienceMs: CONTROLLER_PATIENCE_MS, force: true, signal });
+  if (cluster === undefined || (uid !== undefined && cluster.metadata.uid !== uid)) return;
+  await removeCluster(host, cluster, { patienceMs: CONTROLLER_PATIENCE_MS, force: true, signal });
 }

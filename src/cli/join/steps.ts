@@ -15,6 +15,7 @@ import {
   ownedByRole,
   systemNamespace,
 } from "../member/access.ts";
+import { some } from "../member/clean.ts";
 import { contentsOf } from "../member/contents.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import { namespaceGone, remove } from "../removal.ts";
@@ -91,17 +92,26 @@ function removeNamespaceWhenEmpty(
     // Discovery of its own: the one in the context ends with the interruption that is being undone.
     const discovery = new Discovery(member, signal);
     const { foreign, unknown } = await contentsOf(member, discovery, SYSTEM_NAMESPACE, hostId, signal);
-    if (foreign.length > 0 || unknown.length > 0)
-      throw new Error(`kept: it holds ${[...foreign, ...unknown].join(", ")}`);
+    if (foreign.length > 0 || unknown.length > 0) throw new Error(`kept: it holds ${some([...foreign, ...unknown])}`);
     await remove(member, namespaces, { name: SYSTEM_NAMESPACE }, { uid, signal });
     // Empty but for what Kubernetes put there, so this takes seconds; a second join would otherwise meet it dying.
     await namespaceGone(member, SYSTEM_NAMESPACE, NAMESPACE_GONE_WITHIN_MS, signal);
   };
 }
 
+/** Credentials on the host, as one join stored them. */
+export interface StoredSecret {
+  readonly name: string;
+  /** What was there before. */
+  readonly replaced: Stored<Secret> | undefined;
+  /** Whether the Secret, as it is by now, still holds what this join stored. */
+  readonly isIn: (secret: Secret | undefined) => boolean;
+}
+
 /**
- * Stores the member's kubeconfig on the host; a leftover of an earlier join under the name is overwritten. `before`: what a member
- * that has joined already goes on with when a later step fails.
+ * Stores the member's kubeconfig on the host in place of `replaced`: the credentials of a member that has joined already, or a
+ * leftover of an earlier join under the name. When a later step fails, that is there again. Rejects with KubeError of code
+ * AlreadyExists or Conflict when somebody else has written it meanwhile.
  */
 export async function storeCredentials(
   options: { readonly cluster: string; readonly kubeconfig: string; readonly expires: string },
@@ -109,38 +119,44 @@ export async function storeCredentials(
     host,
     undo,
     signal,
-    before,
+    replaced,
   }: {
     readonly host: ClusterClient;
     readonly undo: UndoStack;
     readonly signal: AbortSignal;
-    readonly before?: Secret | undefined;
+    readonly replaced: Stored<Secret> | undefined;
   },
-): Promise<string> {
+): Promise<StoredSecret> {
   const { cluster, kubeconfig, expires } = options;
   const name = credentialsSecretName(cluster);
   const ref = { namespace: SYSTEM_NAMESPACE, name };
-  const secret: Secret = {
-    apiVersion: "v1",
-    kind: "Secret",
-    metadata: {
-      ...ref,
-      labels: { [VIRTUAL_NODE_LABEL]: cluster },
-      annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
-    },
-    type: "Opaque",
-    data: { kubeconfig: Buffer.from(kubeconfig).toString("base64") },
+  const content = Buffer.from(kubeconfig).toString("base64");
+  const metadata = {
+    ...ref,
+    labels: { [VIRTUAL_NODE_LABEL]: cluster },
+    annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
   };
+  const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: { kubeconfig: content } };
+  const isIn: StoredSecret["isIn"] = (found) => found?.data?.kubeconfig === content;
   undo.push(`${host.cluster}: Secret ${SYSTEM_NAMESPACE}/${name}`, async (undoSignal) => {
-    if (before === undefined) {
-      await remove(host, secrets, ref, { signal: undoSignal });
+    const found = await host.find(secrets, ref, { signal: undoSignal });
+    // Not this join's: it never came there, or somebody has written over it.
+    if (found === undefined || !isIn(found)) return;
+    const { uid, resourceVersion } = found.metadata;
+    if (replaced === undefined) {
+      await remove(host, secrets, ref, { uid, signal: undoSignal });
       return;
     }
-    const { annotations = {} } = before.metadata ?? {};
-    const body = { metadata: { annotations }, data: before.data };
+    const { annotations = {} } = replaced.metadata;
+    const body = { metadata: { resourceVersion, annotations }, data: replaced.data };
     await host.patch(secrets, ref, { type: "merge", body }, { signal: undoSignal });
   });
-  const patch = { type: "apply", body: secret, force: true } as const;
-  await host.patch(secrets, ref, patch, { fieldManager: "legation-join", signal });
-  return name;
+  const write = { fieldManager: "legation-join", signal };
+  if (replaced === undefined) await host.create(secrets, secret, write);
+  else {
+    const { resourceVersion } = replaced.metadata;
+    const body = { ...secret, metadata: { ...metadata, resourceVersion } };
+    await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
+  }
+  return { name, replaced, isIn };
 }

@@ -9,11 +9,19 @@ const STEP_TIMEOUT_MS = 30_000;
 
 /** Remembers what one call has made, so that a failure further on can take it back in reverse order. */
 export class UndoStack {
-  readonly #steps: Step[] = [];
+  #steps: Step[] = [];
 
   /** `what` names the thing for people: `Secret legation-system/member-west`. */
   push(what: string, undo: (signal: AbortSignal) => Promise<void>): void {
     this.#steps.push({ what, undo });
+  }
+
+  /** A way to leave, when it is called, what has been made up to now; what is made later is still taken back. */
+  keepSoFar(): () => void {
+    const made = new Set(this.#steps);
+    return () => {
+      this.#steps = this.#steps.filter((step) => !made.has(step));
+    };
   }
 
   /**

@@ -7,7 +7,7 @@ import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { joinedAs, otherJoined } from "../member/access.ts";
+import { joinedAs, otherJoined, refuseHostItself } from "../member/access.ts";
 import { hostAccountName } from "../member/names.ts";
 
 export interface Validation {
@@ -31,15 +31,7 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
   if ((await hostDiscovery.find(apiVersionOf(clusters), clusters.kind)) === undefined) {
     throw notInstalled(host);
   }
-  const memberId = await clusterId(member, signal);
-  if (memberId === hostId) {
-    throw new Failure("refused", {
-      object: `Cluster ${name}`,
-      problem:
-        "the member is the host itself (both have the same kube-system namespace), so its pods would come back to it",
-      remedy: "give another cluster with --member-kubeconfig and --member-context",
-    });
-  }
+  await refuseHostItself({ member, hostId, name }, signal);
   const joined = await host.find(clusters, { name }, { signal });
   if (joined !== undefined) {
     if ((await joinedAs(member, hostId, signal)) === name) return { hostId, joined };

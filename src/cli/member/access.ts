@@ -4,6 +4,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { clusters, namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
+import { clusterId } from "../identity.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { hostAccountName } from "./names.ts";
@@ -115,22 +116,30 @@ export const systemNamespace: Manifest = {
   metadata: { name: SYSTEM_NAMESPACE, labels: { [MANAGED_BY_LABEL]: MANAGED_BY } },
 };
 
+/** The host's service account in the member, or one of that name. */
+export async function findAccount(
+  client: ClusterClient,
+  hostId: string,
+  signal: AbortSignal,
+): Promise<Stored<KubeObject> | undefined> {
+  // The host's own credentials may list, and not get.
+  const fieldSelector = `metadata.name=${hostAccountName(hostId)}`;
+  const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
+  return items[0];
+}
+
 /** The Cluster under which this host has joined the member already, when its access is there. */
 export async function joinedAs(
   client: ClusterClient,
   hostId: string,
   signal: AbortSignal,
 ): Promise<string | undefined> {
-  const name = hostAccountName(hostId);
-  // The host's own credentials may list, and not get.
-  const fieldSelector = `metadata.name=${name}`;
-  const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
-  const found = items[0];
+  const found = await findAccount(client, hostId, signal);
   if (found === undefined) return undefined;
   const owner = found.metadata.labels?.[HOST_LABEL];
   if (owner === hostId) return found.metadata.labels?.[MEMBER_CLUSTER_LABEL];
   throw new Failure("refused", {
-    object: `${client.cluster}: ServiceAccount ${SYSTEM_NAMESPACE}/${name}`,
+    object: `${client.cluster}: ServiceAccount ${SYSTEM_NAMESPACE}/${found.metadata.name}`,
     field: `metadata.labels[${HOST_LABEL}]`,
     problem: owner === undefined ? "is missing: Legation did not make it" : `names another host, ${owner}`,
     remedy: "delete that service account, or find out who uses it",
@@ -158,6 +167,19 @@ export async function otherJoined(
   const other = await joinedAs(member, hostId, signal);
   if (other === undefined || other === name) return undefined;
   return (await host.find(clusters, { name: other }, { signal })) === undefined ? undefined : other;
+}
+
+/** No cluster is a member of its own: its pods would come back to it, and its own objects would be taken for a member's. */
+export async function refuseHostItself(
+  { member, hostId, name }: { readonly member: ClusterClient; readonly hostId: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<void> {
+  if ((await clusterId(member, signal)) !== hostId) return;
+  throw new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: "the member is the host itself (both have the same kube-system namespace)",
+    remedy: "give another cluster with --member-kubeconfig and --member-context",
+  });
 }
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });

@@ -12,6 +12,7 @@ import {
 } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
+import { listPages } from "../pages.ts";
 import { namespaceGone, remove } from "../removal.ts";
 import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";
@@ -140,18 +141,10 @@ class Cleaner {
   async #own(resource: Resource<KubeObject>): Promise<Stored<KubeObject>[]> {
     const labelSelector = `${HOST_LABEL}=${this.#hostId}`;
     const items: Stored<KubeObject>[] = [];
-    let token: string | undefined;
-    do {
-      const page = await this.#client.list(resource, {
-        labelSelector,
-        limit: 500,
-        signal: this.#signal,
-        ...(token === undefined ? {} : { continue: token }),
-      });
+    for await (const page of listPages(this.#client, resource, { labelSelector, signal: this.#signal })) {
       // Not every aggregated API heeds a selector.
-      items.push(...page.items.filter(({ metadata }) => metadata.labels?.[HOST_LABEL] === this.#hostId));
-      token = page.continue;
-    } while (token !== undefined);
+      items.push(...page.filter(({ metadata }) => metadata.labels?.[HOST_LABEL] === this.#hostId));
+    }
     return items;
   }
 

@@ -4,17 +4,15 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
+import { listPages } from "../pages.ts";
 
 /** What is in a namespace beside Legation's own. */
 export interface Contents {
-  /** `ConfigMap settings`: objects that somebody else made; at most a few of each kind. */
+  /** `ConfigMap settings`: objects that somebody else made. */
   readonly foreign: readonly string[];
   /** Kinds or API groups that could not be read: the namespace cannot be called empty. */
   readonly unknown: readonly string[];
 }
-
-// Enough to name some of them in a message, not all.
-const EXAMPLES_PER_KIND = 20;
 
 // Kubernetes itself puts these into every namespace, or they follow other objects.
 const FOLLOWERS = new Set(["events", "endpoints", "endpointslices", "leases"]);
@@ -33,8 +31,10 @@ export async function contentsOf(
   for (const resource of resources) {
     if (FOLLOWERS.has(resource.plural)) continue;
     try {
-      const { items } = await client.list(resource, { namespace, limit: EXAMPLES_PER_KIND, signal });
-      for (const object of items) found.push({ kind: resource.kind, object });
+      // To the end: somebody else's object may come after many of this host's.
+      for await (const page of listPages(client, resource, { namespace, dropManagedFields: true, signal })) {
+        for (const { metadata } of page) found.push({ kind: resource.kind, object: { metadata } });
+      }
     } catch (error) {
       if (!isKubeError(error) || signal.aborted) throw error;
       // Served for creation only, or gone meanwhile: nothing of it can be in the namespace.

@@ -3,7 +3,8 @@ import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
 import { type DelegationMode, mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
-import { DELEGATION_LABEL } from "../../api/keys.ts";
+import { validateNamespace } from "../../../webhook/validate-namespace.ts";
+import { DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isProxy } from "../../pods/proxy.ts";
@@ -19,6 +20,43 @@ const MODES: readonly DelegationMode[] = ["annotated", "all", "overflow"];
 /** Which of the namespace's pods are delegated; undefined: none. */
 export function delegationMode({ metadata }: Namespace): DelegationMode | undefined {
   return MODES.find((mode) => mode === metadata?.labels?.[DELEGATION_LABEL]);
+}
+
+// They serve the cluster itself (manifests/policies.yaml, legation-namespaces).
+const RESERVED: ReadonlySet<string> = new Set(["kube-system", "kube-public", "kube-node-lease", "legation-system"]);
+
+/** The namespace as policy and webhook let it in; `before`: as the host has it. Each looks at what changes alone. */
+export function admitNamespace(
+  namespace: Stored<Namespace>,
+  before: Stored<Namespace> | undefined,
+): Admitted<Stored<Namespace>> {
+  const { name, labels, annotations = {} } = namespace.metadata;
+  const label = labels?.[DELEGATION_LABEL];
+  if (label !== undefined && label !== before?.metadata.labels?.[DELEGATION_LABEL]) {
+    const problem = labelProblem(namespace);
+    if (problem !== undefined) return { denied: `label ${DELEGATION_LABEL}: ${problem}` };
+  }
+  const changed = Object.entries(annotations).some(
+    ([key, value]) => key.startsWith(`${GROUP}/`) && value !== before?.metadata.annotations?.[key],
+  );
+  if (!changed) return { object: namespace, warnings: [] };
+  return admitted(
+    namespace,
+    validateNamespace({ ...request("", "Namespace"), object: { metadata: { name, annotations } } }),
+  );
+}
+
+/** In the words of the policy. */
+function labelProblem(namespace: Stored<Namespace>): string | undefined {
+  const { name, labels } = namespace.metadata;
+  if (delegationMode(namespace) === undefined) {
+    return (
+      `"${labels?.[DELEGATION_LABEL]}" is no mode; write "annotated" (pods that ask are delegated), "all" (every pod is) or ` +
+      '"overflow" (every pod for which this cluster has no place), or remove the label'
+    );
+  }
+  if (!RESERVED.has(name)) return undefined;
+  return `namespace ${name} serves this cluster itself, so its pods cannot be delegated; remove the label`;
 }
 
 /** The workload as the webhook lets it in. */

@@ -2,6 +2,7 @@ import { type ObjectKey, objectKey, type PersistentVolumeClaim, type Pod, type S
 import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
 import type { Needs } from "../../controllers/delegation/model.ts";
 import { clusterOf } from "../../pods/claims.ts";
+import type { ClaimSpec } from "./written-claims.ts";
 
 /** Where claims are, and where the pods of a simulation take them. */
 export class SimulatedClaims {
@@ -25,10 +26,10 @@ export class SimulatedClaims {
   }
 
   /** A claim that will be made before the pods that name it; one that is there stays as it is. */
-  add(namespace: string, name: string): void {
+  add(namespace: string, name: string, spec: ClaimSpec): void {
     const key = objectKey({ namespace, name });
     if (this.#claims.has(key)) return;
-    this.#claims.set(key, { metadata: { namespace, name, uid: `planned/${key}`, resourceVersion: "0" } });
+    this.#claims.set(key, { metadata: { namespace, name, uid: `planned/${key}`, resourceVersion: "0" }, spec });
   }
 
   /** What the pod needs of its claims; undefined when it has none, or those of its namespace were not read. */

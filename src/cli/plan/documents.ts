@@ -5,6 +5,7 @@ import { text as textOf } from "node:stream/consumers";
 import { type Document, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
+import { KUBECTL_DIALECT } from "./yaml-dialect.ts";
 
 /** One object of a manifest, as its author wrote it. */
 export interface WrittenObject {
@@ -91,7 +92,7 @@ function unreadable(path: string, cause: unknown): Failure {
 export function parseDocuments(text: string, file: string): WrittenObject[] {
   const json = jsonOf(text);
   if (json !== undefined) return objectsOf(json.value, `${file}: document 1`);
-  return parseAllDocuments(text).flatMap((document, index) => {
+  return parseAllDocuments(text, KUBECTL_DIALECT).flatMap((document, index) => {
     const where = `${file}: document ${index + 1}`;
     const [error] = document.errors;
     if (error !== undefined) throw new Failure("failure", { object: where, problem: error.message });
@@ -152,4 +153,15 @@ function withoutNulls(value: unknown): unknown {
 /** What is wrong, each with its field. */
 export function problemsOf(error: z.ZodError): string {
   return error.issues.map(({ path, message }) => `${path.join(".")}: ${message}`).join("; ");
+}
+
+/** What a schema makes of an object; throws a `Failure` that names what is wrong. */
+export function readFields<T>(schema: z.ZodType<T>, object: WrittenObject): T {
+  const parsed = schema.safeParse(object);
+  if (parsed.success) return parsed.data;
+  const { name, generateName } = object.metadata;
+  throw new Failure("failure", {
+    object: `${object.kind} ${name ?? `${generateName}*`}`,
+    problem: problemsOf(parsed.error),
+  });
 }

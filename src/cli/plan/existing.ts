@@ -1,11 +1,12 @@
 import { z } from "zod";
-import { authorAnnotations } from "../../api/annotations.ts";
-import { DELETION_COST_ANNOTATION, PLACED_CONDITION } from "../../api/keys.ts";
+import { DELETION_COST_ANNOTATION, PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { parseAmounts } from "../../api/quantity.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
-import type { WrittenObject } from "./documents.ts";
+import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
+import { isSameTemplate } from "./same-template.ts";
+import type { WorkloadPods } from "./workloads.ts";
 
 /** What applying a manifest does to the pods that its workload has. */
 export interface Standing {
@@ -13,6 +14,8 @@ export interface Standing {
   readonly kept: readonly Stored<Pod>[];
   /** They go: replaced by others, or too many. */
   readonly leaving: readonly Stored<Pod>[];
+  /** Pods that come: a StatefulSet's by their ordinals, others by numbers that none of the kept has. */
+  readonly coming: readonly number[];
   readonly notes: readonly string[];
 }
 
@@ -21,32 +24,110 @@ export function standingOf(
   workload: NamedWorkload,
   written: WrittenObject,
   stored: WrittenObject | undefined,
-  replicas: number,
-  proxies: readonly Stored<Pod>[],
+  pods: Pick<WorkloadPods, "replicas" | "firstOrdinal">,
+  present: readonly Stored<Pod>[],
 ): Standing {
   // Each run of a CronJob has pods of its own.
-  if (stored === undefined || workload.kind === "CronJob") return { kept: [], leaving: [], notes: [] };
-  const own = proxies.filter((pod) => isPodOf(workload, pod) && !isTerminal(pod) && !isDeleting(pod));
-  if (workload.kind === "Pod") {
-    return { kept: own, leaving: [], notes: own.length === 0 ? [] : ["is there already: a pod keeps its place"] };
+  if (stored === undefined || workload.kind === "CronJob") {
+    return { kept: [], leaving: [], coming: comingOf(workload, pods, []), notes: [] };
   }
+  const own = present.filter((pod) => isPodOf(workload, pod));
+  if (workload.kind === "Pod" && own[0] !== undefined) return standingOfPod(own[0]);
+  const live = own.filter((pod) => !isTerminal(pod) && !isDeleting(pod));
+  const surplus = surplusOf(workload, live, pods);
+  const wanted = live.filter((pod) => !surplus.includes(pod));
   // A Job's template never changes.
-  if (workload.kind !== "Job" && !isSameTemplate(templateOf(stored), templateOf(written))) {
-    const notes = own.length === 0 ? [] : [`its ${own.length} pods are replaced: their room is counted as free`];
-    return { kept: [], leaving: own, notes };
-  }
-  const surplus = Math.max(0, own.length - replicas);
-  const leaving = [...own].sort(workload.kind === "StatefulSet" ? lastFirst : cheapestFirst).slice(0, surplus);
-  const kept = own.filter((pod) => !leaving.includes(pod));
+  const changed = workload.kind !== "Job" && !isSameTemplate(stored, written);
+  const { replaces, note } = changed ? rolloutOf(workload, written) : NO_ROLLOUT;
+  const replaced = wanted.filter(replaces);
+  const kept = wanted.filter((pod) => !replaced.includes(pod));
+  const whose = kept.length === 0 ? `its ${replaced.length} pods` : `${replaced.length} of its pods`;
   return {
     kept,
-    leaving,
+    leaving: [...surplus, ...replaced],
+    coming: comingOf(workload, pods, kept),
     notes: [
       ...(kept.length === 0 ? [] : [`${kept.length} of its pods are there already, and stay`]),
-      ...(surplus === 0 ? [] : [`${surplus} pods go, probably ${namesOf(leaving)}`]),
+      ...hostNotes(kept),
+      ...(note === undefined || kept.length === 0 ? [] : [note]),
+      ...(surplus.length === 0 ? [] : [`${surplus.length} pods go, probably ${namesOf(surplus)}`]),
+      ...(replaced.length === 0 ? [] : [`${whose} are replaced: their room is counted as free`]),
       ...waitingNotes(kept),
     ],
   };
+}
+
+/** True for a pod that is the host's own: it is on a node there, or was never to be delegated, and admission comes too late for it. */
+export function isHostsOwn(pod: Stored<Pod>): boolean {
+  if (pod.metadata.labels?.[PROXY_LABEL] === PROXY_LABEL_VALUE) return false;
+  return !isOverflow(pod) || isBound(pod);
+}
+
+function standingOfPod(pod: Stored<Pod>): Standing {
+  const nothing = { kept: [], leaving: [], coming: [] };
+  if (isDeleting(pod)) return { ...nothing, notes: ["is being deleted: nothing comes in its place"] };
+  if (isTerminal(pod)) return { ...nothing, notes: [`has ended (${pod.status?.phase}), and does not run again`] };
+  return { ...nothing, kept: [pod], notes: ["is there already: a pod keeps its place", ...hostNotes([pod])] };
+}
+
+/** Pods that a workload has too many. */
+function surplusOf(
+  { kind }: NamedWorkload,
+  live: readonly Stored<Pod>[],
+  { replicas, firstOrdinal = 0 }: Pick<WorkloadPods, "replicas" | "firstOrdinal">,
+): readonly Stored<Pod>[] {
+  if (kind !== "StatefulSet") return [...live].sort(cheapestFirst).slice(0, Math.max(0, live.length - replicas));
+  const isWanted = (ordinal: number): boolean => ordinal >= firstOrdinal && ordinal < firstOrdinal + replicas;
+  return [...live].sort(lastFirst).filter((pod) => !isWanted(ordinalOf(pod)));
+}
+
+function comingOf(
+  { kind }: NamedWorkload,
+  { replicas, firstOrdinal = 0 }: Pick<WorkloadPods, "replicas" | "firstOrdinal">,
+  kept: readonly Stored<Pod>[],
+): number[] {
+  const all = Array.from({ length: replicas }, (_, index) => firstOrdinal + index);
+  if (kind !== "StatefulSet") return all.slice(kept.length);
+  const there = new Set(kept.map(ordinalOf));
+  return all.filter((ordinal) => !there.has(ordinal));
+}
+
+interface Rollout {
+  readonly replaces: (pod: Stored<Pod>) => boolean;
+  /** Why pods stay as they are. */
+  readonly note?: string;
+}
+
+const NO_ROLLOUT: Rollout = { replaces: () => false };
+
+const rolloutFields = z.looseObject({
+  spec: z.looseObject({
+    paused: z.boolean().nullish(),
+    ordinals: z.looseObject({ start: z.number().nullish() }).nullish(),
+    updateStrategy: z
+      .looseObject({
+        type: z.string().nullish(),
+        rollingUpdate: z.looseObject({ partition: z.number().nullish() }).nullish(),
+      })
+      .nullish(),
+  }),
+});
+
+/** Which pods its controller replaces when the workload's template changes. */
+function rolloutOf({ kind }: NamedWorkload, written: WrittenObject): Rollout {
+  const { paused, ordinals, updateStrategy } = readFields(rolloutFields, written).spec;
+  if (kind === "ReplicaSet" || kind === "ReplicationController") {
+    return { ...NO_ROLLOUT, note: `its template changes, which a ${kind} gives to new pods alone` };
+  }
+  if (kind === "Deployment" && paused === true) {
+    return { ...NO_ROLLOUT, note: "its template changes, and no pod is replaced while it is paused" };
+  }
+  if (kind !== "StatefulSet") return { replaces: () => true };
+  if (updateStrategy?.type === "OnDelete") {
+    return { ...NO_ROLLOUT, note: "its template changes, which with updateStrategy OnDelete is for new pods alone" };
+  }
+  const first = (ordinals?.start ?? 0) + (updateStrategy?.rollingUpdate?.partition ?? 0);
+  return { replaces: (pod) => ordinalOf(pod) >= first, note: "its template changes, for pods from its partition on" };
 }
 
 /** Who makes the workload's next pod, as its present ones say; undefined when there are none to say it. */
@@ -56,8 +137,10 @@ export function makerOf(pods: readonly Stored<Pod>[]): { kind: string; name: str
   return owner === undefined ? undefined : { kind: owner.kind, name: owner.name, uid: owner.uid };
 }
 
-function templateOf({ spec }: WrittenObject): unknown {
-  return isMap(spec) ? spec.template : undefined;
+/** Pods that were made before the namespace or the workload asked for delegation. */
+function hostNotes(pods: readonly Stored<Pod>[]): string[] {
+  const hosts = pods.filter(isHostsOwn);
+  return hosts.length === 0 ? [] : [`on this cluster, and stay there: ${namesOf(hosts)}`];
 }
 
 /** What members have refused is remembered by the controller alone; what it says of pods that wait, they say themselves. */
@@ -80,78 +163,6 @@ function namesOf(pods: readonly Stored<Pod>[]): string {
   return [...names, ...(pods.length > MOST_NAMES ? ["…"] : [])].join(", ");
 }
 
-/** What is taken out of a template is seen of Legation's annotations alone: of the rest it may be a default. */
-function isSameTemplate(stored: unknown, written: unknown): boolean {
-  return covers(stored, written) && covers(ownAnnotations(written), ownAnnotations(stored));
-}
-
-function ownAnnotations(template: unknown): Record<string, string> {
-  const metadata = isMap(template) ? template.metadata : undefined;
-  const annotations = isMap(metadata) && isMap(metadata.annotations) ? metadata.annotations : {};
-  return authorAnnotations(Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, String(value)])));
-}
-
-// Switches that the API server does not keep when they are off (k8s.io/api/core/v1: no pointers, omitempty).
-const FALSE_BY_ABSENCE: ReadonlySet<string> = new Set([
-  "hostIPC",
-  "hostNetwork",
-  "hostPID",
-  "readOnly",
-  "stdin",
-  "stdinOnce",
-  "tty",
-]);
-
-// Numbers that the API server does not keep when they are 0 (k8s.io/api/core/v1: no pointers, omitempty).
-const ZERO_BY_ABSENCE: ReadonlySet<string> = new Set(["hostPort", "initialDelaySeconds"]);
-
-/** What is empty is what the API server leaves out. */
-function isNothing(value: unknown): boolean {
-  if (Array.isArray(value)) return value.length === 0;
-  return value === null || value === "" || (isMap(value) && Object.keys(value).length === 0);
-}
-
-function isDefault(key: string, value: unknown): boolean {
-  return (value === false && FALSE_BY_ABSENCE.has(key)) || (value === 0 && ZERO_BY_ABSENCE.has(key));
-}
-
-const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
-
-/** Quantities by their values: the API server writes them in a form of its own (0.5 as 500m). */
-function sameAmounts(stored: unknown, written: unknown): boolean {
-  const [own, wanted] = [amounts.safeParse(stored), amounts.safeParse(written)];
-  if (!own.success || !wanted.success) return covers(stored, written);
-  const [before, after] = [parseAmounts(own.data), parseAmounts(wanted.data)];
-  return Object.entries(after).every(([name, amount]) => isSameAmount(before[name], amount));
-}
-
-// 0.7 and 700 thousandths differ in the last bit.
-function isSameAmount(before: number | undefined, after: number): boolean {
-  return before !== undefined && Math.abs(before - after) <= Math.abs(after) * Number.EPSILON * 4;
-}
-
-/** Whether all that is written stands in the stored value: the API server adds defaults, and leaves the rest as it is. */
-function covers(stored: unknown, written: unknown): boolean {
-  if (Array.isArray(written)) {
-    return (
-      Array.isArray(stored) && stored.length === written.length && written.every((item, i) => covers(stored[i], item))
-    );
-  }
-  if (isMap(written)) {
-    const own = isMap(stored) ? stored : {};
-    return Object.entries(written).every(([key, value]) => {
-      if (own[key] === undefined) return isNothing(value) || isDefault(key, value);
-      if (key === "sizeLimit") return sameAmounts({ [key]: own[key] }, { [key]: value });
-      return key === "requests" || key === "limits" ? sameAmounts(own[key], value) : covers(own[key], value);
-    });
-  }
-  return String(stored) === String(written);
-}
-
-function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
-
 /** As a ReplicaSet chooses, as far as the host's pods tell: without a node first, then by deletion cost, then the youngest. */
 function cheapestFirst(a: Stored<Pod>, b: Stored<Pod>): number {
   if (isBound(a) !== isBound(b)) return isBound(a) ? 1 : -1;
@@ -162,9 +173,12 @@ function costOf({ metadata }: Stored<Pod>): number {
   return Number(metadata.annotations?.[DELETION_COST_ANNOTATION] ?? 0) || 0;
 }
 
+function ordinalOf({ metadata: { name } }: Stored<Pod>): number {
+  return Number(name.slice(name.lastIndexOf("-") + 1));
+}
+
 function lastFirst(a: Stored<Pod>, b: Stored<Pod>): number {
-  const ordinal = ({ metadata: { name } }: Stored<Pod>): number => Number(name.slice(name.lastIndexOf("-") + 1));
-  return ordinal(b) - ordinal(a);
+  return ordinalOf(b) - ordinalOf(a);
 }
 
 function byYouth(a: Stored<Pod>, b: Stored<Pod>): number {

@@ -1,6 +1,8 @@
 import type { Container, PodSpec } from "../../api/kubernetes.ts";
-import { type Amounts, addAmounts, exceeds, parseAmounts, writeQuantity } from "../../api/quantity.ts";
-import { containerRequests } from "../../placement/requests.ts";
+import { type Amounts, exceeds, formatAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
+import { containerRequests, podLevelRequests, podRequests } from "../../placement/requests.ts";
+import { textsOf } from "./amounts.ts";
+import { podLimits } from "./pod-limits.ts";
 import type { LimitRangeRule, LimitRule } from "./rules.ts";
 
 /** The spec with what a LimitRange gives to containers that do not say it themselves (plugin LimitRanger). */
@@ -12,14 +14,18 @@ export function withDefaults(spec: PodSpec, ranges: readonly LimitRangeRule[]): 
     // Defaulting comes first: what is limited and not requested is requested as it is limited.
     requests = { ...limits, ...requests };
     for (const { default: defaults = {}, defaultRequest = {} } of items) {
-      limits = { ...written(defaults), ...limits };
-      requests = { ...written(defaultRequest), ...requests };
+      limits = { ...textsOf(defaults), ...limits };
+      requests = { ...textsOf(defaultRequest), ...requests };
     }
     return { ...container, resources: { ...container.resources, limits, requests } };
   };
-  const { containers, initContainers } = spec;
+  const { containers, initContainers, resources } = spec;
   return {
     ...spec,
+    // So does that of the pod as a whole, by what its containers say themselves.
+    ...(resources === undefined
+      ? {}
+      : { resources: { ...resources, requests: formatAmounts(podLevelRequests(spec)) } }),
     containers: containers.map(filled),
     ...(initContainers === undefined ? {} : { initContainers: initContainers.map(filled) }),
   };
@@ -28,18 +34,17 @@ export function withDefaults(spec: PodSpec, ranges: readonly LimitRangeRule[]): 
 /** Why a LimitRange does not let the pod in, in LimitRanger's words; undefined: all do. */
 export function limitRefusal(spec: PodSpec, ranges: readonly LimitRangeRule[]): string | undefined {
   const { containers, initContainers = [] } = spec;
+  // What runs it counts in no LimitRange.
+  const { overhead: _, ...own } = spec;
+  const whole = { requests: podRequests({ spec: own }), limits: podLimits({ spec: own }) };
   const problems = [
     ...itemsOf(ranges, "Container").flatMap((item) =>
       [...containers, ...initContainers].flatMap((container) => broken(item, amountsOf(container))),
     ),
-    ...itemsOf(ranges, "Pod").flatMap((item) => broken(item, sumOf(containers))),
+    ...itemsOf(ranges, "Pod").flatMap((item) => broken(item, whole)),
   ];
   const [first, ...rest] = new Set(problems);
   return rest.length === 0 ? first : `[${[first, ...rest].join(", ")}]`;
-}
-
-function written(list: Readonly<Record<string, string | number>>): Record<string, string> {
-  return Object.fromEntries(Object.entries(list).map(([name, amount]) => [name, String(amount)]));
 }
 
 interface Stated {
@@ -53,17 +58,6 @@ function itemsOf(ranges: readonly LimitRangeRule[], type: string): LimitRule[] {
 
 function amountsOf(container: Container): Stated {
   return { limits: parseAmounts(container.resources?.limits), requests: containerRequests(container) };
-}
-
-function sumOf(containers: readonly Container[]): Stated {
-  const requests: Record<string, number> = {};
-  const limits: Record<string, number> = {};
-  for (const container of containers) {
-    const stated = amountsOf(container);
-    addAmounts(requests, stated.requests);
-    addAmounts(limits, stated.limits);
-  }
-  return { requests, limits };
 }
 
 function broken({ type, min, max, maxLimitRequestRatio }: LimitRule, { requests, limits }: Stated): string[] {

@@ -1,32 +1,18 @@
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
+import { isBound } from "../../pods/phase.ts";
 import { admitPod, admitWorkload, delegationMode } from "./admission.ts";
+import { asApplied } from "./applied.ts";
 import type { WrittenObject } from "./documents.ts";
-import { makerOf, standingOf } from "./existing.ts";
+import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
+import { isWaiting, type PlannedMember, type PlannedPod, Tally } from "./tally.ts";
 import { podOf, podsOf, workloadKind } from "./workloads.ts";
+import { writtenClaim } from "./written-claims.ts";
+import { isNamespace, withWrittenNamespaces } from "./written-namespaces.ts";
 import { withWrittenRules } from "./written-rules.ts";
-
-/** One pod of a workload, and where it goes. */
-export type PlannedPod = {
-  readonly name: string;
-  /** It is there already. */
-  readonly kept?: true;
-} & Omit<Place, "others">;
-
-/** One member, as far as one workload is concerned. */
-export interface PlannedMember {
-  readonly cluster: string;
-  /** How many of the pods run there. */
-  readonly pods: number;
-  /** How many wait there for room. */
-  readonly waiting: number;
-  /** Why others of the pods do not go there. */
-  readonly whyNot: readonly { readonly reason: string; readonly message: string; readonly pods: number }[];
-}
 
 /** How a workload would fare. */
 export type PlanOutcome =
@@ -68,30 +54,37 @@ export function planOf(
     readonly now: number;
     /** What the host has already of the manifest's workloads. */
     readonly existing?: readonly WrittenObject[];
+    /** Pods of the manifest's namespaces that are no proxies. */
+    readonly hostPods?: readonly Stored<Pod>[];
   },
 ): Plan {
-  const namespaces = withWritten(host.namespaces, objects);
+  const { namespaces, refused } = withWrittenNamespaces(host.namespaces, objects);
   const rules = withWrittenRules(host.rules, objects, options.namespace);
   const simulation = new Simulation({ ...host, namespaces, ...(rules === undefined ? {} : { rules }) }, options.now);
-  for (const { apiVersion, kind, metadata } of objects) {
-    const { name, namespace = options.namespace } = metadata;
-    if (apiVersion === "v1" && kind === "PersistentVolumeClaim" && name !== undefined) {
-      simulation.addClaim(namespace, name);
+  for (const object of objects) {
+    const { name, namespace = options.namespace } = object.metadata;
+    if (object.apiVersion === "v1" && object.kind === "PersistentVolumeClaim" && name !== undefined) {
+      simulation.addClaim(namespace, name, writtenClaim(object));
     }
   }
-  const workloads = objects.flatMap((object) => {
+  const present = [...host.proxies, ...(options.hostPods ?? [])];
+  const made = new MadeNames();
+  const workloads = objects.flatMap((object): WorkloadPlan[] => {
+    if (isNamespace(object)) return refusedNamespace(object, refused);
     const kind = workloadKind(object);
     if (kind === undefined) return [];
     const namespace = object.metadata.namespace ?? options.namespace;
     const found = namespaces.find(({ metadata }) => metadata.name === namespace);
-    const workload = { kind, namespace, name: object.metadata.name ?? `${object.metadata.generateName}*` };
+    const name = object.metadata.name ?? made.next(`${kind}/${namespace}`, object.metadata.generateName ?? "");
+    const workload = { kind, namespace, name };
     const stored = options.existing?.find(
       (one) =>
         workloadKind(one) === kind &&
         one.metadata.name === object.metadata.name &&
         one.metadata.namespace === namespace,
     );
-    return [planWorkload(object, { workload, stored, namespace: found, host }, simulation)];
+    if (found === undefined) return [withoutNamespace(workload, refused.has(namespace))];
+    return [planWorkload(object, { workload, stored, namespace: found, present }, simulation)];
   });
   return {
     fits: workloads.every(({ outcome }) => outcome === "fits" || outcome === "notDelegated"),
@@ -103,23 +96,39 @@ export function planOf(
   };
 }
 
+const NOTHING = { warnings: [], notes: [], pods: [], clusters: [] } as const;
+
+function refusedNamespace(
+  { metadata: { name = "" } }: WrittenObject,
+  refused: ReadonlyMap<string, string>,
+): WorkloadPlan[] {
+  const message = refused.get(name);
+  if (message === undefined) return [];
+  return [{ kind: "Namespace", namespace: name, name, outcome: "refused", message, ...NOTHING }];
+}
+
+function withoutNamespace(workload: NamedWorkload, isRefused: boolean): WorkloadPlan {
+  const { namespace } = workload;
+  const message = isRefused
+    ? `namespace ${namespace} would be refused itself`
+    : `namespace ${namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
+  return { ...workload, outcome: "refused", message, ...NOTHING };
+}
+
 function planWorkload(
   written: WrittenObject,
   at: {
     readonly workload: NamedWorkload;
     readonly stored: WrittenObject | undefined;
-    readonly namespace: Stored<Namespace> | undefined;
-    readonly host: HostState;
+    readonly namespace: Stored<Namespace>;
+    /** Pods that may be its own. */
+    readonly present: readonly Stored<Pod>[];
   },
   simulation: Simulation,
 ): WorkloadPlan {
-  const { workload, stored, namespace, host } = at;
+  const { workload, stored, namespace, present } = at;
   const { kind } = workload;
-  const plan = { ...workload, warnings: [], notes: [], pods: [], clusters: [] };
-  if (namespace === undefined) {
-    const message = `namespace ${workload.namespace} is neither on the host nor in the manifest; create it, or choose another with -n`;
-    return { ...plan, outcome: "refused", message };
-  }
+  const plan = { ...workload, ...NOTHING };
   if (namespace.metadata.deletionTimestamp !== undefined) {
     const message = `namespace ${workload.namespace} is being deleted: nothing new is let in`;
     return { ...plan, outcome: "refused", message };
@@ -135,25 +144,32 @@ function planWorkload(
   if (kind === "DaemonSet") {
     return { ...plan, outcome: "notDelegated", message: "a DaemonSet runs on every node of the host itself" };
   }
-  const pods = podsOf(admitted.object, kind);
-  const standing = standingOf(workload, admitted.object, stored, pods.replicas, host.proxies);
+  const object = asApplied(admitted.object, stored);
+  const pods = podsOf(object, kind);
+  const standing = standingOf(workload, object, stored, pods, present);
   const notes = new Set([...pods.notes, ...standing.notes]);
-  for (const proxy of standing.leaving) simulation.remove(proxy);
-  const tally = new Tally(simulation.members.map(({ name }) => name));
-  for (const proxy of standing.kept) tally.keep(proxy, simulation.placeOfWaiting(proxy.metadata.uid));
   const maker = makerOf(standing.kept);
-  for (let index = standing.kept.length; index < pods.replicas; index++) {
+  const made = (index: number): ReturnType<typeof admitPod> => admitPod(podOf(workload, pods, index, maker), mode);
+  for (const pod of standing.leaving) simulation.remove(pod);
+  if (!isDelegated(standing, made)) {
+    // They count in quotas all the same.
+    for (const index of standing.coming) {
+      const own = made(index);
+      if (own.denied === undefined) simulation.admit(own.object);
+    }
+    const message = "its pods do not ask for delegation: they run on the host";
+    return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
+  }
+  const tally = new Tally(simulation.members.map(({ name }) => name));
+  for (const pod of standing.kept) tally.keep(pod, placeOfKept(pod, simulation));
+  for (const index of standing.coming) {
     // A StatefulSet's controller makes them before the pod.
     for (const claim of pods.claims ?? []) {
-      simulation.addClaim(workload.namespace, `${claim}-${workload.name}-${index}`);
+      simulation.addClaim(workload.namespace, `${claim.name}-${workload.name}-${index}`, claim.spec);
     }
-    const pod = admitPod(podOf(workload, pods, index, maker), mode);
+    const pod = made(index);
     if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
     for (const warning of pod.warnings) warnings.add(warning);
-    if (pod.delegated !== true) {
-      const message = "its pods do not ask for delegation: they run on the host";
-      return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };
-    }
     const letIn = simulation.admit(pod.object);
     if (letIn.refused !== undefined) {
       if (kind === "Pod") return { ...plan, outcome: "refused", message: letIn.refused, warnings: [...warnings] };
@@ -167,7 +183,7 @@ function planWorkload(
   }
   return {
     ...plan,
-    outcome: tally.pods.every(({ cluster }) => cluster !== undefined) ? "fits" : "waits",
+    outcome: tally.pods.some(isWaiting) ? "waits" : "fits",
     warnings: [...warnings],
     notes: [...notes],
     pods: tally.pods,
@@ -175,67 +191,26 @@ function planWorkload(
   };
 }
 
-/** Sums up the places of one workload's pods by member. */
-class Tally {
-  readonly pods: PlannedPod[] = [];
-  readonly #clusters: readonly string[];
-  readonly #whyNot = new Map<string, Map<string, { message: string; pods: number }>>();
+/** In place of the names that the API server makes up: each is another. */
+class MadeNames {
+  readonly #counts = new Map<string, number>();
 
-  constructor(clusters: readonly string[]) {
-    this.#clusters = clusters;
-  }
-
-  add(name: string, { others, ...place }: Place): void {
-    this.pods.push({ name, ...place });
-    this.#note(others);
-  }
-
-  #note(others: Place["others"]): void {
-    for (const { cluster, reason, message } of others) {
-      const reasons = this.#whyNot.get(cluster) ?? new Map<string, { message: string; pods: number }>();
-      // What is left of a member changes with each pod: the last word is the one that stands.
-      reasons.set(reason, { message, pods: (reasons.get(reason)?.pods ?? 0) + 1 });
-      this.#whyNot.set(cluster, reasons);
-    }
-  }
-
-  /** A pod that stays; `place` is where it goes when it has no node yet. */
-  keep(proxy: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
-    const cluster = boundTo(proxy);
-    const at = cluster === undefined ? place : { cluster };
-    this.pods.push({ name: proxy.metadata.name, kept: true, ...at });
-    this.#note(others);
-  }
-
-  /** Members in order, and names that are none. */
-  members(): PlannedMember[] {
-    const names = [...new Set([...this.#clusters, ...this.#whyNot.keys()])].sort();
-    return names.map((cluster) => ({
-      cluster,
-      pods: this.pods.filter((pod) => pod.cluster === cluster).length,
-      waiting: this.pods.filter(({ waitsIn }) => waitsIn === cluster).length,
-      whyNot: [...(this.#whyNot.get(cluster) ?? [])].map(([reason, known]) => ({ reason, ...known })),
-    }));
+  next(scope: string, generateName: string): string {
+    const key = `${scope}/${generateName}`;
+    const count = (this.#counts.get(key) ?? 0) + 1;
+    this.#counts.set(key, count);
+    return count === 1 ? `${generateName}*` : `${generateName}*${count}`;
   }
 }
 
-/** The host's namespaces as they will be when those of the manifest are applied. */
-function withWritten(
-  stored: readonly Stored<Namespace>[],
-  objects: readonly WrittenObject[],
-): readonly Stored<Namespace>[] {
-  const all = new Map(stored.map((namespace) => [namespace.metadata.name, namespace]));
-  for (const { apiVersion, kind, metadata } of objects) {
-    const { name } = metadata;
-    if (apiVersion !== "v1" || kind !== "Namespace" || name === undefined) continue;
-    const before = all.get(name)?.metadata ?? { name, uid: `planned/${name}`, resourceVersion: "0" };
-    all.set(name, {
-      metadata: {
-        ...before,
-        labels: { ...before.labels, ...metadata.labels },
-        annotations: { ...before.annotations, ...metadata.annotations },
-      },
-    });
-  }
-  return [...all.values()];
+/** Whether the pods that come ask for delegation; where none comes, whether those that are there did. */
+function isDelegated({ kept, coming }: Standing, made: (index: number) => ReturnType<typeof admitPod>): boolean {
+  if (coming.length === 0 && kept.some((pod) => !isHostsOwn(pod))) return true;
+  const next = made(coming[0] ?? kept.length);
+  return next.denied !== undefined || next.delegated === true;
+}
+
+/** Where a pod goes that is there already and has no node. */
+function placeOfKept(pod: Stored<Pod>, simulation: Simulation): Place | undefined {
+  return isOverflow(pod) && !isBound(pod) ? simulation.place(pod) : simulation.placeOfWaiting(pod.metadata.uid);
 }

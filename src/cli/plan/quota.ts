@@ -1,6 +1,7 @@
 import type { Container, Pod, PodSpec } from "../../api/kubernetes.ts";
 import { type Amounts, addAmounts, exceeds, parseAmounts, writeQuantity } from "../../api/quantity.ts";
-import { containerRequests, podRequests } from "../../placement/requests.ts";
+import { containerRequests, isPodLevel, podLevelRequests, podRequests } from "../../placement/requests.ts";
+import { podLimits } from "./pod-limits.ts";
 import type { QuotaRule, ScopeTerm } from "./rules.ts";
 
 /** Resources of which each container must say something where a quota limits them (pkg/quota/v1/evaluator/core). */
@@ -56,7 +57,9 @@ export class Quota {
   }
 
   /** What each container must say, and does not. */
-  #unsaid({ containers, initContainers = [] }: PodSpec): string[] {
+  #unsaid(spec: PodSpec): string[] {
+    if (hasPodLevel(spec)) return [];
+    const { containers, initContainers = [] } = spec;
     const silent = PER_CONTAINER.filter((name) => this.#hard[name] !== undefined).map((name) => {
       const names = [...containers, ...initContainers].filter((one) => !says(one, name)).map((one) => one.name);
       return { name, names: [...new Set(names)].sort() };
@@ -89,25 +92,6 @@ function usageOf(pod: Pod): Amounts {
   return usage;
 }
 
-/** The pod's limits are summed as its requests are. */
-function podLimits({ spec }: Pod): Amounts {
-  if (spec === undefined) return {};
-  const { containers, initContainers = [], resources } = spec;
-  const limited = (container: Container): Container => {
-    const { resources: own, ...rest } = container;
-    return own?.limits === undefined ? rest : { ...rest, resources: { requests: own.limits } };
-  };
-  const { resources: _, ...others } = spec;
-  return podRequests({
-    spec: {
-      ...others,
-      containers: containers.map(limited),
-      initContainers: initContainers.map(limited),
-      ...(resources?.limits === undefined ? {} : { resources: { requests: resources.limits } }),
-    },
-  });
-}
-
 function inScope(spec: PodSpec, { scopeName, operator, values = [] }: ScopeTerm): boolean {
   switch (scopeName) {
     case "Terminating":
@@ -133,11 +117,15 @@ function byPriority(name: string, operator: string, values: readonly string[]): 
   return operator === "Exists" ? name !== "" : name === "";
 }
 
-function isBestEffort({ containers, initContainers = [] }: PodSpec): boolean {
-  return [...containers, ...initContainers].every((container) => {
-    const { cpu = 0, memory = 0 } = containerRequests(container);
-    return cpu === 0 && memory === 0;
-  });
+/** True when something is written for the pod as a whole: then its containers need not say anything. */
+function hasPodLevel({ resources }: PodSpec): boolean {
+  return Object.keys({ ...resources?.limits, ...resources?.requests }).some(isPodLevel);
+}
+
+function isBestEffort(spec: PodSpec): boolean {
+  const { containers, initContainers = [] } = spec;
+  const all = hasPodLevel(spec) ? [podLevelRequests(spec)] : [...containers, ...initContainers].map(containerRequests);
+  return all.every(({ cpu = 0, memory = 0 }) => cpu === 0 && memory === 0);
 }
 
 function reachesNamespaces({ affinity }: PodSpec): boolean {

@@ -1,11 +1,11 @@
-import { VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
-import type { KubeObject, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
+import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
+import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { namespaces, nodes, persistentVolumeClaims, placementDefaults, type Resource } from "../../kube/resources.ts";
 import { claimNames } from "../../pods/claims.ts";
 import { listClusters } from "../clusters.ts";
-import { listProxies } from "../proxies/list.ts";
+import { listPods, listProxies } from "../proxies/list.ts";
 import { objectOf, type WrittenObject } from "./documents.ts";
 import { WORKLOAD_RESOURCES } from "./resources.ts";
 import type { HostState } from "./simulation.ts";
@@ -38,6 +38,24 @@ export async function readExisting(
     return stored === undefined ? [] : [objectOf(stored, `${kind} ${namespace}/${name}`)];
   });
   return (await Promise.all(found)).flat();
+}
+
+/** Pods that are no proxies, of the namespaces where a manifest has workloads: some of them may be their own. */
+export async function readHostPods(
+  host: ClusterClient,
+  objects: readonly WrittenObject[],
+  current: string,
+  signal: AbortSignal,
+): Promise<Stored<Pod>[]> {
+  const workloads = objects.filter(({ metadata: { name }, ...object }) => {
+    const kind = workloadKind(object);
+    // What a plan says of these depends on no pod that is there.
+    return kind !== undefined && kind !== "CronJob" && kind !== "DaemonSet" && name !== undefined;
+  });
+  const wanted = new Set(workloads.map(({ metadata }) => metadata.namespace ?? current));
+  const labelSelector = `${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`;
+  const read = [...wanted].map((namespace) => listPods(host, { namespace, labelSelector, signal }));
+  return (await Promise.all(read)).flat();
 }
 
 /** The claims of the namespaces where a manifest has pods with claims. */

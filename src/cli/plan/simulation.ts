@@ -9,20 +9,24 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { decidePlacing, placementOf } from "../../controllers/delegation/decide-placing.ts";
+import { decidePlacing } from "../../controllers/delegation/decide-placing.ts";
 import type { MemberView, Needs, Observed } from "../../controllers/delegation/model.ts";
 import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing.ts";
+import { placementOf } from "../../controllers/delegation/ranking.ts";
+import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { dependenciesOf, dependencyKey } from "../../pods/dependencies.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
 import { Store } from "../../runtime/store.ts";
 import { SimulatedClaims } from "./claims.ts";
 import { HostAdmission, type HostRules, type LetIn } from "./host-admission.ts";
 import { HostedMember } from "./member.ts";
+import type { ClaimSpec } from "./written-claims.ts";
 
 /** What the host says of itself and its members. */
 export interface HostState {
@@ -87,6 +91,7 @@ export class Simulation {
     const registry = {
       members: () => [...this.#members.values()],
       member: (name: string) => this.#members.get(name),
+      unconnected: () => [],
     };
     this.#placing = new Placing({
       registry,
@@ -100,9 +105,7 @@ export class Simulation {
     for (const proxy of state.proxies) this.#proxies.set(proxy);
     for (const proxy of state.proxies) this.#add(proxy);
     // What waits now is placed before what is to come.
-    const waiting = state.proxies.filter(
-      (pod) => !isBound(pod) && !isTerminal(pod) && !isDeleting(pod) && !isGated(pod),
-    );
+    const waiting = state.proxies.filter((pod) => !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
     for (const proxy of waiting.sort(byAge)) this.#waiting.set(proxy.metadata.uid, this.place(proxy));
   }
 
@@ -121,8 +124,8 @@ export class Simulation {
   }
 
   /** A claim that will be made before the pods that name it. */
-  addClaim(namespace: string, name: string): void {
-    this.#claims.add(namespace, name);
+  addClaim(namespace: string, name: string, spec: ClaimSpec): void {
+    this.#claims.add(namespace, name, spec);
   }
 
   /** The pod as the host's API server would let it in, or why it would not. */
@@ -143,6 +146,8 @@ export class Simulation {
   place(proxy: Stored<Pod>): Place {
     this.#add(proxy);
     if (isGated(proxy)) return { reason: "SchedulingGated", message: "waits for its scheduling gates", others: [] };
+    const stays = isOverflow(proxy) ? staysForClaim(proxy) : undefined;
+    if (stays !== undefined) return { reason: NOT_OVERFLOWED, message: stays, others: [] };
     const creationTimestamp = new Date(this.#now - CREATED_AGO_MS).toISOString();
     const seen = { ...proxy, metadata: { ...proxy.metadata, creationTimestamp } };
     const observed = this.#observe(seen);
@@ -151,6 +156,7 @@ export class Simulation {
     for (const action of actions) {
       if (action.type === "create") {
         const { member, parked = false, delegate } = action;
+        if (parked && isOverflow(proxy)) return notOverflowed(ranking.refusals);
         const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
         // Before the pod's own requests count.
         const behind = parked ? [] : behindBest(input, ranking, member);
@@ -165,6 +171,7 @@ export class Simulation {
         return { cluster: member, others: [...others, ...behind] };
       }
       if (action.type === "report") {
+        if (action.reason === "NotPlaced" && isOverflow(proxy)) return notOverflowed(ranking.refusals);
         const others = action.reason === "NotPlaced" ? ranking.refusals : [];
         return { reason: action.reason, message: action.message, others };
       }
@@ -217,6 +224,11 @@ export class Simulation {
       outOfService: () => false,
     };
   }
+}
+
+/** In overflow mode no pod waits in a member: it stays with the host's scheduler. */
+function notOverflowed(refusals: readonly Refusal[]): Place {
+  return { reason: NOT_OVERFLOWED, message: noRoomEither(refusals), others: refusals };
 }
 
 /** Why the others that fit are not the one that gets the pod. */

@@ -1,6 +1,7 @@
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Plan, PlannedMember, PlanOutcome, WorkloadPlan } from "./plan.ts";
+import type { Plan, PlanOutcome, WorkloadPlan } from "./plan.ts";
+import { isWaiting, type PlannedMember } from "./tally.ts";
 
 const COLOURS = { fits: "green", waits: "red", refused: "red", notDelegated: "dim" } as const;
 
@@ -17,17 +18,15 @@ export function planText({ workloads, guesses }: Plan, terminal: Terminal): stri
 function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
   const { kind, namespace, name, outcome, message, warnings, notes, clusters, pods } = workload;
   const what = terminal.paint(COLOURS[outcome], summary(workload));
-  const lines = [`${kind} ${namespace}/${name}: ${what}${message === undefined ? "" : `: ${message}`}`];
+  const subject = kind === "Namespace" ? `${kind} ${name}` : `${kind} ${namespace}/${name}`;
+  const lines = [`${subject}: ${what}${message === undefined ? "" : `: ${message}`}`];
   for (const note of notes) lines.push(`  ${note}`);
   for (const warning of warnings) lines.push(`  ${terminal.paint("yellow", "warning:")} ${warning}`);
   if (clusters.length > 0 && pods.length > 0) {
     const rows = clusters.flatMap((member) => memberRows(member, pods.length));
     lines.push(indented(table(["CLUSTER", "PODS", "WHY NOT MORE"], rows)));
   }
-  const waiting = Map.groupBy(
-    pods.filter(({ cluster }) => cluster === undefined),
-    ({ reason = "", message: why = "" }) => `${reason}: ${why}`,
-  );
+  const waiting = Map.groupBy(pods.filter(isWaiting), ({ reason = "", message: why = "" }) => `${reason}: ${why}`);
   for (const [why, those] of waiting) {
     const names = those.length === 1 ? `${those[0]?.name} waits` : `${those.length} pods wait (${those[0]?.name}, …)`;
     lines.push(`  ${names}: ${why}`);
@@ -36,14 +35,22 @@ function workloadText(workload: WorkloadPlan, terminal: Terminal): string {
 }
 
 function summary({ outcome, pods }: WorkloadPlan): string {
-  const waiting = pods.filter(({ cluster }) => cluster === undefined).length;
+  const waiting = pods.filter(isWaiting).length;
   const words: Readonly<Record<PlanOutcome, string>> = {
-    fits: pods.length === 1 ? `fits, in ${pods[0]?.cluster}` : `${pods.length} pods fit`,
+    fits: fitting(pods),
     waits: `${waiting} of ${pods.length} pods would wait`,
     refused: "would be refused",
     notDelegated: "not delegated",
   };
   return words[outcome];
+}
+
+function fitting(pods: WorkloadPlan["pods"]): string {
+  const [only] = pods;
+  if (pods.length === 0) return "no pod comes";
+  return only === undefined || pods.length > 1
+    ? `${pods.length} pods fit`
+    : `fits, ${only.cluster === undefined ? "on this cluster" : `in ${only.cluster}`}`;
 }
 
 function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {

@@ -1,7 +1,8 @@
 import { z } from "zod";
 import type { ObjectMeta, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
-import { Failure } from "../failure.ts";
-import { problemsOf, type WrittenObject } from "./documents.ts";
+import { readFields, type WrittenObject } from "./documents.ts";
+import { podSpec } from "./pod-spec.ts";
+import { type ClaimSpec, claimSpec } from "./written-claims.ts";
 
 /** Kinds whose pods can be planned. */
 export type WorkloadKind = keyof typeof API_VERSIONS;
@@ -46,25 +47,6 @@ export function servedVersion({ apiVersion, kind }: Pick<WrittenObject, "apiVers
   return API_VERSIONS[known];
 }
 
-const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
-const resources = z.looseObject({ requests: amounts.nullish(), limits: amounts.nullish() });
-const container = z.looseObject({ name: z.string(), resources: resources.nullish() });
-const podSpecFields = z.looseObject({
-  containers: z.array(container).min(1),
-  initContainers: z.array(container).nullish(),
-  nodeSelector: z.record(z.string(), z.string()).nullish(),
-  tolerations: z.array(z.looseObject({})).nullish(),
-  volumes: z.array(z.looseObject({ name: z.string() })).nullish(),
-  schedulingGates: z.array(z.looseObject({ name: z.string() })).nullish(),
-  overhead: amounts.nullish(),
-  resources: resources.nullish(),
-});
-const podSpec: z.ZodType<PodSpec> = z.custom<PodSpec>().superRefine((value, context) => {
-  for (const { path, message } of podSpecFields.safeParse(value).error?.issues ?? []) {
-    context.addIssue({ code: "custom", path: [...path], message });
-  }
-});
-
 const stringMap = z.record(z.string(), z.string());
 const templateMetadata = z.looseObject({ labels: stringMap.nullish(), annotations: stringMap.nullish() });
 const template = z.looseObject({ metadata: templateMetadata.nullish(), spec: podSpec });
@@ -79,13 +61,22 @@ const jobSpec = z.looseObject({
   completionMode: z.string().nullish(),
   template,
 });
-const jobFields = z.looseObject({ spec: jobSpec, status: z.looseObject({ succeeded: count.nullish() }).nullish() });
+const jobStatus = z.looseObject({
+  active: count.nullish(),
+  succeeded: count.nullish(),
+  uncountedTerminatedPods: z.looseObject({ succeeded: z.array(z.string()).nullish() }).nullish(),
+  conditions: z.array(z.looseObject({ type: z.string(), status: z.string() })).nullish(),
+});
+const jobFields = z.looseObject({ spec: jobSpec, status: jobStatus.nullish() });
 const cronJobFields = z.looseObject({
   spec: z.looseObject({ suspend: z.boolean().nullish(), jobTemplate: z.looseObject({ spec: jobSpec }) }),
 });
-const claimTemplates = z.looseObject({
+const statefulSetFields = z.looseObject({
   spec: z.looseObject({
-    volumeClaimTemplates: z.array(z.looseObject({ metadata: z.looseObject({ name: z.string() }) })).nullish(),
+    ordinals: z.looseObject({ start: count.nullish() }).nullish(),
+    volumeClaimTemplates: z
+      .array(z.looseObject({ metadata: z.looseObject({ name: z.string() }), spec: claimSpec.optional() }))
+      .nullish(),
   }),
 });
 
@@ -97,25 +88,27 @@ export interface WorkloadPods {
   readonly spec: PodSpec;
   /** What is to be said beside it. */
   readonly notes: readonly string[];
-  /** Names of its claim templates, of which each pod has its own claim. */
-  readonly claims?: readonly string[];
+  /** Its claim templates, of which each pod has its own claim. */
+  readonly claims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
   readonly indexed?: boolean;
+  /** The lowest ordinal of a StatefulSet's pods. */
+  readonly firstOrdinal?: number;
 }
 
 /** Reads what a workload says of its pods; throws a `Failure` that names what is wrong. */
 export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods {
   switch (kind) {
     case "Pod": {
-      const { spec } = read(podFields, object);
+      const { spec } = readFields(podFields, object);
       const { labels, annotations } = object.metadata;
       return { replicas: 1, metadata: present(labels, annotations), spec, notes: [] };
     }
     case "Job": {
-      const { spec, status } = read(jobFields, object);
-      return jobPods(spec, status?.succeeded ?? 0);
+      const { spec, status } = readFields(jobFields, object);
+      return jobPods(spec, status ?? {});
     }
     case "CronJob": {
-      const { suspend, jobTemplate } = read(cronJobFields, object).spec;
+      const { suspend, jobTemplate } = readFields(cronJobFields, object).spec;
       const pods = jobPods(jobTemplate.spec);
       const notes = [
         ...pods.notes,
@@ -124,27 +117,41 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
       return { ...pods, notes };
     }
     default: {
-      const { spec } = read(replicatedFields, object);
+      const { spec } = readFields(replicatedFields, object);
       const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
       if (kind !== "StatefulSet") return pods;
-      const claims = read(claimTemplates, object).spec.volumeClaimTemplates ?? [];
-      return { ...pods, claims: claims.map(({ metadata }) => metadata.name) };
+      const { ordinals, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
+      return {
+        ...pods,
+        firstOrdinal: ordinals?.start ?? 0,
+        claims: (volumeClaimTemplates ?? []).map(({ metadata, spec: own = {} }) => ({
+          name: metadata.name,
+          spec: own,
+        })),
+      };
     }
   }
 }
 
+// Its controller makes no more pods as soon as one of them is True (pkg/controller/job).
+const ENDED: ReadonlySet<string> = new Set(["Complete", "Failed", "SuccessCriteriaMet", "FailureTarget"]);
+
 function jobPods(
   { parallelism, completions, suspend, completionMode, template: own }: z.infer<typeof jobSpec>,
-  succeeded = 0,
+  { active, succeeded, uncountedTerminatedPods, conditions }: z.infer<typeof jobStatus> = {},
 ): WorkloadPods {
+  const pods = { ...templateOf(own), indexed: completionMode === "Indexed" };
+  const ended = conditions?.find(({ type, status }) => ENDED.has(type) && status === "True");
+  if (ended !== undefined) return { ...pods, replicas: 0, notes: [`has ended (${ended.type}): no more pods come`] };
+  const done = (succeeded ?? 0) + (uncountedTerminatedPods?.succeeded?.length ?? 0);
   const atOnce = parallelism ?? 1;
-  const left = Math.max(0, (completions ?? atOnce) - succeeded);
+  // Without a number of completions, the first that succeeds says that there is no more work.
+  const left = completions == null && done > 0 ? (active ?? 0) : Math.max(0, (completions ?? atOnce) - done);
   const replicas = Math.min(atOnce, left);
   const rest = left - replicas;
   return {
+    ...pods,
     replicas,
-    ...templateOf(own),
-    indexed: completionMode === "Indexed",
     notes: [
       ...(suspend === true ? ["is suspended: no pod starts before that ends"] : []),
       ...(rest > 0 ? [`${rest} more pods come as those end`] : []),
@@ -163,16 +170,6 @@ function present(
   return { ...(labels == null ? {} : { labels }), ...(annotations == null ? {} : { annotations }) };
 }
 
-function read<T>(schema: z.ZodType<T>, object: WrittenObject): T {
-  const parsed = schema.safeParse(object);
-  if (parsed.success) return parsed.data;
-  const { name, generateName } = object.metadata;
-  throw new Failure("failure", {
-    object: `${object.kind} ${name ?? `${generateName}*`}`,
-    problem: problemsOf(parsed.error),
-  });
-}
-
 // In place of what a controller makes up.
 const HASH = "planned";
 
@@ -187,11 +184,11 @@ export function podOf(
   const name = podName(workload, owner.name, index, indexed);
   const controller = { apiVersion: "v1", blockOwnerDeletion: true, controller: true, ...owner };
   const own = claims.map((claim) => ({
-    name: claim,
-    persistentVolumeClaim: { claimName: `${claim}-${workload.name}-${index}` },
+    name: claim.name,
+    persistentVolumeClaim: { claimName: `${claim.name}-${workload.name}-${index}` },
   }));
   const written = spec.volumes ?? [];
-  const volumes = [...written.filter((volume) => !claims.includes(volume.name)), ...own];
+  const volumes = [...written.filter((volume) => !claims.some(({ name: claim }) => claim === volume.name)), ...own];
   return {
     apiVersion: "v1",
     kind: "Pod",

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { DEPENDENCY_KINDS, dependencyKey } from "../../pods/dependencies.ts";
 import { Failure } from "../failure.ts";
+import { amounts, textsOf } from "./amounts.ts";
 import { problemsOf, type WrittenObject } from "./documents.ts";
 import type { HostRules } from "./host-admission.ts";
-import type { LimitRangeRule, PriorityClassRule, QuotaRule, RuntimeClassRule } from "./rules.ts";
+import type { LimitRangeRule, LimitRule, PriorityClassRule, QuotaRule, RuntimeClassRule } from "./rules.ts";
 
-const amounts = z.record(z.string(), z.union([z.string(), z.number()]));
 const metadata = z.looseObject({ name: z.string(), namespace: z.string().exactOptional() });
 const scopeTerm = z.looseObject({
   scopeName: z.string(),
@@ -23,14 +23,16 @@ const quota: z.ZodType<QuotaRule> = z.looseObject({
     .exactOptional(),
   status: z.looseObject({ used: amounts.exactOptional() }).exactOptional(),
 });
-const limit = z.looseObject({
-  type: z.string(),
-  min: amounts.exactOptional(),
-  max: amounts.exactOptional(),
-  default: amounts.exactOptional(),
-  defaultRequest: amounts.exactOptional(),
-  maxLimitRequestRatio: amounts.exactOptional(),
-});
+const limit = z
+  .looseObject({
+    type: z.string(),
+    min: amounts.exactOptional(),
+    max: amounts.exactOptional(),
+    default: amounts.exactOptional(),
+    defaultRequest: amounts.exactOptional(),
+    maxLimitRequestRatio: amounts.exactOptional(),
+  })
+  .transform(defaulted);
 const limitRange: z.ZodType<LimitRangeRule> = z.looseObject({
   metadata,
   spec: z.looseObject({ limits: z.array(limit).exactOptional() }).exactOptional(),
@@ -47,7 +49,7 @@ const toleration = z.looseObject({
 });
 const runtimeClass: z.ZodType<RuntimeClassRule> = z.looseObject({
   metadata,
-  overhead: z.looseObject({ podFixed: z.record(z.string(), z.string()).exactOptional() }).exactOptional(),
+  overhead: z.looseObject({ podFixed: amounts.transform(textsOf).exactOptional() }).exactOptional(),
   scheduling: z
     .looseObject({
       nodeSelector: z.record(z.string(), z.string()).exactOptional(),
@@ -55,6 +57,13 @@ const runtimeClass: z.ZodType<RuntimeClassRule> = z.looseObject({
     })
     .exactOptional(),
 });
+
+/** As the API server stores it (SetDefaults_LimitRangeItem in pkg/apis/core/v1): those of the host have passed that. */
+function defaulted(item: LimitRule): LimitRule {
+  if (item.type !== "Container") return item;
+  const limits = { ...item.max, ...item.default };
+  return { ...item, default: limits, defaultRequest: { ...item.min, ...limits, ...item.defaultRequest } };
+}
 
 /** What pods are let in by when the manifest has been applied: what it writes is there, wherever in it that stands. */
 export function withWrittenRules(

@@ -3,25 +3,33 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { listPages } from "../pages.ts";
 
 /** Proxies of the host: all, or those bound to one node. */
-export async function listProxies(
+export function listProxies(
   host: ClusterClient,
   { node, signal }: { readonly node?: string; readonly signal: AbortSignal },
 ): Promise<Stored<Pod>[]> {
+  const labelSelector = `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`;
+  return listPods(host, {
+    labelSelector,
+    signal,
+    ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
+  });
+}
+
+/** All pods that are selected, a page at a time. */
+export async function listPods(
+  host: ClusterClient,
+  options: {
+    readonly labelSelector: string;
+    readonly namespace?: string;
+    readonly fieldSelector?: string;
+    readonly signal: AbortSignal;
+  },
+): Promise<Stored<Pod>[]> {
   const items: Stored<Pod>[] = [];
-  let token: string | undefined;
-  do {
-    const page = await host.list(pods, {
-      labelSelector: `${PROXY_LABEL}=${PROXY_LABEL_VALUE}`,
-      limit: 500,
-      signal,
-      ...(node === undefined ? {} : { fieldSelector: `spec.nodeName=${node}` }),
-      ...(token === undefined ? {} : { continue: token }),
-    });
-    items.push(...page.items);
-    token = page.continue;
-  } while (token !== undefined);
+  for await (const page of listPages(host, pods, options)) items.push(...page);
   return items;
 }
 

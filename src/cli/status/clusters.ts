@@ -2,8 +2,10 @@ import type { Cluster } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { isBound, isGated, isTerminal } from "../../pods/phase.ts";
+import type { Failing } from "../../runtime/reflector.ts";
 import { UNLED_ANNOTATION } from "../../runtime/unled.ts";
 import { age, table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
@@ -14,6 +16,8 @@ export interface Snapshot {
   /** Virtual nodes. */
   readonly nodes: readonly Stored<KubeNode>[];
   readonly proxies: readonly Stored<Pod>[];
+  /** It is followed, and has not been read since then; absent: all is well. */
+  readonly failing?: Failing;
 }
 
 /** One resource of a member: what its nodes offer, and what this host's pods leave of it. Cores or bytes. */
@@ -25,7 +29,7 @@ export interface Share {
 /** One member, as `legation status` shows it. */
 export interface ClusterStatus {
   readonly name: string;
-  /** Status of the Cluster's Ready condition; Unknown when nobody has reported. */
+  /** Status of the Cluster's Ready condition, or of its node's where that is not Ready; Unknown when nobody has reported. */
   readonly ready: string;
   /** Why it is not ready, or takes no pods. */
   readonly reason?: string;
@@ -43,29 +47,36 @@ export interface ClusterStatus {
 export interface HostStatus {
   readonly clusters: readonly ClusterStatus[];
   readonly waiting: { readonly unplaced: number; readonly gated: number };
+  /** Since when the host cannot be read, and why: all this is as it was then; absent: all is well. */
+  readonly failing?: { readonly since: string; readonly reason: string };
 }
 
 /** Counts and sums one snapshot. */
-export function hostStatus({ clusters, nodes, proxies }: Snapshot): HostStatus {
+export function hostStatus({ clusters, nodes, proxies, failing }: Snapshot): HostStatus {
   const alive = proxies.filter((proxy) => !isTerminal(proxy));
   const byNode = Map.groupBy(alive, (proxy) => proxy.spec?.nodeName ?? "");
-  const cordoned = new Set(
-    nodes.filter(({ spec }) => spec?.unschedulable === true).map(({ metadata }) => metadata.name),
-  );
+  const byName = new Map(nodes.map((node) => [node.metadata.name, node]));
   const unbound = alive.filter((proxy) => !isBound(proxy));
   const gated = unbound.filter(isGated).length;
   return {
     clusters: clusters
       .map((cluster) => {
         const node = virtualNodeName(cluster.metadata.name);
-        return clusterStatus(cluster, byNode.get(node) ?? [], cordoned.has(node));
+        return clusterStatus(cluster, byNode.get(node) ?? [], byName.get(node));
       })
       .sort((a, b) => (a.name < b.name ? -1 : 1)),
     waiting: { unplaced: unbound.length - gated, gated },
+    ...(failing === undefined
+      ? {}
+      : { failing: { since: new Date(failing.since).toISOString(), reason: failing.reason } }),
   };
 }
 
-function clusterStatus(cluster: Stored<Cluster>, proxies: readonly Stored<Pod>[], cordoned: boolean): ClusterStatus {
+function clusterStatus(
+  cluster: Stored<Cluster>,
+  proxies: readonly Stored<Pod>[],
+  node: Stored<KubeNode> | undefined,
+): ClusterStatus {
   const { metadata, status } = cluster;
   const used: Record<string, number> = {};
   for (const proxy of proxies) addAmounts(used, podRequests(proxy));
@@ -74,12 +85,9 @@ function clusterStatus(cluster: Stored<Cluster>, proxies: readonly Stored<Pod>[]
     free: (allocatable[resource] ?? 0) - (used[resource] ?? 0),
     allocatable: allocatable[resource] ?? 0,
   });
-  const ready = status?.conditions?.find(({ type }) => type === "Ready");
-  const reason = reasonOf(cluster, ready, cordoned);
   return {
     name: metadata.name,
-    ready: ready?.status ?? "Unknown",
-    ...(reason === undefined ? {} : { reason }),
+    ...readinessOf(cluster, node),
     ...(status?.version === undefined ? {} : { version: status.version }),
     ...(status?.nodes === undefined ? {} : { nodes: status.nodes }),
     cpu: share("cpu"),
@@ -93,19 +101,41 @@ function clusterStatus(cluster: Stored<Cluster>, proxies: readonly Stored<Pod>[]
   };
 }
 
-function reasonOf(
-  { metadata }: Stored<Cluster>,
-  ready: { readonly status: string; readonly message?: string | undefined } | undefined,
-  cordoned: boolean,
-): string | undefined {
-  if (metadata.deletionTimestamp !== undefined) return "is being removed";
-  if (ready === undefined) return "nobody has reported on it: does `legation controller` run?";
-  if (ready.status !== "True") return ready.message;
-  return cordoned ? "cordoned: takes no new pods" : undefined;
+const UNHEARD = "does `legation controller` run?";
+
+function readinessOf(
+  { metadata, status }: Stored<Cluster>,
+  node: Stored<KubeNode> | undefined,
+): Pick<ClusterStatus, "ready" | "reason"> {
+  const said = status?.conditions?.find(({ type }) => type === "Ready");
+  const ready = said?.status ?? "Unknown";
+  if (metadata.deletionTimestamp !== undefined) return { ready, reason: "is being removed" };
+  if (said === undefined) return { ready, reason: `nobody has reported on it: ${UNHEARD}` };
+  if (ready !== "True") return { ready, reason: said.message };
+  // Who reported it may be gone since: Kubernetes itself says so of the node, whose Lease nobody renews then.
+  if (node !== undefined && !isNodeReady(node)) {
+    const reason = `its node ${node.metadata.name} is not Ready, so what is shown may be old: ${UNHEARD}`;
+    return { ready: nodeReadiness(node), reason };
+  }
+  return node?.spec?.unschedulable === true ? { ready, reason: "cordoned: takes no new pods" } : { ready };
+}
+
+function nodeReadiness({ status }: KubeNode): string {
+  return status?.conditions?.find(({ type }) => type === "Ready")?.status ?? "Unknown";
 }
 
 /** The table that people see. */
-export function statusTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
+export function statusTable(status: HostStatus, now: number, terminal: Terminal): string {
+  return membersTable(status, now, terminal) + failingLine(status, terminal);
+}
+
+function failingLine({ failing }: HostStatus, terminal: Terminal): string {
+  if (failing === undefined) return "";
+  const line = `not read since ${failing.since}, and shown as it was then: ${failing.reason}`;
+  return `\n${terminal.paint("red", line)}`;
+}
+
+function membersTable({ clusters, waiting }: HostStatus, now: number, terminal: Terminal): string {
   if (clusters.length === 0) return `no member cluster has joined: see \`legation join --help\`${waitingLine(waiting)}`;
   const header = [
     "NAME",

@@ -1,4 +1,5 @@
-import { realClock } from "../../runtime/clock.ts";
+import { KubeError } from "../../kube/errors.ts";
+import { type Clock, realClock } from "../../runtime/clock.ts";
 import { type Outcome, printOutcome } from "../output.ts";
 import type { Session } from "../session.ts";
 import type { Terminal } from "../terminal.ts";
@@ -27,16 +28,31 @@ export class Screen {
   }
 }
 
-/** Shows what is read, once, or with `watch` again and again until the signal fires. */
+/**
+ * Shows what is read, once, or with `watch` again and again until the signal fires. What has been read once is not given up
+ * because the API server fails for a while.
+ */
 export async function showFollowing(
   { watch, output }: { readonly watch: boolean; readonly output: "text" | "json" | "yaml" },
   { terminal, signal }: Session,
   everyMs: number,
   read: () => Promise<Outcome>,
+  clock: Clock = realClock,
 ): Promise<void> {
   const screen = new Screen(terminal, output);
-  do {
-    screen.show(await read());
-    if (watch) await realClock.sleep(everyMs, signal);
-  } while (watch);
+  screen.show(await read());
+  let failure: string | undefined;
+  while (watch) {
+    await clock.sleep(everyMs, signal);
+    try {
+      const outcome = await read();
+      if (failure !== undefined) terminal.progress("the host answers again");
+      failure = undefined;
+      screen.show(outcome);
+    } catch (error) {
+      if (signal.aborted || !(error instanceof KubeError) || error.retryClass === "never") throw error;
+      if (error.message !== failure) terminal.progress(`${error.message}; what is shown is old, and is read again`);
+      failure = error.message;
+    }
+  }
 }

@@ -1,22 +1,34 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { clusters, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { listClusters } from "../clusters.ts";
+import { Failure } from "../failure.ts";
 import { listProxies } from "../proxies/list.ts";
 import type { Snapshot } from "./clusters.ts";
 
 /** Reads the host once. */
 export async function readSnapshot(host: ClusterClient, signal: AbortSignal): Promise<Snapshot> {
-  const [joined, virtualNodes, proxies] = await Promise.all([
-    listClusters(host, signal),
-    host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
-    listProxies(host, { signal }),
-  ]);
-  return { clusters: joined, nodes: virtualNodes.items, proxies };
+  try {
+    const [joined, virtualNodes, proxies] = await Promise.all([
+      listClusters(host, signal),
+      host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+      listProxies(host, { signal }),
+    ]);
+    return { clusters: joined, nodes: virtualNodes.items, proxies };
+  } catch (error) {
+    if (!isKubeError(error, "Forbidden")) throw error;
+    throw new Failure("failure", {
+      object: error.cluster,
+      problem: `you may not ${error.verb} ${error.resource}: ${error.detail}`,
+      remedy: "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding",
+      cause: error,
+    });
+  }
 }
 
 // A burst of changes is one new table.
@@ -30,7 +42,7 @@ export async function followSnapshot(
   clock: Clock = realClock,
 ): Promise<void> {
   // A reflector tries for ever; what cannot work at all must be told.
-  await listClusters(host, signal);
+  let last = await readSnapshot(host, signal);
   let changed = Promise.withResolvers<void>();
   const reflect = <T extends KubeObject>(resource: Resource<T>, labelSelector?: string): Reflector<T> =>
     new Reflector({
@@ -40,6 +52,7 @@ export async function followSnapshot(
       clock,
       log: createLogger({ level: "silent" }),
       onEvent: () => changed.resolve(),
+      onState: () => changed.resolve(),
     });
   const joined = reflect(clusters);
   const virtualNodes = reflect(nodes, VIRTUAL_NODE_LABEL);
@@ -48,10 +61,13 @@ export async function followSnapshot(
   const stopped = new Promise<void>((resolve) => signal.addEventListener("abort", () => resolve(), { once: true }));
   try {
     for (const reflector of all) reflector.start();
-    await Promise.all(all.map((reflector) => reflector.whenSynced(signal)));
     while (!signal.aborted) {
       changed = Promise.withResolvers();
-      onSnapshot({ clusters: joined.store.list(), nodes: virtualNodes.store.list(), proxies: proxies.store.list() });
+      if (all.every(({ store }) => store.synced)) {
+        last = { clusters: joined.store.list(), nodes: virtualNodes.store.list(), proxies: proxies.store.list() };
+      }
+      const [failing] = all.flatMap((reflector) => reflector.failing ?? []).sort((a, b) => a.since - b.since);
+      onSnapshot({ ...last, ...(failing === undefined ? {} : { failing }) });
       await Promise.race([changed.promise, stopped]);
       await Promise.race([clock.sleep(QUIET_MS), stopped]);
     }

@@ -1,13 +1,14 @@
 import { PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { workloadOf } from "../../controllers/preferences/workload.ts";
-import { divide, type Replicas } from "../../placement/division.ts";
+import type { Division, Replicas } from "../../placement/division.ts";
+import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { roomFor } from "../../placement/room.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import { type HostState, Simulation } from "../plan/simulation.ts";
+import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
+import type { ClaimSpec } from "../plan/written-claims.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
@@ -22,6 +23,8 @@ export interface WorkloadFacts {
   readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
   readonly next?: Stored<Pod>;
+  /** Claims that its controller makes before that pod. */
+  readonly nextClaims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
 }
 
 /** One member's part of a workload. */
@@ -81,7 +84,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   const has: Record<string, number> = {};
   for (const { cluster } of live) has[cluster] = (has[cluster] ?? 0) + 1;
   const division = next === undefined ? undefined : divisionOf(next, replicas, has, host, now);
-  const place = next === undefined ? undefined : new Simulation(host, now).place(next);
+  const place = next === undefined ? undefined : placeOf(next, facts, host, now);
   const names = new Set([
     ...host.clusters.map(({ metadata }) => metadata.name),
     ...placed.map(({ cluster }) => cluster),
@@ -118,36 +121,31 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
   };
 }
 
-/** As the controller reckons it when it moves replicas: over members that are open, each up to its room. */
+function placeOf(
+  next: Stored<Pod>,
+  { namespace, nextClaims = [] }: WorkloadFacts,
+  host: HostState,
+  now: number,
+): Place {
+  const simulation = new Simulation(host, now);
+  for (const { name, spec } of nextClaims) simulation.addClaim(namespace, name, spec);
+  return simulation.place(next);
+}
+
+/** As the controller reckons it when it moves replicas. */
 function divisionOf(
   pod: Stored<Pod>,
   total: number,
-  has: Replicas,
+  placed: Replicas,
   host: HostState,
   now: number,
-): { readonly replicas: Replicas; readonly overflow: Replicas; readonly rebalance: boolean } | undefined {
+): (Division & { readonly rebalance: boolean }) | undefined {
   // What waits takes no room yet.
   const simulation = new Simulation({ ...host, proxies: host.proxies.filter(isBound) }, now);
   const sharing = simulation.sharing(pod);
   if (sharing === undefined) return undefined;
-  const { preferences, candidates, full, requestsIn } = sharing;
-  const capacities = Object.fromEntries(
-    candidates.map((candidate) => {
-      const more = full.has(candidate.name)
-        ? 0
-        : roomFor(requestsIn?.(candidate) ?? podRequests(pod), candidate, pod.metadata.namespace);
-      return [candidate.name, (has[candidate.name] ?? 0) + more];
-    }),
-  );
-  const clusters = candidates.map((candidate) => candidate.name);
-  const divided = divide({
-    total,
-    preferences: { ...preferences, rebalance: true },
-    clusters,
-    capacities,
-    key: workloadOf(pod),
-  });
-  return { ...divided, rebalance: preferences.rebalance };
+  const divided = divideOpen({ ...sharing, total, placed, requests: podRequests(pod), key: workloadOf(pod) });
+  return { ...divided, rebalance: sharing.preferences.rebalance };
 }
 
 function isReady(pod: Pod): boolean {

@@ -1,37 +1,31 @@
 import {
-  CLUSTER_ANNOTATION,
   DELEGATE_FINALIZER,
-  DELEGATE_UID_ANNOTATION,
-  MEMBER_NODE_ANNOTATION,
+  DELETION_COST_ANNOTATION,
+  INTERNAL_ANNOTATIONS,
   OVERFLOW_LABEL_VALUE,
+  OWN_DELETION_COST_ANNOTATION,
   PROXY_LABEL,
-  SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { listPages } from "../pages.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 
-// Only what Legation itself wrote; the author's own annotations stay the author's.
-const OWN_ANNOTATIONS = [
-  CLUSTER_ANNOTATION,
-  DELEGATE_UID_ANNOTATION,
-  MEMBER_NODE_ANNOTATION,
-  SCHEDULER_NAME_ANNOTATION,
-];
+/** What Legation itself wrote; the author's own annotations stay the author's, and a deletion cost that somebody changed. */
+function ownAnnotations({ metadata: { annotations = {} } }: Stored<Pod>): string[] {
+  const cost = annotations[OWN_DELETION_COST_ANNOTATION];
+  const isOwnCost = cost !== undefined && annotations[DELETION_COST_ANNOTATION] === cost;
+  return [...INTERNAL_ANNOTATIONS, ...(isOwnCost ? [DELETION_COST_ANNOTATION] : [])];
+}
 
 /** Every pod of the host that carries Legation's label or finalizer, whatever somebody did to the other of the two. */
 export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): Promise<Stored<Pod>[]> {
   const marked: Stored<Pod>[] = [];
-  let token: string | undefined;
-  do {
-    const page = await host.list(pods, { limit: 500, signal, ...(token === undefined ? {} : { continue: token }) });
-    marked.push(...page.items.filter(isMarked));
-    token = page.continue;
-  } while (token !== undefined);
+  for await (const page of listPages(host, pods, { signal })) marked.push(...page.filter(isMarked));
   return marked;
 }
 
@@ -69,7 +63,7 @@ async function release(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSig
   if (!isTerminal(proxy)) await remove(host, pods, ref, { uid, gracePeriodSeconds: 0, signal });
   await dropFinalizer(host, pods, proxy, DELEGATE_FINALIZER, signal);
   if (!isTerminal(proxy)) return;
-  const annotations = Object.fromEntries(OWN_ANNOTATIONS.map((key) => [key, null]));
+  const annotations = Object.fromEntries(ownAnnotations(proxy).map((key) => [key, null]));
   const body = { metadata: { uid, labels: { [PROXY_LABEL]: null }, annotations } };
   try {
     await host.patch(pods, ref, { type: "merge", body }, { signal });

@@ -7,9 +7,9 @@ import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { otherJoined } from "../member/access.ts";
+import { joinedAs, otherJoined, refuseHostItself } from "../member/access.ts";
 import { cleanMember, some } from "../member/clean.ts";
-import { credentialsSecretName } from "../member/names.ts";
+import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
 import { listProxies, podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
@@ -50,7 +50,10 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const cluster = await host.find(clusters, { name }, { signal });
   const member = context.member ?? (await storedConnection(context, name, cluster));
   if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
-  if (context.member !== undefined) await refuseOtherMember(host, context.member, name, hostId, signal);
+  if (context.member !== undefined) {
+    const { client } = context.member;
+    await refuseOtherMember({ host, member: client, hostId, name, isJoined: cluster !== undefined, force }, signal);
+  }
 
   await emptyNode(options, context);
   if (cluster !== undefined) {
@@ -144,20 +147,40 @@ async function cleanUp(
   }
 }
 
-/** A kubeconfig often has several clusters: the pods of another member must not go because its context is the current one. */
+/**
+ * A kubeconfig often has several clusters: no other may be cleaned in the member's place because its context is the current
+ * one. Without a Cluster nothing is left that could be the member's, and a join that was cut may have left it half made.
+ */
 async function refuseOtherMember(
-  host: ClusterClient,
-  { client: member }: Connection,
-  name: string,
-  hostId: string,
+  options: {
+    readonly host: ClusterClient;
+    readonly member: ClusterClient;
+    readonly hostId: string;
+    readonly name: string;
+    /** Whether there is a Cluster of the name. */
+    readonly isJoined: boolean;
+    readonly force: boolean;
+  },
   signal: AbortSignal,
 ): Promise<void> {
-  const other = await otherJoined({ host, member, hostId, name }, signal);
-  if (other === undefined) return;
+  const { member, hostId, name, isJoined, force } = options;
+  if ((await joinedAs(member, hostId, signal)) === name) return;
+  await refuseHostItself(options, signal);
+  const object = `Cluster ${name}`;
+  const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
+  const other = await otherJoined(options, signal);
+  if (other !== undefined) {
+    const problem = `the cluster of --member-kubeconfig has joined as ${other}`;
+    throw new Failure("refused", { object, problem, remedy: chooseContext });
+  }
+  if (!isJoined || force) return;
+  const account = `${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
   throw new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: `the cluster of --member-kubeconfig has joined as ${other}`,
-    remedy: `choose ${name}'s context of that kubeconfig with --member-context`,
+    object,
+    problem: `the cluster of --member-kubeconfig has no ServiceAccount ${account} for it, so it may be another one`,
+    remedy:
+      `${chooseContext}; leave out --member-kubeconfig when you gave the host credentials of your own; ` +
+      `add --force when it is ${name}, and somebody deleted that ServiceAccount`,
   });
 }
 

@@ -20,7 +20,7 @@ import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
-import { isFor } from "./decide-placing.ts";
+import { isFor } from "./delegates.ts";
 import { Executor } from "./execute.ts";
 import type { FindPod, GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
@@ -434,12 +434,14 @@ export class DelegationController {
     proxy: Stored<Pod> | undefined,
     members = [...this.#options.registry.members().map((member) => viewOf(member, key)), ...this.#unknown(proxy)],
   ): Observed {
+    const waitingSince = this.#unbound.get(key);
     return {
       ref: objectRef(key),
       host: this.#options.identity,
       proxy,
       members,
       memory: this.#placing.memories.of(proxy?.metadata.uid ?? ""),
+      ...(waitingSince === undefined ? {} : { waitingSince }),
       ...this.#placing.view.of(proxy),
       apiAccess: (member) => this.#placing.view.apiAccess(proxy, member),
       needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),

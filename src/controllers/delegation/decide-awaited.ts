@@ -9,8 +9,9 @@ import {
   unschedulableMessage,
 } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { delegateFor, isFor, report } from "./decide-placing.ts";
+import { delegateFor, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { report } from "./report.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
 const LOOK_AGAIN_MS = 1000;
@@ -61,6 +62,7 @@ function decideUnscheduled(
   now: number,
 ): DelegationDecision {
   const { name, reachableSince, scheduleTimeoutMs, nodesVersion } = member;
+  const reason = "Unschedulable";
   const message = unschedulableMessage(delegate);
   // A toleration that is added while it waits may be all that it lacks.
   const changes = forwards(proxy, member, delegate);
@@ -69,13 +71,16 @@ function decideUnscheduled(
   if (message === undefined) {
     if (now < deadline) return { actions: changes, outcome: "Scheduling", requeueAt: deadline };
     const silence = `${name}: ${silentSchedulerMessage(delegate, scheduleTimeoutMs / 1000)}`;
-    return { actions: [...report(proxy, observed, "Unschedulable", silence), ...changes], outcome: "Scheduling" };
+    return {
+      actions: [...report(proxy, observed, { reason, message: silence, now }), ...changes],
+      outcome: "Scheduling",
+    };
   }
-  const told = [...report(proxy, observed, "Unschedulable", `${name}: ${message}`), ...changes];
+  const told = [...report(proxy, observed, { reason, message: `${name}: ${message}`, now }), ...changes];
   if (attempt === undefined || attempt.refusal !== undefined) return { actions: told, outcome: "Scheduling" };
   if (now < deadline) return { actions: told, outcome: "Scheduling", requeueAt: deadline };
   const { uid: proxyUid } = proxy.metadata;
-  const refusal = { cluster: name, reason: "Unschedulable", message } as const;
+  const refusal = { cluster: name, reason, message } as const;
   return { actions: [...told, { type: "refuse", proxyUid, refusal, nodesVersion }], outcome: "Scheduling" };
 }
 
@@ -87,7 +92,7 @@ function decideUnmade(
 ): DelegationDecision {
   const { uid: proxyUid } = proxy.metadata;
   const waiting = (reason: string, message: string, requeueAt: number): DelegationDecision => ({
-    actions: report(proxy, observed, reason, message),
+    actions: report(proxy, observed, { reason, message, now }),
     outcome: "Waiting",
     requeueAt,
   });

@@ -3,8 +3,8 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { lostStatus, statusFrom } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
-import { isFor } from "./decide-placing.ts";
 import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
+import { isFor } from "./delegates.ts";
 import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */

@@ -5,7 +5,7 @@ import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/f
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { delegateFor, isFor, withdraw } from "./decide-placing.ts";
+import { delegateFor, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */

@@ -64,7 +64,7 @@ export class Exchange {
     const { host, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
     await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.wall()), { signal });
-    memories.reported(proxyUid, message);
+    memories.reported(proxyUid, message, clock.now());
   }
 
   /**

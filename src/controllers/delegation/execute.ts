@@ -23,7 +23,7 @@ import type { HeldDelegates } from "./held-delegates.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { refusalOf } from "./refusal.ts";
+import { CREATE_ENDS_MS, refusalOf } from "./refusal.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -50,9 +50,6 @@ interface ExecutorOptions extends DelegationOptions {
 
 // A member that answers does so in less; one that does not is asked again.
 const SWEEP_MS = 2_000;
-// An API server gives up what it has begun after its --request-timeout, a minute by default.
-const CREATE_ENDS_MS = 60_000;
-
 /** Carries out the delegation controller's actions: its only I/O. */
 export class Executor {
   readonly #options: ExecutorOptions;
@@ -178,13 +175,13 @@ export class Executor {
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
-      if (isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
-        memories.uncertain(proxyUid, name, clock.now());
+      const refused = refusalOf(error);
+      if (refused === undefined && isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
+        memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
       member.load.release(proxyUid);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      const refused = refusalOf(error);
       if (refused === undefined) throw error;
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
       if (mayBeThere) {
@@ -271,10 +268,15 @@ export class Executor {
     return undefined;
   }
 
-  async #resolve({ member: name, proxyUid }: ActionOf<"resolve">, context: Context): Result {
+  async #resolve({ member: name, proxyUid, refusal }: ActionOf<"resolve">, context: Context): Result {
     const member = this.#member(name);
     if (member === undefined) return undefined;
-    return (await this.#find(member, proxyUid, context)) ?? this.#unmade(member, proxyUid);
+    const found = await this.#find(member, proxyUid, context);
+    if (found !== undefined) return found;
+    if (refusal !== undefined) {
+      this.#options.memories.refuse(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
+    }
+    return this.#unmade(member, proxyUid);
   }
 
   /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
@@ -309,6 +311,8 @@ export class Executor {
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       this.#noteBound(proxyUid, member);
+      // Its scheduler was faster than the withdrawal that the promise was for.
+      if (this.#options.memories.of(proxyUid).room !== member) this.#releaseRoom(proxyUid);
       this.#options.memories.forget(proxyUid);
       const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
       if (accepted === true) this.#options.onRoom();
@@ -360,7 +364,7 @@ export class Executor {
       // Its namespace is on its way out. Whatever else it was, all of it is said again.
       if (!isKubeError(error, "Forbidden", "NotFound")) throw error;
     }
-    memories.reported(proxyUid, message);
+    memories.reported(proxyUid, message, clock.now());
     return shown;
   }
 

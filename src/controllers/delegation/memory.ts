@@ -1,5 +1,5 @@
 import type { Refusal } from "../../placement/candidate.ts";
-import type { Attempt, Memory } from "./model.ts";
+import type { Attempt, Doubt, Memory } from "./model.ts";
 
 // First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
 const RETRY_AFTER_MS = 30_000;
@@ -13,9 +13,11 @@ interface Entry {
   unproven?: Set<string>;
   attempts: Map<string, Attempt>;
   uncertain?: string;
+  doubt?: Doubt;
   promised?: string;
   room?: string;
   reported?: string;
+  reportedAt?: number;
   ineffective?: Map<string, number>;
 }
 
@@ -78,21 +80,25 @@ export class Memories {
 
   /**
    * A create was sent: whatever its answer, the delegate may be there until the member has shown or denied it. One whose answer
-   * was lost, at `lostAt`, may be done even after a delegate that was there has been deleted: the attempt begins anew, so
-   * that no other member is tried before that is over.
+   * was lost may be done even after a delegate that was there has been deleted: the attempt begins anew, so that no other
+   * member is tried before that is over.
    */
-  uncertain(proxyUid: string, member: string, lostAt?: number): void {
+  uncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
     const entry = this.#entry(proxyUid);
+    if (lost !== undefined) {
+      const { since = lost.at } = (entry.uncertain === member ? entry.doubt : undefined) ?? {};
+      entry.doubt = { since, lastAt: lost.at, message: lost.message };
+    }
     entry.uncertain = member;
     const attempt = entry.attempts.get(member);
-    if (lostAt === undefined || attempt === undefined || attempt.refusal !== undefined) return;
-    entry.attempts.set(member, { since: lostAt, refusals: attempt.refusals });
+    if (lost === undefined || attempt === undefined || attempt.refusal !== undefined) return;
+    entry.attempts.set(member, { since: lost.at, refusals: attempt.refusals });
   }
 
   /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
   found(proxyUid: string, member: string, now: number): void {
     const entry = this.#entry(proxyUid);
-    if (entry.uncertain === member) delete entry.uncertain;
+    if (entry.uncertain === member) settle(entry);
     if (entry.promised === undefined) this.#onPlace(proxyUid, member);
     if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
   }
@@ -101,11 +107,13 @@ export class Memories {
   certain(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     const entry = this.#entries.get(proxyUid);
-    if (entry !== undefined) delete entry.uncertain;
+    if (entry !== undefined) settle(entry);
   }
 
-  reported(proxyUid: string, message: string): void {
-    this.#entry(proxyUid).reported = message;
+  reported(proxyUid: string, message: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    entry.reported = message;
+    entry.reportedAt = now;
   }
 
   /** The API server took the patch and kept what it had: not the same patch again for a while. */
@@ -130,4 +138,10 @@ export class Memories {
     }
     return entry;
   }
+}
+
+/** Nothing is left to be found out. */
+function settle(entry: Entry): void {
+  delete entry.uncertain;
+  delete entry.doubt;
 }

@@ -44,6 +44,16 @@ export interface Attempt {
   readonly refusals: number;
 }
 
+/** Creates that a member has neither done nor refused, as far as its answers tell. */
+export interface Doubt {
+  /** When the first of them failed; epoch ms. */
+  readonly since: number;
+  /** When the last one failed; epoch ms. */
+  readonly lastAt: number;
+  /** The last one's error. */
+  readonly message: string;
+}
+
 /** What the controller remembers of one proxy uid. Losing it costs time, never correctness. */
 export interface Memory {
   /** The proxy came to be while this controller led: no earlier leader can have made a delegate for it. */
@@ -53,12 +63,16 @@ export interface Memory {
   readonly attempts: ReadonlyMap<string, Attempt>;
   /** Member where a create was sent and that has not shown the delegate yet: it may be there, so nobody else gets it. */
   readonly uncertain?: string;
+  /** Why that is not known, when its API server has not given a plain answer. */
+  readonly doubt?: Doubt;
   /** Member where room is kept for the pod until its delegate elsewhere has gone. */
   readonly promised?: string;
   /** Member where room was last reserved for the pod: the only one that may still count it so. */
   readonly room?: string;
   /** What the proxy's Placed condition, or an event on it, last said. */
   readonly reported?: string;
+  /** When it said that; epoch ms. */
+  readonly reportedAt?: number;
   /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
   readonly ineffective?: ReadonlyMap<string, number>;
 }
@@ -95,6 +109,10 @@ export interface Observed {
   readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** What else refuses or prefers members at present, strongest preference first; asked only when the pod needs a place. */
   readonly rules?: () => readonly Rule[];
+  /** False: the pod's namespace is not opted in, as far as is known. Absent: it is. */
+  readonly optedIn?: boolean;
+  /** When the proxy came, or was last seen with a scheduling gate; epoch ms. Absent: it was created then. */
+  readonly waitingSince?: number;
   /** A member that matters to which one is best has still to be read; that it has been is an event of its own. */
   readonly settling?: boolean;
   /** Another pod of its group is being placed, and it will follow; that it can is an event of its own. */
@@ -143,7 +161,13 @@ export type Action =
   /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }
   /** Finds out whether a create whose answer was lost has made a delegate. */
-  | { readonly type: "resolve"; readonly member: string; readonly proxyUid: string }
+  | {
+      readonly type: "resolve";
+      readonly member: string;
+      readonly proxyUid: string;
+      /** What is noted of the member when it has not. */
+      readonly refusal?: Refusal;
+    }
   | {
       readonly type: "bind";
       readonly member: string;

@@ -16,4 +16,6 @@ export interface PlacementMember {
 export interface PlacementMembers {
   members(): readonly PlacementMember[];
   member(name: string): PlacementMember | undefined;
+  /** Clusters that cannot be reached for want of credentials: pods may be there all the same. */
+  unconnected(): readonly { readonly metadata: { readonly name: string } }[];
 }

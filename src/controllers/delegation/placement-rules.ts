@@ -53,6 +53,11 @@ export class PlacementRules {
     return parsePlacement(metadata.annotations ?? {}, this.#namespace(metadata)?.metadata.annotations ?? {}, base);
   }
 
+  /** Whether the pod's namespace has a mode of delegation, as far as is known. */
+  optedIn({ metadata }: Stored<Pod>): boolean {
+    return this.#namespace(metadata) !== undefined;
+  }
+
   /** A proxy came or changed, or what its namespace says. */
   update(proxy: Stored<Pod>, find?: FindPod): void {
     this.#options.groups.update(proxy, this.groupOf(proxy, find));

@@ -7,7 +7,7 @@ import type { Candidate, RefusalReason, Rule } from "../../placement/candidate.t
 import { inMembers } from "../../placement/in-member.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import { type ApiAccess, apiChoice, wantedTokens } from "../../pods/home-api.ts";
-import { isOverflow } from "../../pods/overflow.ts";
+import { asksHostFirst } from "../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../pods/overrides.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -70,15 +70,25 @@ export class PlacementView {
     proxy: Stored<Pod> | undefined,
   ): Pick<
     Observed,
-    "allows" | "lacks" | "invalid" | "named" | "requestsIn" | "rules" | "settling" | "refusedBefore" | "follows"
+    | "allows"
+    | "lacks"
+    | "invalid"
+    | "optedIn"
+    | "named"
+    | "requestsIn"
+    | "rules"
+    | "settling"
+    | "refusedBefore"
+    | "follows"
   > {
     if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
+    if (!this.#options.rules.optedIn(proxy)) return { allows: () => undefined, optedIn: false };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
       return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host: what is left is not divided.
-    const placement = preferences === undefined || isOverflow(proxy) ? undivided : { ...undivided, preferences };
+    const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
     const { clusters, api, overrides } = placement;
     const { homeApi } = this.#options;
     return {
@@ -118,11 +128,14 @@ export class PlacementView {
 
   /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
+    if (asksHostFirst(proxy)) return undefined;
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
-    const closed = this.#options.registry.members().filter((member) => member.candidate().closed !== undefined);
+    const { registry } = this.#options;
+    const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
+    const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
     const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
     // One that is late would have the replacement wait, and then perhaps not get it.
@@ -136,7 +149,8 @@ export class PlacementView {
       preferences: parsed.placement.preferences,
       candidates,
       full: new Set(full.map(({ name }) => name)),
-      closed: new Set(closed.map(({ name }) => name)),
+      closed: new Set([...closed.map(({ name }) => name), ...unconnected]),
+      settling: sharing.some((member) => member.settling),
       ...requestsIn(proxy, placement.overrides),
     };
   }

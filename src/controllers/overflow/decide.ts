@@ -1,10 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { explain } from "../../placement/rank.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { hostClaim, isOverflow } from "../../pods/overflow.ts";
+import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import { delegateFor, placementOf } from "../delegation/decide-placing.ts";
+import { delegateFor } from "../delegation/delegates.ts";
+import { placementOf } from "../delegation/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
+import { noRoomEither, staysForClaim } from "./reasons.ts";
 
 // What a group, a division or a name waits for has no event of its own here.
 const LOOK_AGAIN_MS = 1000;
@@ -35,11 +36,8 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
       "stays on this cluster: to delegate pods later than at their creation, it must be Kubernetes 1.35 or newer";
     return { actions: tell(observed, message), outcome: "Waiting" };
   }
-  const claim = hostClaim(pod.spec ?? {});
-  if (claim !== undefined) {
-    const message = `stays on this cluster: its claim is this cluster's (${claim})`;
-    return { actions: tell(observed, message), outcome: "Waiting" };
-  }
+  const stays = staysForClaim(pod);
+  if (stays !== undefined) return { actions: tell(observed, stays), outcome: "Waiting" };
   return decideMember(observed, now);
 }
 
@@ -81,7 +79,7 @@ function decideMember(observed: Observed, now: number): OverflowDecision {
   if (member === undefined) {
     const untils = view.members.map(({ name }) => view.refusedBefore?.(name)?.until ?? 0).filter((at) => at > now);
     return {
-      actions: tell(observed, `no member cluster has room either: ${explain(ranking.refusals)}`),
+      actions: tell(observed, noRoomEither(ranking.refusals)),
       outcome: "Waiting",
       ...(untils.length === 0 ? {} : { requeueAt: Math.min(...untils) }),
     };

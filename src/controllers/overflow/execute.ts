@@ -19,6 +19,7 @@ import { placementEvent } from "../delegation/events.ts";
 import type { OverflowOptions } from "./controller.ts";
 import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
+import { NOT_OVERFLOWED } from "./reasons.ts";
 import { trialRefusal } from "./trial-refusal.ts";
 import type { Unmarked } from "./unmarked.ts";
 
@@ -164,7 +165,7 @@ export class Executor {
     await this.#say(
       context,
       uid,
-      { reason: "NotOverflowed", type: "Warning", name: `${name.slice(0, 200)}.overflow.${uid}` },
+      { reason: NOT_OVERFLOWED, type: "Warning", name: `${name.slice(0, 200)}.overflow.${uid}` },
       message,
     );
     this.#options.onTold(uid);

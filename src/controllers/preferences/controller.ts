@@ -26,6 +26,8 @@ export interface Sharing {
   readonly full: ReadonlySet<string>;
   /** Members that do not answer or are cordoned. */
   readonly closed: ReadonlySet<string>;
+  /** Some member of them all has still to be read. */
+  readonly settling: boolean;
   /** What a replica requests in a member; absent: the same everywhere. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
 }
@@ -166,7 +168,7 @@ export class PreferencesController {
     if (moved !== undefined && isEnding) moved.until = clock.now() + REPLACED_MS;
     const staying = all.filter(({ own }) => moved?.evicted.has(own.uid) !== true).length;
     const replacing = moved !== undefined && staying < moved.total && clock.now() < moved.until;
-    if (!replacing && waiting === 0 && replicas.every(({ ready }) => ready)) this.#judge(owner, clock.now());
+    if (!replacing && waiting === 0) this.#judge(owner, clock.now());
     return {
       ...shared,
       key: workloadOf(newest),
@@ -196,7 +198,7 @@ export class PreferencesController {
     return { others: { placed, unready, larger } };
   }
 
-  /** Everything is in its place again: a member that has no more than before a move did not get what was moved for it. */
+  /** Everything has a place again: a member that has no more than before a move did not get what was moved for it. */
   #judge(owner: string, now: number): void {
     const moved = this.#moved.get(owner);
     if (moved === undefined) return;

@@ -1,7 +1,6 @@
-import type { Candidate } from "../../placement/candidate.ts";
-import { divide, type Replicas, sharesOf } from "../../placement/division.ts";
+import { sharesOf, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
-import { roomFor } from "../../placement/room.ts";
+import { divideOpen, stayingIn } from "../../placement/open-division.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 
 // Of a hundred replicas, ten are on their way at a time; of ten, one.
@@ -23,8 +22,8 @@ export interface PreferencesDecision {
 
 /** Moves what is where it should not be, and keeps deletion costs such that shrinking keeps the division. */
 export function decide(observed: Observed, now: number): PreferencesDecision {
-  // Each replica that is placed, or becomes ready, is an event of its own.
-  if (observed.waiting > 0) return { actions: [], outcome: "Changing" };
+  // Each replica that is placed, or becomes ready, and each member that is read, is an event of its own.
+  if (observed.waiting > 0 || observed.settling) return { actions: [], outcome: "Changing" };
   if (observed.replacingUntil !== undefined) {
     return { actions: [], outcome: "Changing", requeueAt: observed.replacingUntil };
   }
@@ -43,24 +42,19 @@ export function decide(observed: Observed, now: number): PreferencesDecision {
 
 /** Evictions from the members furthest above their share, each for a place that another one has for the replacement. */
 function movesOf(observed: Observed, now: number): Action[] {
-  const { preferences, movable, replicas, closed, key, others } = observed;
+  const { preferences, movable, replicas, closed, others } = observed;
   if (!preferences.rebalance || !movable || others?.larger === true) return [];
   const here = replicas.filter(({ member }) => !closed.has(member));
-  const unready = here.filter(({ ready }) => !ready).length + (others?.unready ?? 0);
-  const placed = countsOf(here);
-  let total = here.length;
-  for (const [member, count] of Object.entries(others?.placed ?? {})) {
-    if (closed.has(member)) continue;
-    placed[member] = (placed[member] ?? 0) + count;
-    total += count;
-  }
-  let budget = Math.max(1, Math.floor(total * MOVED_AT_A_TIME)) - unready;
-  if (budget <= 0) return [];
+  if ((others?.unready ?? 0) > 0 || here.some(({ ready }) => !ready)) return [];
+  const placed = countsOf(replicas);
+  for (const [member, count] of Object.entries(others?.placed ?? {})) placed[member] = (placed[member] ?? 0) + count;
+  const total = sum(placed);
+  const open = total - sum(stayingIn(closed, placed));
+  let budget = Math.max(1, Math.floor(open * MOVED_AT_A_TIME));
+  const futile = [...observed.futile].flatMap(([member, until]) => (now < until ? [member] : []));
+  const full = new Set([...observed.full, ...futile]);
+  const ideal = divideOpen({ ...observed, total, placed, full }).replicas;
   const names = observed.candidates.map(({ name }) => name);
-  const capacities = Object.fromEntries(
-    observed.candidates.map((candidate) => [candidate.name, capacityOf(candidate, placed, observed, now)]),
-  );
-  const ideal = divide({ total, preferences, clusters: names, capacities, key }).replicas;
   const gains = names.flatMap((name) =>
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
   );
@@ -79,15 +73,6 @@ function movesOf(observed: Observed, now: number): Action[] {
   function over(member: string): number {
     return (placed[member] ?? 0) - (ideal[member] ?? 0) - (others === undefined ? 0 : OFF_IN_UPDATE);
   }
-}
-
-function capacityOf(candidate: Candidate, placed: Replicas, observed: Observed, now: number): number {
-  const { futile, full } = observed;
-  const requests = observed.requestsIn?.(candidate) ?? observed.requests;
-  const has = placed[candidate.name] ?? 0;
-  const closed = full.has(candidate.name) || now < (futile.get(candidate.name) ?? 0);
-  const [namespace] = observed.key.split("/");
-  return closed ? has : has + roomFor(requests, candidate, namespace);
 }
 
 /** Deletion costs that are not as they must be for the replicas furthest above their share to go first. */

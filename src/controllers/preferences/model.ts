@@ -47,6 +47,8 @@ export interface Observed {
   readonly full: ReadonlySet<string>;
   /** Members that do not answer or are cordoned: what is there stays there. */
   readonly closed: ReadonlySet<string>;
+  /** Some member has still to be read: until then it looks closed, and all is out of order. */
+  readonly settling: boolean;
   readonly requests: Amounts;
   /** What one requests in a member where that is different; absent: nowhere. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;

@@ -212,7 +212,8 @@ function created(before: World, world: World, { member, proxyUid, parked }: Step
   const free = truth(memberOf(before, member)) === undefined;
   const memory = remember(world.memory, (memories) => {
     memories.attempt(proxyUid, member, NOW, parked);
-    if (fate === "unanswered" || fate === "vanished" || fate === "late") memories.uncertain(proxyUid, member, NOW);
+    if (fate === "unanswered" || fate === "vanished" || fate === "late")
+      memories.uncertain(proxyUid, member, { at: NOW, message: "lost" });
     else if (fate === "done" && free) memories.uncertain(proxyUid, member);
     if (fate !== "refused" || mayBeThere(before, { member, proxyUid })) return;
     memories.certain(proxyUid);

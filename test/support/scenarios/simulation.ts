@@ -61,6 +61,7 @@ export class Simulation {
     const registry = {
       members: () => this.#members,
       member: (name: string) => this.#members.find((member) => member.name === name),
+      unconnected: () => [],
     };
     this.#placing = new Placing({
       registry,
@@ -245,7 +246,7 @@ export class Simulation {
         this.#refuse(proxy, action.refusal);
         return;
       case "report": {
-        this.#placing.memories.reported(uid, action.message);
+        this.#placing.memories.reported(uid, action.message, this.#now);
         const { reason, message } = action;
         const condition = { type: PLACED_CONDITION, status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });

@@ -28,6 +28,16 @@ describe("a pod requests what kube-scheduler would reserve for it", () => {
     ["its overhead on top", { containers: [asking("1")], overhead: { cpu: "250m" } }, 1.25],
     ["its own requests when it has them", { containers: [asking("1")], resources: { requests: { cpu: "4" } } }, 4],
     [
+      "its own limits when nothing is requested",
+      { containers: [{ name: "c", image: "i" }], resources: { limits: { cpu: "4" } } },
+      4,
+    ],
+    [
+      "what its containers request, within its own limits",
+      { containers: [asking("1")], resources: { limits: { cpu: "4" } } },
+      1,
+    ],
+    [
       "limits where requests are missing",
       { containers: [{ name: "c", image: "i", resources: { limits: { cpu: "2" } } }] },
       2,

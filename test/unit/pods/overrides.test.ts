@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { PodSpec } from "../../../src/api/kubernetes.ts";
 import { parseOverrides } from "../../../src/api/overrides.ts";
-import { overrideSpec } from "../../../src/pods/overrides.ts";
+import { overrideSpec, privilegeProblems } from "../../../src/pods/overrides.ts";
 
 const west = { name: "west", labels: { region: "eu" } };
 const east = { name: "east", labels: { region: "us" } };
@@ -98,6 +98,71 @@ describe("overrides", () => {
     const problem = "problem" in parsed ? parsed.problem : "none";
     expect(problem).toContain(message);
     expect(problem).toContain("; write e.g. [");
+  });
+});
+
+describe("privileges that the host has judged in the pod as it is written", () => {
+  const judged = {
+    containers: [
+      {
+        name: "main",
+        image: "hub/web:1",
+        securityContext: { runAsNonRoot: true },
+        ports: [{ containerPort: 80, hostPort: 80 }],
+        readinessProbe: { httpGet: { port: 80 } },
+      },
+    ],
+    hostUsers: false,
+    hostPID: true,
+    volumes: [{ name: "dev", hostPath: { path: "/dev" } }],
+  } as unknown as PodSpec;
+  const add = (path: string, value: unknown): object => ({ op: "add", path: `/spec/${path}`, value });
+
+  test.each<[string, object]>([
+    ["spec.hostNetwork", add("hostNetwork", true)],
+    ["spec.hostUsers", { op: "remove", path: "/spec/hostUsers" }],
+    ["spec.securityContext", add("securityContext", { runAsUser: 0 })],
+    ["spec.os", add("os", { name: "windows" })],
+    ["spec.containers[0].securityContext", add("containers/0/securityContext/privileged", true)],
+    ["spec.containers[0].securityContext", { op: "remove", path: "/spec/containers/0/securityContext/runAsNonRoot" }],
+    ["spec.containers[0].securityContext", { op: "remove", path: "/spec/containers/0/securityContext" }],
+    ["spec.containers[0].ports[0].hostPort", add("containers/0/ports", [{ containerPort: 80, hostPort: 22 }])],
+    [
+      "spec.containers[0].readinessProbe.httpGet.host",
+      { op: "copy", from: "/spec/containers/0/image", path: "/spec/containers/0/readinessProbe/httpGet/host" },
+    ],
+    [
+      "spec.containers[0].lifecycle.preStop.tcpSocket.host",
+      add("containers/0/lifecycle", { preStop: { tcpSocket: { host: "10.0.0.1", port: 1 } } }),
+    ],
+    ["spec.volumes[root].hostPath", add("volumes/-", { name: "root", hostPath: { path: "/" } })],
+    ["spec.volumes[dev].hostPath", { op: "replace", path: "/spec/volumes/0/hostPath/path", value: "/" }],
+    ["spec.volumes[share].nfs", add("volumes", [{ name: "share", nfs: { server: "a", path: "/" } }])],
+  ])("are not an author's to change: %s", (path, operation) => {
+    const text = JSON.stringify([{ clusters: ["east"], patch: [add("hostname", "a")] }, { patch: [operation] }]);
+    const parsed = parseOverrides(text);
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    const problem = `[1].patch: changes ${path}, which this cluster's admission judges in the pod as it is written; `;
+    expect(overrideSpec(judged, parsed, west)).toEqual({ problem: expect.stringContaining(problem) as string });
+    expect(privilegeProblems(judged, parsed)).toEqual([expect.stringContaining(problem)]);
+
+    const byNamespace = parsed.map((override) => ({ ...override, by: "namespace" as const }));
+    expect(overrideSpec(judged, byNamespace, west)).toHaveProperty("spec");
+    expect(privilegeProblems(judged, byNamespace)).toEqual([]);
+  });
+
+  test.each<[string, object]>([
+    ["fewer of them", { op: "remove", path: "/spec/hostPID" }],
+    ["a volume less", { op: "remove", path: "/spec/volumes/0" }],
+    ["a volume of its own", add("volumes/-", { name: "scratch", emptyDir: {} })],
+    ["no port of the node", { op: "remove", path: "/spec/containers/0/ports/0/hostPort" }],
+    ["another path of its probe", add("containers/0/readinessProbe/httpGet/path", "/ready")],
+    ["values that no pod has", add("volumes", "none")],
+  ])("leave the rest to the author: %s", (_, operation) => {
+    const parsed = parseOverrides(JSON.stringify([{ patch: [operation] }]));
+    if ("problem" in parsed) throw new Error(parsed.problem);
+    expect(overrideSpec(judged, parsed, west)).toHaveProperty("spec");
+    expect(privilegeProblems(judged, parsed)).toEqual([]);
   });
 });
 

@@ -119,6 +119,19 @@ describe("what cannot be delegated is refused with every problem", () => {
       ["legation.dev/scheduler-name: is written by Legation itself", "legation.dev/cluster: is written by Legation"],
     ],
     [
+      "privileges by an override, in whatever member",
+      "all",
+      {
+        metadata: {
+          annotations: {
+            "legation.dev/overrides":
+              '[{"clusters": ["west"], "patch": [{"op": "add", "path": "/spec/hostPID", "value": true}]}]',
+          },
+        },
+      },
+      ["annotation legation.dev/overrides: [0].patch: changes spec.hostPID, which this cluster's admission judges"],
+    ],
+    [
       "a node of the host",
       "annotated",
       { metadata: asks, spec: { nodeName: "n1" } },

@@ -8,6 +8,12 @@ const list = (...resources: [name: string, kind: string, namespaced: boolean, ve
   resources: resources.map(([name, kind, namespaced, verbs]) => ({ name, kind, namespaced, verbs })),
 });
 
+const group = (name: string, preferred: string, ...others: string[]): object => ({
+  name,
+  preferredVersion: { version: preferred },
+  versions: [...others, preferred].map((version) => ({ version })),
+});
+
 const ANSWERS: Record<string, object | KubeErrorCode> = {
   "/api/v1": list(
     ["pods", "Pod", true, ["list", "create", "delete"]],
@@ -18,14 +24,21 @@ const ANSWERS: Record<string, object | KubeErrorCode> = {
   ),
   "/apis": {
     groups: [
-      { name: "apps", preferredVersion: { version: "v1" } },
-      { name: "metrics.k8s.io", preferredVersion: { version: "v1beta1" } },
-      { name: "external.metrics.k8s.io", preferredVersion: { version: "v1beta1" } },
-      { name: "down.example.com", preferredVersion: { version: "v1" } },
+      group("apps", "v1"),
+      group("metrics.k8s.io", "v1beta1"),
+      group("external.metrics.k8s.io", "v1beta1"),
+      group("down.example.com", "v1"),
+      group("mesh.example.com", "v1", "v1alpha3", "v1beta1"),
     ],
   },
   "/apis/apps/v1": list(["deployments", "Deployment", true, ["list", "delete"]]),
   "/apis/down.example.com/v1": "ServerError",
+  "/apis/mesh.example.com/v1": list(["routes", "Route", true, ["list", "delete"]]),
+  "/apis/mesh.example.com/v1beta1": list(["routes", "Route", true, ["list", "delete"]]),
+  "/apis/mesh.example.com/v1alpha3": list(
+    ["routes", "Route", true, ["list", "delete"]],
+    ["filters", "Filter", true, ["list", "delete"]],
+  ),
 };
 
 function server(answers: Record<string, object | KubeErrorCode> = ANSWERS): { client: ClusterClient; asked: string[] } {
@@ -74,8 +87,17 @@ describe("discovery", () => {
   test("lists what is in namespaces and can be removed, and says which groups did not answer; metrics are not asked for", async () => {
     const { client, asked } = server();
     const { resources, unknown } = await new Discovery(client, signal).removable();
-    expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments"]);
+    expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments", "routes", "filters"]);
     expect(unknown).toEqual(["down.example.com/v1"]);
     expect(asked.filter((path) => path.includes("metrics"))).toEqual([]);
+  });
+
+  test("lists a kind that only another version of its group has, and each kind once", async () => {
+    const { resources } = await new Discovery(server().client, signal).removable();
+    expect(
+      resources
+        .filter(({ group }) => group === "mesh.example.com")
+        .map(({ plural, version }) => `${plural} ${version}`),
+    ).toEqual(["routes v1", "filters v1alpha3"]);
   });
 });

@@ -88,10 +88,14 @@ describe("the plan of an installation", () => {
     });
   });
 
-  test("every object carries the label that uninstall finds it by", () => {
+  test("every object carries the labels that uninstall finds it by", () => {
     const { apply } = planInstall(all, { clusterName: "host", version: "1.2.3" });
-    for (const { metadata } of apply)
-      expect(metadata.labels).toMatchObject({ "app.kubernetes.io/managed-by": "legation" });
+    for (const { metadata } of apply) {
+      expect(metadata.labels).toMatchObject({
+        "app.kubernetes.io/managed-by": "legation",
+        "app.kubernetes.io/part-of": "legation",
+      });
+    }
   });
 
   test("the host's name is written where the controller reads it", () => {

@@ -17,6 +17,21 @@ test("everything is taken back, last first, and a failed step does not stop the 
   expect(told).toEqual(["undone: secret", "undone: namespace"]);
 });
 
+test("what was made up to a point can be left, while what is made later is taken back", async () => {
+  const undone: string[] = [];
+  const undo = new UndoStack();
+  const push = (what: string): void =>
+    undo.push(what, async () => {
+      undone.push(what);
+    });
+  push("account");
+  const keep = undo.keepSoFar();
+  push("secret");
+  keep();
+  await undo.run(() => {});
+  expect(undone).toEqual(["secret"]);
+});
+
 test("what was taken back once is not taken back again", async () => {
   let times = 0;
   const undo = new UndoStack();

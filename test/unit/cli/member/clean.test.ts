@@ -21,6 +21,7 @@ const DISCOVERY: Record<string, object> = {
     groups: ["stock.example.com", "metrics.k8s.io", "custom.metrics.k8s.io"].map((name) => ({
       name,
       preferredVersion: { version: "v1" },
+      versions: [{ version: "v1" }],
     })),
   },
   "/api/v1": resource("configmaps", "ConfigMap", ["list", "delete"]),

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject, ObjectMeta, Stored } from "../../../../src/api/kubernetes.ts";
-import { foreignAmong } from "../../../../src/cli/member/contents.ts";
+import { Discovery } from "../../../../src/cli/discovery/discovery.ts";
+import { contentsOf, foreignAmong } from "../../../../src/cli/member/contents.ts";
+import type { ListOptions, RawRequest } from "../../../../src/kube/client.ts";
+import { fakeClient } from "../client.ts";
 
 const HOST = "host-1";
 
@@ -48,5 +51,34 @@ describe("what is foreign in a namespace that Legation made", () => {
     ],
   ])("%s", (_case, objects, expected) => {
     expect(foreignAmong(objects, HOST)).toEqual(expected);
+  });
+});
+
+describe("looking through a namespace", () => {
+  test("finds the one foreign object behind many of this host's", async () => {
+    const ours = (name: string): Stored<KubeObject> =>
+      found("Pod", name, { labels: { "legation.dev/host": HOST } }).object;
+    const all = [...Array.from({ length: 1000 }, (_, index) => ours(`web-${index}`)), found("Pod", "bare").object];
+    const client = fakeClient({
+      raw: async ({ path }: RawRequest) =>
+        path === "/apis"
+          ? { groups: [] }
+          : { resources: [{ name: "pods", kind: "Pod", namespaced: true, verbs: ["list", "delete"] }] },
+      list: async (_resource: unknown, { limit = all.length, continue: token = "0" }: ListOptions = {}) => {
+        const first = Number(token);
+        const next = first + limit;
+        return {
+          items: all.slice(first, next) as never,
+          resourceVersion: "1",
+          size: 0,
+          ...(next < all.length ? { continue: String(next) } : {}),
+        };
+      },
+    });
+    const { signal } = new AbortController();
+    expect(await contentsOf(client, new Discovery(client, signal), "shop", HOST, signal)).toEqual({
+      foreign: ["Pod bare"],
+      unknown: [],
+    });
   });
 });

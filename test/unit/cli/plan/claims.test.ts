@@ -56,3 +56,33 @@ test("pods of a StatefulSet have claims of their own, which need not be there ye
   expect(planned.fits).toBe(true);
   expect(planned.workloads[0]?.pods[2]).toMatchObject({ name: "web-2", cluster: "west" });
 });
+
+test.each<[object, string]>([
+  [{ volumeName: "pv-1" }, "spec.volumeName: it is bound to volume pv-1 of the host"],
+  [{ dataSource: { kind: "PersistentVolumeClaim", name: "old" } }, "spec.dataSourceRef: what it names is on the host"],
+])("a claim of the manifest with %j is waited for, whoever makes it", (spec, words) => {
+  const written = { apiVersion: "v1", kind: "PersistentVolumeClaim", metadata: { name: "data" }, spec };
+  const planned = plan(withClaims(), written, using("data"));
+  expect(planned.workloads[0]?.pods[0]?.message).toContain(`PersistentVolumeClaim data: ${words}`);
+  const template = deployment(1);
+  const set = {
+    ...template,
+    kind: "StatefulSet",
+    spec: { ...Object(template.spec), volumeClaimTemplates: [{ metadata: { name: "data" }, spec }] },
+  };
+  expect(plan(withClaims(), set).workloads[0]?.pods[0]?.message).toContain(
+    `PersistentVolumeClaim data-web-0: ${words}`,
+  );
+});
+
+test("a claim of the manifest that makes no sense is refused with its field", () => {
+  const written = {
+    apiVersion: "v1",
+    kind: "PersistentVolumeClaim",
+    metadata: { name: "data" },
+    spec: { volumeName: 3 },
+  };
+  expect(() => plan(withClaims(), written)).toThrow("PersistentVolumeClaim data: spec.volumeName");
+  const large = { ...written, spec: { resources: { requests: { storage: "1GB" } } } };
+  expect(() => plan(withClaims(), large)).toThrow('spec.resources.requests.storage: "1GB" is no quantity');
+});

@@ -50,6 +50,40 @@ describe("manifests are read", () => {
     expect(parseDocuments('{"kind": "PodList", "items": null}', "m")).toEqual([]);
   });
 
+  test("in the YAML of kubectl, which is that of version 1.1", () => {
+    const manifest = [
+      "apiVersion: v1",
+      "kind: Pod",
+      "metadata: {name: a}",
+      "base: &base {image: web, tty: true}",
+      "container: {<<: *base, name: main, tty: off}",
+      "mode: 0644",
+      "newer: 0o644",
+      "least: -0o17",
+      "hexadecimal: 0x1F",
+      "truth: [yes, On, TRUE, n]",
+      "quoted: ['yes', \"0644\"]",
+      "large: 1_000",
+      "ports: 22:22",
+      "day: 2026-11-22",
+      "none: ~",
+    ].join("\n");
+    const [object] = parseDocuments(manifest, "m");
+    expect(object).toMatchObject({
+      container: { image: "web", name: "main", tty: false },
+      mode: 420,
+      newer: 420,
+      least: -15,
+      hexadecimal: 31,
+      truth: [true, true, true, false],
+      quoted: ["yes", "0644"],
+      large: 1000,
+      ports: "22:22",
+      day: "2026-11-22",
+    });
+    expect(object).not.toHaveProperty("none");
+  });
+
   test("of thousands of objects in no time", () => {
     const items = Array.from({ length: 5000 }, (_, i) => ({
       apiVersion: "v1",
@@ -76,6 +110,20 @@ test.each([
   ["spec: {containers: []}", /spec\.containers/],
   ["spec: {containers: [{name: a, resources: 3}]}", /spec\.containers\.0\.resources/],
   ["spec: {containers: [{name: a}], tolerations: x}", /spec\.tolerations/],
+  ["spec: {containers: [{name: a, env: {KEY: value}}]}", /Pod p: spec\.containers\.0\.env: /],
+  ["spec: {containers: [{name: a, envFrom: [{configMapRef: x}]}]}", /spec\.containers\.0\.envFrom\.0\.configMapRef: /],
+  [
+    "spec: {containers: [{name: a}], volumes: [{name: v, projected: {sources: {}}}]}",
+    /volumes\.0\.projected\.sources: /,
+  ],
+  ["spec: {containers: [{name: a}], imagePullSecrets: pull}", /spec\.imagePullSecrets: /],
+  ["spec: {containers: [{name: a}], affinity: {podAffinity: [x]}}", /spec\.affinity\.podAffinity: /],
+  [
+    "spec: {containers: [{name: a, resources: {requests: {memory: 1GB}}}]}",
+    /Pod p: spec\.containers\.0\.resources\.requests\.memory: "1GB" is no quantity; write a number, alone or with/,
+  ],
+  ["spec: {containers: [{name: a, resources: {limits: {cpu: -1}}}]}", /limits\.cpu: -1 is negative; write 0 or more/],
+  ["spec: {containers: [{name: a}], overhead: {cpu: [1]}}", /spec\.overhead\.cpu: /],
 ])("a pod whose %s has no sense is refused with the field", (spec, problem) => {
   const [object] = parseDocuments(`${pod("p")}${spec}`, "m");
   expect(object).toBeDefined();

@@ -120,6 +120,19 @@ describe("a workload that is on the host already", () => {
     expect(division(planned)).toEqual({ east: 2, west: 0 });
   });
 
+  test("and is held back by gates says so of each pod that stays", () => {
+    const held = replica("web-abc-1", undefined);
+    const gated = { ...held, spec: { containers: [], ...held.spec, schedulingGates: [{ name: "kueue" }] } };
+    expect(plan(written(1), stored(1, annotations), [gated]).workloads[0]?.pods).toEqual([
+      {
+        name: "web-abc-1",
+        kept: true,
+        reason: "SchedulingGated",
+        message: "waits for its scheduling gates",
+      },
+    ]);
+  });
+
   test("that is a pod keeps its place", () => {
     const pod = {
       apiVersion: "v1",
@@ -137,13 +150,45 @@ describe("a workload that is on the host already", () => {
   });
 });
 
-test("in overflow mode it is said that the host is asked first", () => {
-  const planned = planOf([deployment(1, { "legation.dev/mode": "overflow" })], host(members), {
-    namespace: "team",
-    now: 0,
+describe("in overflow mode", () => {
+  const overflow = { "legation.dev/mode": "overflow" };
+  const planned = (object: WrittenObject): Plan => planOf([object], host(members), { namespace: "team", now: 0 });
+
+  test("it is said that the host is asked first", () => {
+    expect(planned(deployment(1, overflow)).workloads[0]).toMatchObject({
+      outcome: "fits",
+      notes: ["the host's own scheduler is asked first: this is for pods that it has no room for"],
+    });
   });
-  expect(planned.workloads[0]).toMatchObject({
-    outcome: "fits",
-    notes: ["the host's own scheduler is asked first: this is for pods that it has no room for"],
+
+  test("a pod with a claim stays on the host", () => {
+    const volumes = [
+      { name: "data", emptyDir: {} },
+      { name: "disk", persistentVolumeClaim: { claimName: "disk" } },
+    ];
+    expect(planned(deployment(1, overflow, { volumes })).workloads[0]).toMatchObject({
+      outcome: "waits",
+      pods: [
+        { reason: "NotOverflowed", message: "stays on this cluster: its claim is this cluster's (spec.volumes: disk)" },
+      ],
+    });
+  });
+
+  test("no pod waits in a member", () => {
+    const large = { containers: [{ name: "main", resources: { requests: { cpu: "9" } } }] };
+    const { workloads } = planned(deployment(1, overflow, large));
+    expect(workloads[0]?.clusters.map(({ waiting }) => waiting)).toEqual([0, 0]);
+    expect(workloads[0]?.pods).toEqual([
+      {
+        name: "web-planned-*0",
+        reason: "NotOverflowed",
+        message: expect.stringMatching(/^no member cluster has room either: .*the largest node has 8/),
+      },
+    ]);
+    const elsewhere = planned(deployment(1, { ...overflow, "legation.dev/clusters": "north" })).workloads[0];
+    expect(elsewhere?.pods[0]).toMatchObject({
+      reason: "NotOverflowed",
+      message: expect.stringContaining("no member cluster has room either: "),
+    });
   });
 });

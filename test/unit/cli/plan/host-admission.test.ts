@@ -91,7 +91,7 @@ describe("what pods name and the host lacks", () => {
       apiVersion: "node.k8s.io/v1",
       kind: "RuntimeClass",
       metadata: { name: "gvisor" },
-      overhead: { podFixed: { cpu: "8" } },
+      overhead: { podFixed: { cpu: 8 } },
     };
     const planned = plan(rules({ runtimeClasses: [] }), deployment(1, {}, { runtimeClassName: "gvisor" }), runtime);
     expect(planned.workloads[0]?.pods[0]).toMatchObject({ reason: "Unschedulable" });
@@ -205,7 +205,41 @@ describe("a quota of the host", () => {
     const planned = plan(rules({ quotas: [stored] }), deployment(3), written);
     expect(planned.workloads[0]?.pods.filter(({ reason }) => reason === "FailedCreate")).toHaveLength(2);
     const wrong = { ...written, spec: { hard: 3 } };
+    const unit = { ...written, spec: { hard: { memory: "1GB" } } };
+    expect(() => plan(rules({}), deployment(3), unit)).toThrow(
+      'ResourceQuota team: spec.hard.memory: "1GB" is no quantity; write a number',
+    );
     expect(() => plan(rules({}), deployment(3), wrong)).toThrow("ResourceQuota team: spec.hard");
+  });
+
+  test.each<[string, object, object, string | undefined]>([
+    ["what containers do not say", { limits: { cpu: "1", memory: "1Gi" } }, {}, undefined],
+    ["limits alone", { limits: { cpu: "3", memory: "1Gi" } }, {}, "requested: cpu=3, used: cpu=3, limited: cpu=4"],
+    [
+      "limits beside what containers request",
+      { limits: { cpu: "3", memory: "1Gi" } },
+      { requests: { cpu: "2" } },
+      "requested: cpu=2, used: cpu=4, limited: cpu=4",
+    ],
+  ])("takes pods by what is written for them as a whole: %s", (_what, resources, ofContainer, words) => {
+    const spec = { hard: { cpu: "4", memory: "4Gi" } };
+    const { workloads } = plan(rules({ quotas: [quota(spec)] }), resourced(ofContainer, { resources }));
+    const refused = workloads[0]?.pods.find(({ reason }) => reason === "FailedCreate")?.message;
+    if (words === undefined) expect(refused).toBeUndefined();
+    else expect(refused).toContain(words);
+  });
+
+  test("of best effort is not for pods that say something as a whole", () => {
+    const best = quota({ hard: { pods: "0" }, scopes: ["BestEffort"] });
+    const planned = plan(rules({ quotas: [best] }), resourced({}, { resources: { requests: { cpu: "1" } } }));
+    expect(planned.fits).toBe(true);
+  });
+
+  test("has less room for what comes after pods that run on the host", () => {
+    const silent = { ...deployment(2), metadata: { name: "silent" } };
+    const planned = plan(rules({ quotas: [quota({ hard: { pods: "3" } })] }), silent, deployment(2));
+    expect(planned.workloads.map(({ outcome }) => outcome)).toEqual(["notDelegated", "waits"]);
+    expect(planned.workloads[1]?.pods.filter(({ reason }) => reason === "FailedCreate")).toHaveLength(1);
   });
 
   test("of another namespace counts for none of them", () => {
@@ -247,6 +281,45 @@ describe("a LimitRange of the host", () => {
   ])("refuses by %j", (item, resources, words) => {
     const { workloads } = plan(rules(limits(item)), resourced(resources));
     expect(workloads[0]?.pods[0]).toMatchObject({ reason: "FailedCreate", message: words });
+  });
+
+  const limited = (name: string, cpu: string, parts: object = {}): object => ({
+    name,
+    resources: { requests: { cpu }, limits: { cpu } },
+    ...parts,
+  });
+  test.each<[string, object]>([
+    ["init container", { initContainers: [limited("init", "3")] }],
+    ["sidecar", { initContainers: [limited("side", "1500m", { restartPolicy: "Always" })] }],
+    ["pod as a whole", { resources: { limits: { cpu: "3" } } }],
+  ])("of pods counts what is requested for a %s", (_what, parts) => {
+    const item = { type: "Pod", max: { cpu: "2" } };
+    const spec = { containers: [limited("main", "1")], overhead: { cpu: "5" } };
+    expect(plan(rules(limits(item)), deployment(1, {}, spec)).fits).toBe(true);
+    const [first] = plan(rules(limits(item)), deployment(1, {}, { ...spec, ...parts })).workloads[0]?.pods ?? [];
+    expect(first?.message).toMatch(/^maximum cpu usage per Pod is 2, but limit is (3|2500m)$/);
+  });
+
+  test("gives containers what leaves the requests of the pod as a whole as they are", () => {
+    const item = { type: "Container", defaultRequest: { cpu: "8" } };
+    const { workloads } = plan(rules(limits(item)), resourced({}, { resources: { limits: { cpu: "1" } } }));
+    expect(workloads[0]?.outcome).toBe("fits");
+  });
+
+  test.each<[LimitRule, string | undefined]>([
+    [{ type: "Container", max: { memory: "1Gi" } }, undefined],
+    [{ type: "Container", min: { memory: "1Gi" } }, undefined],
+    [{ type: "Container", max: { cpu: "500m" } }, "maximum cpu usage per Container is 500m, but request is 1"],
+    [{ type: "Pod", max: { memory: "1Gi" } }, "maximum memory usage per Pod is 1Gi.  No limit is specified"],
+  ])("of the manifest has the API server's defaults: %j", (item, words) => {
+    const written = {
+      apiVersion: "v1",
+      kind: "LimitRange",
+      metadata: { name: "limits" },
+      spec: { limits: [item] },
+    };
+    const [first] = plan(rules({}), written, resourced({ requests: { cpu: "1" } })).workloads[0]?.pods ?? [];
+    expect(first?.message).toBe(words);
   });
 });
 

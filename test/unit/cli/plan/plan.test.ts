@@ -1,4 +1,7 @@
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { describe, expect, test } from "vitest";
+import { packageRoot } from "../../../../src/cli/package-root.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { deployment, division, host, type MemberParts, namespace, plan, whyNot } from "./host.ts";
@@ -224,6 +227,22 @@ describe("workloads of other kinds", () => {
     expect(workloads[0]).toMatchObject({ outcome: "fits", notes });
   });
 
+  test("pods of one generateName are as many", () => {
+    const generated = {
+      apiVersion: "v1",
+      kind: "Pod",
+      metadata: { generateName: "d-", ...template.metadata },
+      spec: { containers: [{ name: "main", resources: { requests: { cpu: "6" } } }] },
+    };
+    const { workloads, fits } = plan(host({ west: {} }), generated, generated, generated);
+    expect(workloads.map(({ name, outcome }) => [name, outcome])).toEqual([
+      ["d-*", "fits"],
+      ["d-*2", "fits"],
+      ["d-*3", "waits"],
+    ]);
+    expect(fits).toBe(false);
+  });
+
   test("a DaemonSet is the host's own, a Service is no workload at all", () => {
     const service = { apiVersion: "v1", kind: "Service", metadata: { name: "web" } };
     const daemons = { ...template, metadata: { labels: { app: "web" } } };
@@ -262,6 +281,57 @@ describe("what would not be let in, or not be delegated", () => {
       metadata: { name: "team", labels: { "legation.dev/delegation": "all" } },
     };
     expect(plan(bare, written, deployment(1)).fits).toBe(true);
+  });
+
+  const written = (name: string, metadata: object): WrittenObject => ({
+    apiVersion: "v1",
+    kind: "Namespace",
+    metadata: { name, ...metadata },
+  });
+
+  test.each<[object, string]>([
+    [
+      { labels: { "legation.dev/delegation": "true" } },
+      'label legation.dev/delegation: "true" is no mode; write "anno',
+    ],
+    [
+      { annotations: { "legation.dev/mode": "overflow" } },
+      "annotation legation.dev/mode: a namespace says by its label",
+    ],
+    [{ annotations: { "legation.dev/clusters": "West" } }, '"West" is not a DNS label'],
+  ])("a namespace with %j is refused, and so is what would be in it", (metadata, words) => {
+    const bare = host({ west: {} }, { namespaces: [] });
+    const refused = plan(bare, written("team", metadata), deployment(1));
+    expect(refused).toMatchObject({
+      fits: false,
+      workloads: [
+        { kind: "Namespace", name: "team", outcome: "refused", message: expect.stringContaining(words) },
+        { kind: "Deployment", outcome: "refused", message: "namespace team would be refused itself" },
+      ],
+    });
+    expect(plan(host({ west: {} }), written("team", metadata), deployment(1))).toMatchObject({
+      fits: false,
+      workloads: [
+        { kind: "Namespace", outcome: "refused" },
+        { kind: "Deployment", outcome: "fits" },
+      ],
+    });
+    // What is wrong since before is looked at when it changes.
+    const wrong = host({ west: {} }, { namespaces: [namespace("other", metadata), namespace("team")] });
+    expect(plan(wrong, written("other", metadata), deployment(1)).fits).toBe(true);
+  });
+
+  test("a namespace of the host itself is refused, in the words of the policy", () => {
+    const labels = { "legation.dev/delegation": "all" };
+    const { workloads } = plan(host({ west: {} }), written("kube-system", { labels }));
+    const words = "serves this cluster itself, so its pods cannot be delegated; remove the label";
+    expect(workloads[0]?.message).toBe(`label legation.dev/delegation: namespace kube-system ${words}`);
+    const wrong = plan(host({ west: {} }), written("new", { labels: { "legation.dev/delegation": "yes" } }));
+    const [, modes = "no words"] = /"yes"( is no mode.*)$/.exec(wrong.workloads[0]?.message ?? "") ?? [];
+    const policies = readFileSync(join(packageRoot(), "manifests/policies.yaml"), "utf8");
+    const said = policies.replaceAll(/" \+\s+"/g, "").replaceAll('\\"', '"');
+    expect(said).toContain(modes);
+    expect(said).toContain(words);
   });
 
   test("pods with scheduling gates wait for those", () => {

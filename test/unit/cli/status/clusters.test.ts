@@ -37,9 +37,10 @@ function ready(status: "True" | "False", message = "its API server answers"): No
   };
 }
 
-const node = (name: string, unschedulable = false): Stored<KubeNode> => ({
+const node = (name: string, unschedulable = false, state = "True"): Stored<KubeNode> => ({
   metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1" },
   spec: { unschedulable },
+  status: { conditions: [{ type: "Ready", status: state }] },
 });
 
 const spec = (nodeName: string, cpu: string, memory = "1Gi"): Partial<PodSpec> => ({
@@ -79,6 +80,16 @@ describe("the status of all members", () => {
     const [status] = hostStatus({ clusters: [one], nodes: [node("legation-west", cordoned)], proxies: [] }).clusters;
     expect(status?.ready).toBe(expected);
     expect(status?.reason).toBe(reason);
+  });
+
+  test.each([
+    ["True", "Unknown", "its node legation-west is not Ready, so what is shown may be old"],
+    ["False", "False", "connection refused"],
+  ] as const)("a member last reported as %s, whose node nobody keeps alive any more, is %s", (last, shown, reason) => {
+    const one = cluster("west", { status: ready(last, "connection refused") });
+    const nodes = [node("legation-west", true, "Unknown")];
+    const [status] = hostStatus({ clusters: [one], nodes, proxies: [] }).clusters;
+    expect(status).toMatchObject({ ready: shown, reason: expect.stringContaining(reason) });
   });
 
   test("a member that nobody has reported on points to the controller", () => {

@@ -1,6 +1,10 @@
 import { expect, test } from "vitest";
-import { Screen } from "../../../../src/cli/status/screen.ts";
+import { Failure } from "../../../../src/cli/failure.ts";
+import type { Outcome } from "../../../../src/cli/output.ts";
+import { Screen, showFollowing } from "../../../../src/cli/status/screen.ts";
 import { age } from "../../../../src/cli/table.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { recordedSession } from "../session.ts";
 
 const one = { text: "one", document: { n: 1 } };
@@ -16,6 +20,52 @@ test.each([
   const screen = new Screen(session.terminal, format);
   for (const outcome of [one, one, two, two]) screen.show(outcome);
   expect(session.out.join("")).toBe(expected);
+});
+
+function failed(code: KubeErrorCode): KubeError {
+  return new KubeError(code, { code, cluster: "host", verb: "get", resource: "pods shop/web" });
+}
+
+/** Follows what is read, one after another; what is no outcome is thrown. After the last it is interrupted. */
+async function follow(reads: readonly (Outcome | Error)[]): Promise<{ out: string; err: string[]; end: unknown }> {
+  const interruption = new AbortController();
+  const session = recordedSession({ signal: interruption.signal });
+  const clock = new FakeClock();
+  const left = [...reads];
+  const read = async (): Promise<Outcome> => {
+    const next = left.shift();
+    if (next === undefined) interruption.abort("enough");
+    interruption.signal.throwIfAborted();
+    if (next instanceof Error || next === undefined) throw next;
+    return next;
+  };
+  const ended = showFollowing({ watch: true, output: "text" }, session, 1_000, read, clock).catch((end) => end);
+  await clock.advance(60_000);
+  return { out: session.out.join(""), err: session.err, end: await ended };
+}
+
+test("what is followed outlives an API server that fails for a while, and says so once", async () => {
+  const lost = failed("NotSent");
+  expect(await follow([one, lost, lost, failed("ServerError"), two, lost, two])).toEqual({
+    out: "one\n\ntwo\n",
+    err: [
+      "host: get pods shop/web: NotSent; what is shown is old, and is read again\n",
+      "host: get pods shop/web: ServerError; what is shown is old, and is read again\n",
+      "the host answers again\n",
+      "host: get pods shop/web: NotSent; what is shown is old, and is read again\n",
+      "the host answers again\n",
+    ],
+    end: "enough",
+  });
+});
+
+const gone = new Failure("failure", { object: "pod shop/web", problem: "is not on the host" });
+test.each([
+  ["that the first time fails", [failed("NotSent")], "NotSent"],
+  ["that may not be read any more", [one, failed("Forbidden")], "Forbidden"],
+  ["that is gone", [one, gone], "is not on the host"],
+])("what is followed %s ends the command", async (_, reads, message) => {
+  expect((await follow([...reads, two])).end).toMatchObject({ message: expect.stringContaining(message) });
 });
 
 test.each([

@@ -95,6 +95,20 @@ test("counts what a member has no room for, and what goes elsewhere instead", ()
   ]);
 });
 
+test.each([
+  ["cordoned", { node: { unschedulable: true } }],
+  ["lost", { status: { conditions: [] } }],
+])("what a member has that is %s stays there, and the others share the rest", (_, closed: MemberParts) => {
+  const wanted = (replicas: number): unknown =>
+    status({ east: closed, west: {} }, { clusters: {} }, ["east", "west", "east", "west"], replicas).clusters;
+  expect(wanted(4)).toMatchObject([
+    { cluster: "east", wanted: 2, has: 2 },
+    { cluster: "west", wanted: 2, has: 2 },
+  ]);
+  expect(wanted(6)).toMatchObject([{ wanted: 2 }, { wanted: 4 }]);
+  expect(wanted(1)).toMatchObject([{ wanted: 2 }, { wanted: 0 }]);
+});
+
 test("counts a member's room by what pods request there", () => {
   const members = { east: { status: { allocatable: { cpu: "4", memory: "64Gi", pods: "100" } } }, west: {} };
   const patch = [{ op: "add", path: "/spec/containers/0/resources", value: { requests: { cpu: "4" } } }];

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
+import { report } from "../../../../src/controllers/delegation/report.ts";
 import { BEING_REMOVED } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
@@ -266,6 +267,28 @@ describe("a proxy without a node", () => {
       expect(names(decide(observed, now).actions)).toEqual(["create west"]);
     });
 
+    test("whose creations go on failing, it is told why, and made elsewhere once this one surely has it not", () => {
+      const doubt = { since: now - 30_000, lastAt: now, message: "etcdserver: request timed out" };
+      const observed = world(proxyPod(), [member("west"), member("east", { used: 90 })], {
+        memory: memory({ uncertain: "west", doubt }),
+      });
+      const early = decide(observed, now - 26_000);
+      expect(names(early.actions)).toEqual(["create west"]);
+      const told = decide(observed, now - 1);
+      expect(names(told.actions)).toEqual(["report", "create west"]);
+      const message = "west: may have the pod, and fails to say so: etcdserver: request timed out";
+      expect(told.actions[0]).toMatchObject({ reason: "ClusterNotReady", message });
+      const waits = decide(observed, now);
+      expect(names(waits.actions)).toEqual(["report"]);
+      expect(waits.requeueAt).toBe(now + 60_000);
+      const known = decide(observed, now + 60_000);
+      expect(names(known.actions)).toEqual(["report", "resolve west"]);
+      expect(known.actions[1]).toMatchObject({ refusal: { cluster: "west", message: doubt.message } });
+
+      const alone = { ...observed, members: observed.members.slice(0, 1) };
+      expect(names(decide(alone, now + 60_000).actions)).toEqual(["report", "create west"]);
+    });
+
     test("after a lost answer of a member that has gone silent it waits", () => {
       const west = member("west", { reachable: false });
       const observed = world(proxyPod(), [west, member("east")], { memory: memory({ uncertain: "west" }) });
@@ -285,6 +308,56 @@ describe("a proxy without a node", () => {
       const west = member("west", { reachable: false, delegate: delegateOf(proxy) });
       expect(decide(world(proxy, [west, member("east")]), now).outcome).toBe("Unreachable");
     });
+  });
+
+  describe("of which nobody knows where it may go", () => {
+    const delegate = delegateOf(proxyPod(), { status: unschedulable });
+    const attempts = new Map([["west", { since: now - 60_000, refusals: 0 }]]);
+
+    test("as its namespace is not opted in any more, it waits, and says so when that is no matter of moments", () => {
+      const waitingSince = now - 4000;
+      const observed = world(proxyPod(), [member("west")], { optedIn: false, waitingSince });
+      expect(decide(observed, now)).toEqual({ actions: [], outcome: "Waiting", requeueAt: now + 1000 });
+      expect(decide(observed, now + 1000).actions).toMatchObject([
+        {
+          type: "report",
+          reason: "NotOptedIn",
+          message: expect.stringContaining("namespace team has no label legation.dev/delegation any more"),
+        },
+      ]);
+    });
+
+    test.each([{ optedIn: false }, { invalid: "annotation legation.dev/clusters: names no cluster" }])(
+      "it stays where it waits for a node: %j",
+      (parts) => {
+        const members = [member("west", { delegate }), member("east")];
+        const observed = world(proxyPod(), members, { ...parts, memory: memory({ attempts }) });
+        expect(names(decide(observed, now).actions)).toEqual(["report"]);
+        expect(names(decide({ ...observed, optedIn: true, invalid: undefined } as never, now).actions)).toContain(
+          "promise east",
+        );
+      },
+    );
+  });
+
+  test("is left to a scheduler that makes room for it, for a while", () => {
+    const nominated = delegateOf(proxyPod(), { status: { ...unschedulable, nominatedNodeName: "west-node-1" } });
+    const attempts = new Map([["west", { since: now - 60_000, refusals: 0, parked: true }]]);
+    const members = [member("west", { delegate: nominated }), member("east")];
+    const observed = world(proxyPod(), members, { memory: memory({ attempts }) });
+    expect(names(decide(observed, now).actions)).toEqual(["report"]);
+    expect(names(decide(observed, now + 10 * 60_000).actions)).toContain("promise east");
+  });
+
+  test("is told anew why it waits once a minute at most, where only numbers differ", () => {
+    const reported = "west: full: 500m cpu requested, 400m of 2 left";
+    const told = world(proxyPod(), [], { memory: memory({ reported, reportedAt: now }) });
+    const about = (message: string, at: number): number =>
+      report(proxyPod(), told, { reason: "NotPlaced", message, now: at }).length;
+    expect(about(reported, now + 60_000)).toBe(0);
+    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 59_999)).toBe(0);
+    expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 60_000)).toBe(1);
+    expect(about("west: full: 500m memory requested, 400m of 2 left", now)).toBe(1);
   });
 
   test("never keeps two delegates: the one that is scheduled stays", () => {

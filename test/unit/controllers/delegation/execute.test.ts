@@ -3,6 +3,7 @@ import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
 import { Memories } from "../../../../src/controllers/delegation/memory.ts";
+import type { Action } from "../../../../src/controllers/delegation/model.ts";
 import { Shapes } from "../../../../src/controllers/delegation/shapes.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
@@ -19,58 +20,133 @@ function failure(code: KubeErrorCode, detail: string): KubeError {
   return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
 }
 
-// No API server can be made to have a creation under way that has charged the quota and is not stored yet.
-test("a refusal says nothing of a creation before it that was not answered, until that one is over", async () => {
-  let now = 1_000_000;
-  let answer = failure("AnswerLost", "cut");
-  let stored: Stored<Pod> | undefined;
+interface Answers {
+  readonly create?: () => Promise<unknown>;
+  readonly find?: () => Promise<Stored<Pod> | undefined>;
+  readonly createSubresource?: () => Promise<unknown>;
+}
+
+function executorOf({ create, find, createSubresource }: Answers) {
+  const clock = { now: 1_000_000 };
   const client = fakeClient({
-    create: async () => {
-      throw answer;
-    },
-    find: (async () => stored) as never,
+    create: (create ?? unexpected) as never,
+    find: (find ?? unexpected) as never,
+    createSubresource: (createSubresource ?? unexpected) as never,
   });
-  const member = {
-    name: "west",
+  const newMember = (name: string) => ({
+    name,
     client,
     load: new Load(),
     nodesVersion: 1,
     roomVersion: "1.0",
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
-  };
+  });
+  const members = { west: newMember("west"), east: newMember("east") };
   const memories = new Memories();
-  const clock = { now: () => now, wall: () => now };
   const options = {
     memories,
-    clock,
-    registry: { member: () => member },
+    clock: { now: () => clock.now, wall: () => clock.now },
+    host: client,
+    registry: { member: (name: "west" | "east") => members[name] },
     shapes: new Shapes(),
+    onRoom: () => {},
     proxyOf: () => undefined,
     mayEnter: () => true,
     waitingSince: () => undefined,
+    deletionCost: () => ({}),
     dependencies: { prepare: () => true },
     memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
   };
   const executor = new Executor(options as never);
-  const create = (): Promise<unknown> =>
-    executor.execute(
-      { type: "create", member: "west", proxyUid, delegate },
-      { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: now, log },
-    );
-  await expect(create()).rejects.toBe(answer);
+  const execute = (action: Action): Promise<unknown> =>
+    executor.execute(action, {
+      key: "team/web-0" as never,
+      signal: new AbortController().signal,
+      heardAt: clock.now,
+      log,
+    });
+  return { clock, members, memories, execute };
+}
+
+function unexpected(): Promise<never> {
+  return Promise.reject(new Error("nobody should ask"));
+}
+
+const create: Action = { type: "create", member: "west", proxyUid, delegate };
+
+// No API server can be made to have a creation under way that has charged the quota and is not stored yet.
+test("a refusal says nothing of a creation before it that was not answered, until that one is over", async () => {
+  let answer = failure("AnswerLost", "cut");
+  let stored: Stored<Pod> | undefined;
+  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
+  await expect(execute(create)).rejects.toBe(answer);
   const quota = failure("Forbidden", "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1");
   answer = quota;
-  now += 50;
-  await expect(create()).rejects.toBe(quota);
+  clock.now += 50;
+  await expect(execute(create)).rejects.toBe(quota);
   expect(memories.of(proxyUid).uncertain).toBe("west");
 
   stored = delegate;
-  expect(await create()).toBeTypeOf("function");
+  expect(await execute(create)).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBe("west");
 
   stored = undefined;
-  now += 60_000;
-  expect(await create()).toBeTypeOf("function");
+  clock.now += 60_000;
+  expect(await execute(create)).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
+});
+
+test("a member whose own admission webhook does not answer refuses the pod; any other failure leaves it open", async () => {
+  let answer = failure("ServerError", "etcdserver: request timed out");
+  const { clock, memories, execute } = executorOf({
+    create: () => Promise.reject(answer),
+    find: async () => undefined,
+  });
+  await expect(execute(create)).rejects.toBe(answer);
+  const { now } = clock;
+  expect(memories.of(proxyUid)).toMatchObject({
+    uncertain: "west",
+    doubt: { since: now, lastAt: now, message: "etcdserver: request timed out" },
+  });
+  clock.now += 1000;
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(memories.of(proxyUid).doubt).toMatchObject({ since: now, lastAt: now + 1000 });
+  const resolve: Action = {
+    type: "resolve",
+    member: "west",
+    proxyUid,
+    refusal: { cluster: "west", reason: "RefusedByMember", message: "timed out" },
+  };
+  expect(await execute(resolve)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  expect(memories.of(proxyUid).doubt).toBeUndefined();
+  expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({ refusal: { message: "timed out" } });
+
+  answer = failure(
+    "ServerError",
+    'Internal error occurred: failed calling webhook "images.example": connection refused',
+  );
+  memories.forget(proxyUid);
+  expect(await execute(create)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+    reason: "RefusedByMember",
+    message: expect.stringContaining("failed calling webhook"),
+  });
+});
+
+test("room that was kept in another member is given back when the first one has found a node after all", async () => {
+  const { members, memories, execute } = executorOf({ createSubresource: async () => ({}) });
+  const requests = { cpu: 1, pods: 1 };
+  memories.attempt(proxyUid, "west", 0);
+  members.west.load.reserve(proxyUid, requests);
+  // The withdrawal from west finds the delegate changed.
+  const promise: Action = { type: "promise", member: "east", proxyUid, requests };
+  await execute(promise);
+  expect(members.east.load.used).toEqual(requests);
+  members.west.load.reserve(proxyUid, requests);
+  await execute({ type: "bind", member: "west", proxyUid, delegateUid: delegate.metadata.uid, memberNode: "n1" });
+  expect(members.east.load.used).toEqual({ cpu: 0, pods: 0 });
+  expect(members.west.load.used).toEqual(requests);
 });

@@ -30,7 +30,7 @@ describe("what is remembered of a proxy", () => {
   test("is that a create whose answer was lost may be done for a whole attempt's time from then on", () => {
     const memories = new Memories();
     memories.attempt("uid-1", "west", now, true);
-    memories.uncertain("uid-1", "west", now + 29_000);
+    memories.uncertain("uid-1", "west", { at: now + 29_000, message: "reset" });
     memories.found("uid-1", "west", now + 29_100);
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now + 29_000, refusals: 0 });
   });

@@ -21,7 +21,11 @@ function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; p
   }));
   const proxies = new Store<Pod>(PLACING_INDEXES);
   const placing = new Placing({
-    registry: { members: () => members, member: (name) => members.find((member) => member.name === name) },
+    registry: {
+      members: () => members,
+      member: (name) => members.find((member) => member.name === name),
+      unconnected: () => [],
+    },
     namespaces: () => new Store<Namespace>(),
     defaults: () => new Store<PlacementDefaults>(),
     proxies: () => proxies,

@@ -79,14 +79,16 @@ class Churn {
   evictions = 0;
   replicas = 0;
   readonly #proxies = new Store<Pod>(PLACING_INDEXES);
+  readonly #namespaces = new Store<Namespace>();
   readonly #placing: Placing;
   #made = 0;
 
   constructor() {
     const member = (name: string): ChurnMember | undefined => this.members.find((each) => each.name === name);
+    this.#namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
     this.#placing = new Placing({
-      registry: { members: () => this.members, member },
-      namespaces: () => new Store<Namespace>(),
+      registry: { members: () => this.members, member, unconnected: () => [] },
+      namespaces: () => this.#namespaces,
       defaults: () => new Store<PlacementDefaults>(),
       proxies: () => this.#proxies,
       homeApi: () => ({ state: "unknown", message: "" }),

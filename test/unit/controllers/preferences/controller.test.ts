@@ -46,6 +46,7 @@ beforeEach(() => {
       candidates: [candidate("west"), candidate("east"), candidate("north")],
       full: new Set(),
       closed: new Set(),
+      settling: false,
     }),
     clock,
     log: createLogger({ level: "silent" }),
@@ -54,16 +55,21 @@ beforeEach(() => {
 
 function put(
   index: number,
-  parts: { readonly volumes?: object[]; readonly deleting?: boolean; readonly uid?: string } = {},
+  parts: {
+    readonly volumes?: object[];
+    readonly deleting?: boolean;
+    readonly uid?: string;
+    readonly ready?: "True" | "False";
+  } = {},
 ): void {
   const name = `db-${index}`;
-  const { volumes = [], deleting = false, uid = name } = parts;
+  const { volumes = [], deleting = false, uid = name, ready = "True" } = parts;
   const proxy: Stored<Pod> = proxyPod({
     name,
     uid,
     metadata: { ownerReferences: [owner], ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
     spec: { nodeName: "legation-west", volumes } as never,
-    status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+    status: { ...runningStatus(), conditions: [{ type: "Ready", status: ready }] },
   });
   store.set(proxy);
   owned.update(proxy);
@@ -98,6 +104,24 @@ test("the next replica of a StatefulSet is moved when the one before it is back,
   store.delete(objectKey({ namespace: "team", name }));
   put(index, { uid: "again" });
   await pass(70_000);
+  expect(evicted).toHaveLength(2);
+  await controller.stop();
+});
+
+test("members that did not get what was moved for them are left alone, also when a replica is not ready meanwhile", async () => {
+  for (let index = 0; index < 12; index += 1) put(index);
+  for (const moves of [1, 2]) {
+    await pass(70_000);
+    expect(evicted).toHaveLength(moves);
+    const index = Number(evicted.at(-1)?.split("-")[1]);
+    const other = index === 0 ? 1 : 0;
+    put(other, { ready: "False" });
+    store.delete(objectKey({ namespace: "team", name: `db-${index}` }));
+    put(index, { uid: `again-${moves}` });
+    await pass(5_000);
+    put(other);
+  }
+  await pass(300_000);
   expect(evicted).toHaveLength(2);
   await controller.stop();
 });

@@ -1,0 +1,90 @@
+import { jsonEqual } from "./equal.ts";
+
+// The Pod Security Standards' kinds of volumes that any pod may have: nothing in them is the node's, or another's.
+const COMMON_VOLUMES: ReadonlySet<string> = new Set([
+  "configMap",
+  "csi",
+  "downwardAPI",
+  "emptyDir",
+  "ephemeral",
+  "image",
+  "persistentVolumeClaim",
+  "projected",
+  "secret",
+]);
+
+// What gives privileges, and what withholds some: only of the latter does a pod without it have more.
+const GIVING = ["hostNetwork", "hostPID", "hostIPC"];
+const WITHHOLDING = ["hostUsers", "securityContext", "os"];
+const HANDLERS = [
+  ["livenessProbe"],
+  ["readinessProbe"],
+  ["startupProbe"],
+  ["lifecycle", "postStart"],
+  ["lifecycle", "preStop"],
+];
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Privileges {
+  readonly given: Map<string, unknown>;
+  readonly withheld: Map<string, unknown>;
+}
+
+/**
+ * Where one spec may have more than the other of what Pod Security Standards judge, as paths, e.g.
+ * `spec.containers[0].securityContext`: what admission has said of the one says nothing of the other.
+ */
+export function changedPrivileges(before: unknown, after: unknown): string[] {
+  const [had, has] = [privilegesOf(before), privilegesOf(after)];
+  const differs = (of: keyof Privileges, path: string): boolean => !jsonEqual(had[of].get(path), has[of].get(path));
+  const withheld = new Set([...had.withheld.keys(), ...has.withheld.keys()]);
+  return [
+    ...[...has.given.keys()].filter((path) => differs("given", path)),
+    ...[...withheld].filter((path) => differs("withheld", path)),
+  ];
+}
+
+function privilegesOf(spec: unknown): Privileges {
+  const found: Privileges = { given: new Map(), withheld: new Map() };
+  const pod = fieldsOf(spec);
+  for (const field of GIVING) note(found.given, `spec.${field}`, pod[field]);
+  for (const field of WITHHOLDING) note(found.withheld, `spec.${field}`, pod[field]);
+  for (const list of ["initContainers", "containers"]) {
+    for (const [index, container] of itemsOf(pod[list]).entries()) {
+      noteContainer(found, `spec.${list}[${index}]`, container);
+    }
+  }
+  for (const { name, ...source } of itemsOf(pod.volumes)) {
+    for (const kind of Object.keys(source).filter((each) => !COMMON_VOLUMES.has(each))) {
+      note(found.given, `spec.volumes[${name}].${kind}`, source[kind]);
+    }
+  }
+  return found;
+}
+
+function noteContainer({ given, withheld }: Privileges, path: string, container: Fields): void {
+  note(withheld, `${path}.securityContext`, container.securityContext);
+  for (const [index, { hostPort }] of itemsOf(container.ports).entries()) {
+    note(given, `${path}.ports[${index}].hostPort`, hostPort);
+  }
+  for (const handler of HANDLERS) {
+    const actions = handler.reduce<Fields>((fields, field) => fieldsOf(fields[field]), container);
+    for (const action of ["httpGet", "tcpSocket"]) {
+      note(given, `${path}.${handler.join(".")}.${action}.host`, fieldsOf(actions[action]).host);
+    }
+  }
+}
+
+function note(found: Map<string, unknown>, path: string, value: unknown): void {
+  if (value !== undefined && value !== null) found.set(path, value);
+}
+
+/** What a patch makes of a spec may be anything: what is no object has no fields. */
+function fieldsOf(value: unknown): Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+function itemsOf(value: unknown): Fields[] {
+  return Array.isArray(value) ? value.map(fieldsOf) : [];
+}

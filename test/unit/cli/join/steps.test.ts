@@ -1,0 +1,78 @@
+import { expect, test } from "vitest";
+import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { isSameMember } from "../../../../src/cli/join/contest.ts";
+import { storeCredentials } from "../../../../src/cli/join/steps.ts";
+import { UndoStack } from "../../../../src/cli/join/undo.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const secret = (kubeconfig: string): Stored<Secret> => ({
+  metadata: { name: "member-west", namespace: "legation-system", uid: "u", resourceVersion: "1" },
+  data: { kubeconfig: btoa(kubeconfig) },
+});
+
+/** Stores credentials on a host that has these, and takes them back after the host got others. */
+async function storeAndUndo({
+  before,
+  meanwhile,
+}: {
+  before?: string;
+  meanwhile?: string;
+}): Promise<string | undefined> {
+  let held = before === undefined ? undefined : secret(before);
+  const write = async (_resource: unknown, body: Secret): Promise<never> => {
+    held = { ...secret(""), data: body.data ?? {} };
+    return held as never;
+  };
+  const host = fakeClient({
+    find: async () => held as never,
+    create: write as never,
+    patch: ((resource: unknown, _ref: unknown, { body }: { body: Secret }) => write(resource, body)) as never,
+    delete: async () => {
+      held = undefined;
+    },
+  });
+  const undo = new UndoStack();
+  const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };
+  await storeCredentials(options, { host, undo, signal, replaced: held });
+  expect(held?.data).toEqual({ kubeconfig: btoa("ours") });
+  if (meanwhile !== undefined) held = secret(meanwhile);
+  expect(await undo.run(() => {})).toEqual([]);
+  const { kubeconfig } = held?.data ?? {};
+  return kubeconfig === undefined ? undefined : atob(kubeconfig);
+}
+
+test.each([
+  ["go, when there were none", {}, undefined],
+  ["are replaced by those that were there", { before: "earlier" }, "earlier"],
+  ["stay, when another join has written its own", { meanwhile: "theirs" }, "theirs"],
+])("credentials that are taken back %s", async (_what, given, expected) => {
+  expect(await storeAndUndo(given)).toBe(expected);
+});
+
+const account = (uid: string | undefined): ReturnType<typeof fakeClient> =>
+  fakeClient({
+    list: async () => {
+      if (uid === "refused") {
+        throw new KubeError("no", { code: "Unauthorized", cluster: "west", verb: "list", resource: "serviceaccounts" });
+      }
+      return { items: uid === undefined ? [] : [{ metadata: { uid } }] } as never;
+    },
+  });
+
+test.each([
+  ["has the same service account", "uid-1", true],
+  ["has another service account", "uid-2", false],
+  ["has no service account of this host", undefined, false],
+  ["does not say", "refused", true],
+])("credentials of another join are for this member when what they lead to %s: %j, %j", async (_what, uid, same) => {
+  const options = {
+    member: account("uid-1"),
+    hostId: "host-1",
+    name: "west",
+    connectText: async () => ({ client: account(uid) }) as never,
+    signal,
+  };
+  expect(await isSameMember(secret("theirs"), options)).toBe(same);
+});

@@ -1,0 +1,79 @@
+import { describe, expect, test } from "vitest";
+import { type UnjoinOptions, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
+import { fakeClient } from "../client.ts";
+
+const HOST = "0123456789-host";
+const { signal } = new AbortController();
+
+interface Member {
+  /** The uid of its kube-system. */
+  readonly id?: string;
+  /** The Cluster that its service account for this host is for; none: it has no such account. */
+  readonly joinedAs?: string;
+}
+
+/** An `unjoin west` that ends where it would begin to change something: at the virtual node. */
+function leave(
+  { id = "member-1", joinedAs }: Member,
+  { joined = ["west"], ...options }: Partial<UnjoinOptions> & { joined?: readonly string[] } = {},
+): Promise<unknown> {
+  const meta = (name: string, uid: string): object => ({ metadata: { name, uid, resourceVersion: "1" } });
+  const host = fakeClient({
+    get: async () => meta("kube-system", HOST) as never,
+    find: async ({ plural }: { plural: string }, { name }: { name: string }) => {
+      if (plural === "nodes") throw new Error("went on");
+      return plural === "clusters" && joined.includes(name) ? (meta(name, `uid-of-${name}`) as never) : undefined;
+    },
+  });
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs };
+  const client = fakeClient({
+    get: async () => meta("kube-system", id) as never,
+    list: async () => ({ items: joinedAs === undefined ? [] : [{ metadata: { labels } }] }) as never,
+  });
+  return unjoin(
+    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
+    {
+      host,
+      member: { client, server: "https://192.0.2.1", skipsTlsVerify: false } as never,
+      connectText: () => Promise.reject(new Error("not expected")),
+      asController: () => Promise.reject(new Error("not expected")),
+      signal,
+      report: () => {},
+    },
+  );
+}
+
+describe("unjoin with a kubeconfig of the member", () => {
+  test("takes the cluster that has joined under the name", async () => {
+    await expect(leave({ joinedAs: "west" })).rejects.toThrow("went on");
+  });
+
+  test.each([
+    ["the host itself", { id: HOST }, /the member is the host itself/],
+    ["a cluster that never joined", {}, /has no ServiceAccount legation-system\/legation-host-01234567 for it/],
+    ["a cluster that joined under a name that is gone", { joinedAs: "gone" }, /has no ServiceAccount/],
+    ["another member", { joinedAs: "east" }, /has joined as east/],
+  ])("refuses %s", async (_which, member, message) => {
+    await expect(leave(member, { joined: ["west", "east"] })).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringMatching(message),
+    });
+  });
+
+  test.each([
+    ["the host itself", { id: HOST }, /the member is the host itself/],
+    ["another member", { joinedAs: "east" }, /has joined as east/],
+  ])("refuses %s, whatever --force says", async (_which, member, message) => {
+    await expect(leave(member, { joined: ["west", "east"], force: true })).rejects.toThrow(message);
+  });
+
+  test("says what to do where somebody deleted the service account, and does it", async () => {
+    await expect(leave({})).rejects.toMatchObject({ remedy: expect.stringContaining("add --force when it is west") });
+    await expect(leave({}, { force: true })).rejects.toThrow("went on");
+  });
+
+  test("cleans what a join that was cut left in a cluster, when there is no Cluster", async () => {
+    await expect(leave({}, { joined: [] })).rejects.toThrow("went on");
+    await expect(leave({ joinedAs: "west" }, { joined: [] })).rejects.toThrow("went on");
+  });
+});

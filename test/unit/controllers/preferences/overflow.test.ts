@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
+import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
+import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+
+const metadata = { annotations: { [PREFERENCES_ANNOTATION]: "{}" } };
+const waiting = { ...metadata, labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } };
+const bound = { schedulerName: "default-scheduler", nodeName: "legation-west" };
+
+test.each<[string, Stored<Pod>, boolean]>([
+  ["of proxies is divided", proxyPod({ metadata }), true],
+  ["in overflow mode is not", pod({ metadata: waiting }), false],
+  ["that has overflowed is not", proxyPod({ metadata, spec: bound }), false],
+])("a workload with preferences %s", (_, proxy, divided) => {
+  const { view } = new Placing({
+    registry: { members: () => [], member: () => undefined, unconnected: () => [] },
+    namespaces: () => new Store<Namespace>(),
+    defaults: () => new Store<PlacementDefaults>(),
+    proxies: () => new Store<Pod>(PLACING_INDEXES),
+    homeApi: () => ({ state: "unknown", message: "" }),
+    clock: { now: () => 0 },
+  });
+  expect(view.sharing(proxy) !== undefined).toBe(divided);
+});
