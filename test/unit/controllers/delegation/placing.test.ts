@@ -20,13 +20,15 @@ function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; p
     candidate: () => one,
   }));
   const proxies = new Store<Pod>(PLACING_INDEXES);
+  const namespaces = new Store<Namespace>();
+  namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const placing = new Placing({
     registry: {
       members: () => members,
       member: (name) => members.find((member) => member.name === name),
       unconnected: () => [],
     },
-    namespaces: () => new Store<Namespace>(),
+    namespaces: () => namespaces,
     defaults: () => new Store<PlacementDefaults>(),
     proxies: () => proxies,
     homeApi: () => ({ state: "unknown", message: "" }),
