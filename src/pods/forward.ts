@@ -18,6 +18,8 @@ export interface ForwardPatch {
     readonly spec?: object;
     readonly status?: object;
   };
+  /** Sent in its place when the member refuses it as a whole: what it takes of these must not wait for what it does not take. */
+  readonly apart?: readonly ForwardPatch[];
 }
 
 /**
@@ -36,27 +38,35 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[
   const { resize, ephemeral, spec } = specChanges(proxy, delegate);
   if ([labelChanges, annotationChanges, resize, ephemeral, spec].every((change) => change === undefined)) return [];
   const { uid } = delegate.metadata;
+  const prints = fingerprints(proxy);
+  const metadata = {
+    uid,
+    ...(labelChanges === undefined ? {} : { labels: labelChanges }),
+    annotations: { ...annotationChanges, [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, prints) },
+  };
+  const hasKeys = (labelChanges ?? annotationChanges) !== undefined;
+  const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
+  const specAlone = withSpec({ uid, annotations: recordOf({ ...record, spec: prints }) }, spec);
   const last: ForwardPatch = {
-    body: {
-      metadata: {
-        uid,
-        ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-        annotations: {
-          ...annotationChanges,
-          [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, fingerprints(proxy)),
-        },
-      },
-      ...(spec === undefined ? {} : { spec }),
-    },
+    ...withSpec(metadata, spec),
+    ...(hasKeys && hasSpec ? { apart: [specAlone, withSpec(metadata, undefined)] } : {}),
   };
   const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
     change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];
   return [
-    ...(resize === undefined ? [] : withoutResized(record, fingerprints(proxy), uid)),
+    ...(resize === undefined ? [] : withoutResized(record, prints, uid)),
     ...at("resize", resize),
     ...at("ephemeralcontainers", ephemeral),
     last,
   ];
+}
+
+function withSpec(metadata: ForwardPatch["body"]["metadata"], spec: object | undefined): ForwardPatch {
+  return { body: { metadata, ...(spec === undefined ? {} : { spec }) } };
+}
+
+function recordOf(record: ForwardedRecord): Record<string, string> {
+  return { [FORWARDED_ANNOTATION]: writeRecord(record) };
 }
 
 /**
@@ -70,7 +80,7 @@ function withoutResized(
 ): ForwardPatch[] {
   const kept = Object.entries(earlier).filter(([path, print]) => !path.startsWith("resources") || print === now[path]);
   if (kept.length === Object.keys(earlier).length) return [];
-  const annotations = { [FORWARDED_ANNOTATION]: writeRecord({ ...record, spec: Object.fromEntries(kept) }) };
+  const annotations = recordOf({ ...record, spec: Object.fromEntries(kept) });
   return [{ body: { metadata: { uid, annotations } } }];
 }
 

@@ -384,7 +384,7 @@ describe("a bound proxy", () => {
     expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
   });
 
-  test("hears of its delegate before the delegate hears of it, and gates come last", () => {
+  test("hears of its delegate before the delegate hears of it, and of its gates first", () => {
     const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
     const first = boundProxy({ spec });
     const delegate = delegateOf(first, { spec: { ...first.spec, nodeName: "n" }, status: runningStatus() });
@@ -396,7 +396,7 @@ describe("a bound proxy", () => {
     });
     const { actions } = decide(world(changed, [member("west", { delegate })]), now);
     const order = actions.map((action) => (action.type === "forward" ? action.patch.subresource : action.type));
-    expect(order).toEqual(["status", "ephemeralcontainers", undefined, "status"]);
+    expect(order).toEqual(["status", "status", "ephemeralcontainers", undefined]);
     expect(actions.map((action) => action.type)).toEqual(["status", "forward", "forward", "forward"]);
   });
 
