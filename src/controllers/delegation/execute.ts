@@ -85,7 +85,7 @@ export class Executor {
       case "prepare":
         return this.#prepare(action, context);
       case "delete":
-        return this.#delete(action, context);
+        return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
       case "sweep":
         return this.#sweep(action, context);
       case "resolve":
@@ -261,9 +261,14 @@ export class Executor {
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;
     if (proxy === undefined) return this.#delete(removal, context);
     // Another pod has the name by now, maybe in another member: it waits for nothing that this one does or does not do.
+    return this.#deleteBriefly(removal, context);
+  }
+
+  /** A failure holds nothing up: what is still there is deleted again later. */
+  async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
     try {
       const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
-      await this.#delete(removal, { key, signal: briefly, heardAt: context.heardAt, log });
+      await this.#delete(action, { key, signal: briefly, heardAt, log });
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);

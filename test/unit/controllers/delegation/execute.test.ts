@@ -74,3 +74,23 @@ test("a refusal says nothing of a creation before it that was not answered, unti
   expect(await create()).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });
+
+test("a member that will not delete what a proxy of another has there holds nothing up", async () => {
+  const member = {
+    name: "west",
+    noteFailure: () => {},
+    client: fakeClient({
+      delete: async () => {
+        throw failure("ServerError", "no");
+      },
+    }),
+  };
+  const executor = new Executor({ registry: { member: () => member } } as never);
+  const remove = (surplus: boolean): Promise<unknown> =>
+    executor.execute(
+      { type: "delete", member: "west", uid: "forged", surplus },
+      { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log },
+    );
+  await expect(remove(false)).rejects.toThrow("no");
+  expect(await remove(true)).toBeUndefined();
+});
