@@ -1,7 +1,8 @@
 import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { lostStatus, statusFrom } from "../../pods/feedback.ts";
+import { statusFrom } from "../../pods/feedback.ts";
+import { lostStatus } from "../../pods/lost-status.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { isFor, withdraw } from "./decide-placing.ts";

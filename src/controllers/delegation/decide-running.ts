@@ -1,7 +1,8 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
+import { statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
+import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";

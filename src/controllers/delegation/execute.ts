@@ -349,7 +349,7 @@ export class Executor {
     const { host, memories, clock } = this.#options;
     const { key, signal } = context;
     const now = clock.wall();
-    const conditions = [notPlacedCondition(reason, message, now)];
+    const conditions = [notPlacedCondition(this.#options.proxyOf(key), { reason, message, now })];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
     const shown = await patchProxy(proxyUid, () =>
       host.patch(
