@@ -3,7 +3,7 @@
 /** API group of Legation's own types and the prefix of all its keys. */
 export const GROUP = "legation.dev";
 
-/** Label on a namespace that opts it in: `annotated` or `all`. Without it nothing in the namespace is touched. */
+/** Label on a namespace that opts it in: `annotated`, `all` or `overflow`. Without it nothing in the namespace is touched. */
 export const DELEGATION_LABEL = "legation.dev/delegation";
 
 // What an author writes, on a pod, a workload or (as a default) a namespace.
