@@ -71,7 +71,7 @@ export const COPY_LABEL_VALUE = "true";
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
-/** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */
+/** Annotation on a delegate: JSON `{labels, annotations, gates, spec}`, what it has from its proxy; all else is the member's. */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
 /** Label on a Secret that holds a delegate's tokens for the host's API server, and on nothing else. */

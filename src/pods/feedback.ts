@@ -115,7 +115,7 @@ function conditionsFrom(
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
-    if (isHostsGate(proxy, condition)) continue;
+    if (isHostsGate(proxy, delegate, condition)) continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.

@@ -4,6 +4,7 @@ import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS 
 import { jsonEqual } from "./equal.ts";
 import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
+import { forwardedGates } from "./readiness.ts";
 
 /** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
 export interface ForwardPatch {
@@ -31,7 +32,8 @@ export interface ForwardPatch {
 export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[] {
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
-  const record = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
+  const gates = forwardedGates(proxy, delegate);
+  const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), gates };
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
   const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
@@ -42,7 +44,7 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[
   const metadata = {
     uid,
     ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-    annotations: { ...annotationChanges, [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, prints) },
+    annotations: { ...annotationChanges, [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, prints, gates) },
   };
   const hasKeys = (labelChanges ?? annotationChanges) !== undefined;
   const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;

@@ -294,6 +294,19 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(conditionOf(proxy, own.type)).toMatchObject(own);
     expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toBeUndefined();
   });
+
+  test("a readiness gate that is opened on the host, and shut again by taking its condition away", async () => {
+    const gate = { type: "example.com/registered", status: "True" };
+    const { namespace, change, asKubelet } = await delegated({ readinessGates: [{ conditionType: gate.type }] });
+    await change({ status: { conditions: [gate] } }, "status");
+    await delegateThat(namespace, (pod) => conditionOf(pod, gate.type)?.status === "True");
+    await change({ status: { conditions: [{ type: gate.type, $patch: "delete" }] } }, "status");
+    await delegateThat(namespace, (pod) => conditionOf(pod, gate.type) === undefined);
+    const seen = { type: "example.com/seen", status: "True" };
+    await asKubelet({ conditions: [seen] });
+    const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) !== undefined);
+    expect(conditionOf(proxy, gate.type)).toBeUndefined();
+  });
 });
 
 describe("a change that the member does not take", () => {
@@ -368,6 +381,22 @@ describe("a change that the member does not take", () => {
     expect(more).toEqual([]);
     const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
     expect(writes.filter((write) => write.includes("4"))).toHaveLength(1);
+  });
+
+  test("a label holds up neither an image nor a readiness gate", async () => {
+    const gate = { type: "example.com/registered", status: "True" };
+    const { namespace, change } = await delegated({ readinessGates: [{ conditionType: gate.type }] });
+    await policy(namespace, "pods", "!('forbidden' in object.metadata.labels)");
+    const labels = { forbidden: "yes" };
+    await inForce(namespace, { metadata: { labels } });
+    await change({ metadata: { labels } });
+    await change({ spec: { containers: [{ name: "main", image: "main:2" }] } });
+    await change({ status: { conditions: [gate] } }, "status");
+    const delegate = await delegateThat(
+      namespace,
+      (pod) => image(pod, "main") === "main:2" && conditionOf(pod, gate.type)?.status === "True",
+    );
+    expect(delegate.metadata.labels).not.toHaveProperty("forbidden");
   });
 
   test("a label that the member's admission sets back is not fought over", async () => {
