@@ -340,9 +340,11 @@ export class Executor {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
-    return patchProxy(proxyUid, () =>
+    const shown = await patchProxy(proxyUid, () =>
       this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
     );
+    this.#options.memories.forget(proxyUid);
+    return shown;
   }
 
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {

@@ -94,3 +94,23 @@ test("a member that will not delete what a proxy of another has there holds noth
   await expect(remove(false)).rejects.toThrow("no");
   expect(await remove(true)).toBeUndefined();
 });
+
+test("a delegate that is on record is in no doubt any more, unless the record was refused", async () => {
+  const memories = new Memories();
+  memories.uncertain(proxyUid, "west");
+  let answer = async (): Promise<unknown> => {
+    throw failure("Conflict", "the pod has changed");
+  };
+  const host = fakeClient({ patch: (() => answer()) as never });
+  const executor = new Executor({ host, memories } as never);
+  const record = (): Promise<unknown> =>
+    executor.execute(
+      { type: "record", proxyUid, resourceVersion: "1", delegateUid: "delegate-uid", memberNode: "n" },
+      { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log },
+    );
+  await expect(record()).rejects.toThrow("the pod has changed");
+  expect(memories.of(proxyUid).uncertain).toBe("west");
+  answer = async () => proxy;
+  expect(await record()).toBeTypeOf("function");
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+});
