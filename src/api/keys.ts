@@ -3,7 +3,7 @@
 /** API group of Legation's own types and the prefix of all its keys. */
 export const GROUP = "legation.dev";
 
-/** Label on a namespace that opts it in: `annotated` or `all`. Without it nothing in the namespace is touched. */
+/** Label on a namespace that opts it in: `annotated`, `all` or `overflow`. Without it nothing in the namespace is touched. */
 export const DELEGATION_LABEL = "legation.dev/delegation";
 
 // What an author writes, on a pod, a workload or (as a default) a namespace.
@@ -71,7 +71,7 @@ export const COPY_LABEL_VALUE = "true";
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
-/** Annotation on a delegate: JSON `{labels, annotations}`, the keys it has from its proxy; others are the member's. */
+/** Annotation on a delegate: JSON `{labels, annotations, gates, spec}`, what it has from its proxy; all else is the member's. */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
 /** Label on a Secret that holds a delegate's tokens for the host's API server, and on nothing else. */

@@ -127,8 +127,9 @@ export function forwardedKeys(
   labels: Record<string, string>,
   annotations: Record<string, string>,
   spec: Fingerprints,
+  gates: readonly string[] = [],
 ): string {
-  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), spec });
+  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), gates, spec });
 }
 
 /** Ephemeral containers are not among what a pod can be created with. */

@@ -1,9 +1,9 @@
 import { PLACED_CONDITION } from "../api/keys.ts";
-import type { ContainerStatus, Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
+import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
-import { isTerminal } from "./phase.ts";
+import { conditionOf, isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
@@ -65,59 +65,6 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): Pod
   return wanted as PodStatus;
 }
 
-/**
- * The final status of a proxy whose delegate is gone without having told its own: as kubelet writes it for
- * containers it can no longer find. `disrupted` says why, when nobody on the host asked for the end.
- */
-export function lostStatus(
-  proxy: Pod,
-  options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
-): PodStatus {
-  const at = new Date(options.now).toISOString().replace(/\.\d+Z$/, "Z");
-  const ended = (statuses: ContainerStatus[] | undefined): ContainerStatus[] | undefined =>
-    statuses?.map((status) =>
-      status.state?.running === undefined
-        ? status
-        : {
-            ...status,
-            ready: false,
-            started: false,
-            state: {
-              terminated: {
-                exitCode: 137,
-                reason: "ContainerStatusUnknown",
-                message: "The container could not be located when the pod was terminated",
-                ...(status.state.running.startedAt === undefined ? {} : { startedAt: status.state.running.startedAt }),
-                finishedAt: at,
-                ...(status.containerID === undefined ? {} : { containerID: status.containerID }),
-              },
-            },
-          },
-    );
-  const conditions = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
-  const set = (condition: PodCondition): void => {
-    const old = conditions.get(condition.type);
-    const since = old?.status === condition.status ? old.lastTransitionTime : undefined;
-    conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
-  };
-  for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
-  // An eviction says itself what it was for.
-  if (options.disruptedBy !== undefined && conditions.get("DisruptionTarget")?.status !== "True") {
-    set({ type: "DisruptionTarget", status: "True", reason: options.disruptedBy, message: options.message });
-  }
-  const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};
-  const lists = {
-    containerStatuses: ended(containerStatuses),
-    initContainerStatuses: ended(initContainerStatuses),
-    ephemeralContainerStatuses: ended(ephemeralContainerStatuses),
-  };
-  const status: Record<string, unknown> = { ...proxy.status, phase: "Failed", message: options.message };
-  for (const [field, value] of Object.entries(lists)) if (value !== undefined) status[field] = value;
-  status.conditions = [...conditions.values()];
-  if (options.disruptedBy !== undefined) status.reason = options.disruptedBy;
-  return status as PodStatus;
-}
-
 /** The status of a proxy on a node that is not heard of: not Ready, as the node lifecycle controller marks such pods. */
 export function unheardStatus({ status }: Pod, now: number): PodStatus {
   const lastTransitionTime = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
@@ -150,8 +97,12 @@ export function statusPatch(proxy: Stored<Pod>, wanted: PodStatus): StatusPatch 
 const LONGEST_MESSAGE = 16_384;
 
 /** The `legation.dev/Placed` condition of a proxy that waits: False, with why in each member. */
-export function notPlacedCondition(reason: string, message: string, now: number): PodCondition {
-  const lastTransitionTime = new Date(now).toISOString();
+export function notPlacedCondition(
+  proxy: Pod | undefined,
+  { reason, message, now }: { readonly reason: string; readonly message: string; readonly now: number },
+): PodCondition {
+  const { status, lastTransitionTime: since } = (proxy && conditionOf(proxy, PLACED_CONDITION)) ?? {};
+  const lastTransitionTime = (status === "False" ? since : undefined) ?? new Date(now).toISOString();
   const shown = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
   return { type: PLACED_CONDITION, status: "False", reason, message: shown, lastTransitionTime };
 }
@@ -164,7 +115,7 @@ function conditionsFrom(
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
   for (const condition of told) {
-    if (isHostsGate(proxy, condition)) continue;
+    if (isHostsGate(proxy, delegate, condition)) continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.

@@ -4,6 +4,7 @@ import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS 
 import { jsonEqual } from "./equal.ts";
 import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
+import { forwardedGates } from "./readiness.ts";
 
 /** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
 export interface ForwardPatch {
@@ -18,6 +19,8 @@ export interface ForwardPatch {
     readonly spec?: object;
     readonly status?: object;
   };
+  /** Sent in its place when the member refuses it as a whole: what it takes of these must not wait for what it does not take. */
+  readonly apart?: readonly ForwardPatch[];
 }
 
 /**
@@ -29,34 +32,43 @@ export interface ForwardPatch {
 export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[] {
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
-  const record = readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]);
+  const gates = forwardedGates(proxy, delegate);
+  const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), gates };
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
   const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
   const { resize, ephemeral, spec } = specChanges(proxy, delegate);
   if ([labelChanges, annotationChanges, resize, ephemeral, spec].every((change) => change === undefined)) return [];
   const { uid } = delegate.metadata;
+  const prints = fingerprints(proxy);
+  const metadata = {
+    uid,
+    ...(labelChanges === undefined ? {} : { labels: labelChanges }),
+    annotations: { ...annotationChanges, [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, prints, gates) },
+  };
+  const hasKeys = (labelChanges ?? annotationChanges) !== undefined;
+  const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
+  const specAlone = withSpec({ uid, annotations: recordOf({ ...record, spec: prints }) }, spec);
   const last: ForwardPatch = {
-    body: {
-      metadata: {
-        uid,
-        ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-        annotations: {
-          ...annotationChanges,
-          [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, fingerprints(proxy)),
-        },
-      },
-      ...(spec === undefined ? {} : { spec }),
-    },
+    ...withSpec(metadata, spec),
+    ...(hasKeys && hasSpec ? { apart: [specAlone, withSpec(metadata, undefined)] } : {}),
   };
   const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
     change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];
   return [
-    ...(resize === undefined ? [] : withoutResized(record, fingerprints(proxy), uid)),
+    ...(resize === undefined ? [] : withoutResized(record, prints, uid)),
     ...at("resize", resize),
     ...at("ephemeralcontainers", ephemeral),
     last,
   ];
+}
+
+function withSpec(metadata: ForwardPatch["body"]["metadata"], spec: object | undefined): ForwardPatch {
+  return { body: { metadata, ...(spec === undefined ? {} : { spec }) } };
+}
+
+function recordOf(record: ForwardedRecord): Record<string, string> {
+  return { [FORWARDED_ANNOTATION]: writeRecord(record) };
 }
 
 /**
@@ -70,7 +82,7 @@ function withoutResized(
 ): ForwardPatch[] {
   const kept = Object.entries(earlier).filter(([path, print]) => !path.startsWith("resources") || print === now[path]);
   if (kept.length === Object.keys(earlier).length) return [];
-  const annotations = { [FORWARDED_ANNOTATION]: writeRecord({ ...record, spec: Object.fromEntries(kept) }) };
+  const annotations = recordOf({ ...record, spec: Object.fromEntries(kept) });
   return [{ body: { metadata: { uid, annotations } } }];
 }
 

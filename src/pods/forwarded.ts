@@ -9,13 +9,15 @@ export type Fingerprints = Readonly<Record<string, string>>;
 export interface ForwardedRecord {
   readonly labels: readonly string[];
   readonly annotations: readonly string[];
+  /** Types of the conditions that its readiness gates have from the proxy; absent: none. */
+  readonly gates?: readonly string[];
   /** Undefined when the record does not say. */
   readonly spec?: Fingerprints;
 }
 
 /** The record as the annotation's value. */
-export function writeRecord(record: ForwardedRecord): string {
-  return JSON.stringify(record);
+export function writeRecord({ labels, annotations, gates = [], spec }: ForwardedRecord): string {
+  return JSON.stringify({ labels, annotations, ...(gates.length === 0 ? {} : { gates }), spec });
 }
 
 /** The record from the annotation's value; it names nothing when the text is unreadable, so nothing is removed by mistake. */
@@ -29,10 +31,11 @@ export function readRecord(text: string | undefined): ForwardedRecord {
     return nothing;
   }
   if (typeof value !== "object" || value === null) return nothing;
-  const { labels, annotations, spec } = value as Record<string, unknown>;
+  const { labels, annotations, gates, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
     annotations: strings(annotations).filter((key) => !INTERNAL_ANNOTATIONS.has(key)),
+    gates: strings(gates),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),
   };
 }

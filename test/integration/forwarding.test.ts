@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { KubeObject, Pod, PodSpec, PodStatus, Stored } from "../../src/api/kubernetes.ts";
+import type { KubeObject, Pod, PodCondition, PodSpec, PodStatus, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
@@ -95,6 +95,11 @@ function proxyThat(namespace: string, holds: (pod: Stored<Pod>) => boolean): Pro
 
 const image = (pod: Pod, name: string): string | undefined =>
   [...(pod.spec?.initContainers ?? []), ...(pod.spec?.containers ?? [])].find((each) => each.name === name)?.image;
+
+/** A readiness gate's condition as somebody on the host sets it, after the nodes' kwok has opened it in the member. */
+function openedNow(type: string): PodCondition {
+  return { type, status: "True", reason: "Registered", lastTransitionTime: new Date().toISOString() };
+}
 
 describe("what changes on a running proxy changes on its delegate", () => {
   test("images by the container's name, the deadline, tolerations and debug containers", async () => {
@@ -294,6 +299,21 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(conditionOf(proxy, own.type)).toMatchObject(own);
     expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toBeUndefined();
   });
+
+  test("a readiness gate that is opened on the host, and shut again by taking its condition away", async () => {
+    const { namespace, change, asKubelet } = await delegated({
+      readinessGates: [{ conditionType: "example.com/registered" }],
+    });
+    const gate = openedNow("example.com/registered");
+    await change({ status: { conditions: [gate] } }, "status");
+    await delegateThat(namespace, (pod) => conditionOf(pod, gate.type)?.reason === gate.reason);
+    await change({ status: { conditions: [{ type: gate.type, $patch: "delete" }] } }, "status");
+    await delegateThat(namespace, (pod) => conditionOf(pod, gate.type) === undefined);
+    const seen = { type: "example.com/seen", status: "True" };
+    await asKubelet({ conditions: [seen] });
+    const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) !== undefined);
+    expect(conditionOf(proxy, gate.type)).toBeUndefined();
+  });
 });
 
 describe("a change that the member does not take", () => {
@@ -368,6 +388,22 @@ describe("a change that the member does not take", () => {
     expect(more).toEqual([]);
     const writes = (await legationWrites(memberCluster("west"), namespace)).pods.get("web") ?? [];
     expect(writes.filter((write) => write.includes("4"))).toHaveLength(1);
+  });
+
+  test("a label holds up neither an image nor a readiness gate", async () => {
+    const { namespace, change } = await delegated({ readinessGates: [{ conditionType: "example.com/registered" }] });
+    const gate = openedNow("example.com/registered");
+    await policy(namespace, "pods", "!('forbidden' in object.metadata.labels)");
+    const labels = { forbidden: "yes" };
+    await inForce(namespace, { metadata: { labels } });
+    await change({ metadata: { labels } });
+    await change({ spec: { containers: [{ name: "main", image: "main:2" }] } });
+    await change({ status: { conditions: [gate] } }, "status");
+    const delegate = await delegateThat(
+      namespace,
+      (pod) => image(pod, "main") === "main:2" && conditionOf(pod, gate.type)?.reason === gate.reason,
+    );
+    expect(delegate.metadata.labels).not.toHaveProperty("forbidden");
   });
 
   test("a label that the member's admission sets back is not fought over", async () => {

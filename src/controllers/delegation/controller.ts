@@ -348,7 +348,7 @@ export class DelegationController {
     this.onNodeReady(member.name);
   }
 
-  /** The virtual node of a Cluster is Ready, or not any more: its proxies say so. */
+  /** The virtual node of a Cluster is Ready, or not any more, or out of service: its proxies say so, or go. */
   onNodeReady(cluster: string): void {
     for (const { metadata } of this.#proxies.store.byIndex(NODE_INDEX, virtualNodeName(cluster))) {
       this.#loop.enqueue(objectKey(metadata));

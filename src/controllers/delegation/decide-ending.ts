@@ -1,10 +1,12 @@
 import { DELEGATE_FINALIZER } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { lostStatus, statusFrom } from "../../pods/feedback.ts";
+import { boundTo } from "../../pods/bound.ts";
+import { statusFrom } from "../../pods/feedback.ts";
+import { lostStatus } from "../../pods/lost-status.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
-import { isFor } from "./delegates.ts";
+import { isFor, withdraw } from "./delegates.ts";
 import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
@@ -12,7 +14,8 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: numbe
   const bound = isBound(proxy);
   if (!holdsFinalizer(proxy)) {
     const { uid: proxyUid } = proxy.metadata;
-    if (!bound || (deletionGrace(proxy) ?? 0) === 0) return { actions: [], outcome: "Released" };
+    if (!bound || (deletionGrace(proxy) ?? 0) === 0)
+      return { actions: leftovers(proxy, observed), outcome: "Released" };
     // Within its grace it waits for its kubelet's word, which is that the delegate is gone; one that had just overflowed has
     // never had any.
     if (awaitsDelegate(proxy)) return { actions: [{ type: "finish", proxyUid }], outcome: "Released" };
@@ -34,9 +37,24 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: numbe
   return { actions: farewell(proxy, observed, wall), outcome: "Released" };
 }
 
+/** What still runs of a proxy that nobody waits for and that others hold: as kubelet, which ends every pod that is being deleted. */
+function leftovers(proxy: Stored<Pod>, observed: Observed): Action[] {
+  return observed.members.filter((member) => holdsUp(member, proxy)).flatMap(withdraw);
+}
+
+/**
+ * True when the end of the proxy is to wait for the member's delegate. Any member can say that it has one of a bound proxy: it
+ * has to be that proxy's own member, or the delegate that is on record.
+ */
+export function holdsUp({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
+  if (delegate === undefined || !isFor(delegate, proxy)) return false;
+  const own = boundTo(proxy);
+  return own === undefined || own === name || isRecorded(delegate, proxy);
+}
+
 /** True while the member has the proxy's delegate, or may have it. */
 function concerns(member: MemberView, proxy: Stored<Pod>, observed: Observed): boolean {
-  if (isFor(member.delegate, proxy)) return true;
+  if (holdsUp(member, proxy)) return true;
   if (observed.memory.uncertain === member.name) return true;
   if (member.read) return false;
   return isBound(proxy)

@@ -1,7 +1,8 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { lostStatus, statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
+import { statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
+import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
@@ -11,37 +12,35 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   const member = boundMember(proxy, observed);
-  const others = observed.members.filter(
-    (other) => other !== member && isFor(other.delegate, proxy) && !isSame(other.delegate, proxy, member),
-  );
-  const surplus = others.flatMap(withdraw);
   if (member === undefined || !member.reachable || !member.read) {
     const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
     return {
-      actions: [...surplus, ...(unheard ? statusWrite(proxy, unheardStatus(proxy, wall)) : [])],
+      actions: unheard ? statusWrite(proxy, unheardStatus(proxy, wall)) : [],
       outcome: "Unreachable",
     };
   }
   const { delegate } = member;
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
-    return {
-      actions: [...surplus, ...follow(proxy, member, delegate)],
-      outcome: isTerminal(proxy) ? "Finished" : "Running",
-    };
+    return { actions: follow(proxy, member, delegate), outcome: isTerminal(proxy) ? "Finished" : "Running" };
   }
   if (isTerminal(proxy)) {
     // One that was made while the store did not yet show how the proxy had ended: nobody would ever hear of it.
-    const unrecorded = isFor(delegate, proxy) ? withdraw(member) : [];
-    return { actions: [...surplus, ...unrecorded], outcome: "Finished" };
+    return { actions: isFor(delegate, proxy) ? withdraw(member) : [], outcome: "Finished" };
   }
   if (delegate !== undefined && isFor(delegate, proxy)) {
-    if (isDeleting(delegate)) return { actions: surplus, outcome: "Withdrawing" };
-    return { actions: [...surplus, ...adopt(proxy, member, delegate)], outcome: "Running" };
+    if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+    return { actions: adopt(proxy, member, delegate), outcome: "Running" };
   }
-  // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
-  if (others.length > 0) return { actions: surplus, outcome: "Withdrawing" };
   return vanished(proxy, member, observed, wall);
+}
+
+/** The members that have, or say that they have, a delegate of a bound proxy beside that in its own member. */
+export function surplusHolders(proxy: Stored<Pod>, observed: Observed): MemberView[] {
+  const member = boundMember(proxy, observed);
+  return observed.members.filter(
+    (other) => other !== member && isFor(other.delegate, proxy) && !isSame(other.delegate, proxy, member),
+  );
 }
 
 /** The very delegate that the proxy has: a cluster that has joined under two names shows it twice. */
@@ -112,6 +111,8 @@ function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wa
   const overridden = observed.specIn?.(member.candidate) ?? {};
   const refusal = "problem" in overridden ? { message: overridden.problem } : memory.attempts.get(member.name)?.refusal;
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
+    // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
+    if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
     const { uid: proxyUid } = proxy.metadata;
     const delegate = delegateFor(proxy, observed, member.name);
     const create: Action = { type: "create", member: member.name, proxyUid, delegate };

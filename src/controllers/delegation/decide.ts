@@ -1,9 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isBound, isDeleting } from "../../pods/phase.ts";
-import { decideEnding } from "./decide-ending.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { awaitsDelegate } from "./decide-awaited.ts";
+import { decideEnding, holdsUp } from "./decide-ending.ts";
 import { decidePlacing } from "./decide-placing.ts";
-import { decideRunning } from "./decide-running.ts";
+import { decideRunning, surplusHolders } from "./decide-running.ts";
+import { withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 // A member that keeps what is to be swept is told again this often.
@@ -11,12 +13,12 @@ const SWEEP_AGAIN_MS = 10_000;
 
 /**
  * The whole life of one proxy as a function of what is: never of which event came. Stale delegates under the proxy's
- * name, left by an earlier proxy uid, go whatever the proxy does meanwhile, but last: any member can say that it has one,
- * and must not hold up a pod of another.
+ * name, left by an earlier proxy uid, and those that a bound proxy has beside its own, go whatever the proxy does meanwhile,
+ * but last: any member can say that it has one, and must not hold up a pod of another.
  */
 export function decide(observed: Observed, now: number, wall: number = now): DelegationDecision {
   const { proxy } = observed;
-  const sweeps = staleDelegates(observed);
+  const sweeps = [...surplusDelegates(observed), ...staleDelegates(observed)];
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
   const decision = decideFor(proxy, observed, now, wall);
   if (sweeps.length === 0) return decision;
@@ -27,6 +29,17 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
 function decideFor(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   if (isDeleting(proxy)) return decideEnding(proxy, observed, wall);
   return isBound(proxy) ? decideRunning(proxy, observed, now, wall) : decidePlacing(proxy, observed, now);
+}
+
+function surplusDelegates(observed: Observed): Action[] {
+  const { proxy } = observed;
+  if (proxy === undefined || !isBound(proxy)) return [];
+  // A cluster that has joined under two names may show under the other one first what has just been made for the proxy.
+  if (awaitsDelegate(proxy) && !isDeleting(proxy) && !isTerminal(proxy)) return [];
+  return surplusHolders(proxy, observed)
+    .filter((member) => !isDeleting(proxy) || !holdsUp(member, proxy))
+    .flatMap(withdraw)
+    .map((removal) => ({ ...removal, surplus: true }));
 }
 
 function staleDelegates({ proxy, members }: Observed): Action[] {

@@ -3,6 +3,8 @@ import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
+import type { StatusPatch } from "../../pods/feedback.ts";
+import type { ForwardPatch } from "../../pods/forward.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { placementEvent } from "./events.ts";
 import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
@@ -23,7 +25,10 @@ export class Exchange {
     this.#options = options;
   }
 
-  /** Makes the delegate follow its proxy; what its member will not take is told to the author. */
+  /**
+   * Makes the delegate follow its proxy. What its member will not take is told to the author and counts as tried: it holds
+   * up nothing else.
+   */
   async forward(action: ActionOf<"forward">, context: Context): Result {
     const { member: name, proxyUid, patch } = action;
     const member = this.#options.registry.member(name);
@@ -33,13 +38,14 @@ export class Exchange {
     } catch (error) {
       const refused = forwardRefusal(name, patch, error);
       if (refused === undefined) throw error;
-      await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
-      // The last patch records that they were tried.
-      if (patch.subresource === "resize" || patch.subresource === "ephemeralcontainers") return undefined;
-      const { spec, ...body } = patch.body;
-      if (spec === undefined) throw error;
-      // The rest, which also records that the refused part has been tried.
-      return this.#patchDelegate(member, { ...action, patch: { body } }, context);
+      // Which of the parts it does not take is known when each was sent alone.
+      if (patch.apart === undefined) await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
+      if (!isRecorded(patch)) this.#noteIneffective(proxyUid, patch);
+      let shown: Awaited<Result>;
+      for (const part of partsOf(patch)) {
+        shown = (await this.forward({ ...action, patch: part }, context)) ?? shown;
+      }
+      return shown;
     }
   }
 
@@ -92,10 +98,9 @@ export class Exchange {
 
   /** What is not valid here will not be in a moment: it must hold up neither other writes nor the end of the pod. */
   async #noteRefused(action: ActionOf<"status">, detail: string, context: Context): Promise<void> {
-    const { memories, clock } = this.#options;
     const { uid } = action.patch.metadata;
     const message = `the status that the member tells is not valid on this cluster: ${detail}`;
-    memories.ineffective(uid, JSON.stringify(action.patch), clock.now());
+    this.#noteIneffective(uid, action.patch);
     context.log.warn(message);
     try {
       await this.#tellOnce(uid, "StatusRefused", message, context);
@@ -107,7 +112,7 @@ export class Exchange {
 
   /**
    * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
-   * not know, and a cluster's admission may undo what others write. Without this it would be sent again and again.
+   * not know, and a cluster's admission may undo or refuse what others write. Without this it would be sent again and again.
    */
   #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
     const { memories, clock } = this.#options;
@@ -116,10 +121,24 @@ export class Exchange {
   }
 
   #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
-    if (metadata.resourceVersion !== action.resourceVersion) return;
-    const { memories, clock } = this.#options;
-    memories.ineffective(proxyUid, JSON.stringify(action.patch), clock.now());
+    if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
   }
+
+  #noteIneffective(proxyUid: string, patch: StatusPatch | ForwardPatch): void {
+    const { memories, clock } = this.#options;
+    memories.ineffective(proxyUid, JSON.stringify(patch), clock.now());
+  }
+}
+
+/** What may still be taken of a patch that was refused. */
+function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly ForwardPatch[] {
+  const { spec, ...rest } = body;
+  return apart.length > 0 || subresource !== undefined || spec === undefined ? apart : [{ body: rest }];
+}
+
+/** True when the delegate's record will say that it was tried: of each change of the spec, in the last patch. */
+function isRecorded({ body, apart }: ForwardPatch): boolean {
+  return body.spec !== undefined || apart !== undefined;
 }
 
 /**

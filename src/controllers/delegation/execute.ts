@@ -82,7 +82,7 @@ export class Executor {
       case "prepare":
         return this.#prepare(action, context);
       case "delete":
-        return this.#delete(action, context);
+        return action.surplus === true ? this.#deleteBriefly(action, context) : this.#delete(action, context);
       case "sweep":
         return this.#sweep(action, context);
       case "resolve":
@@ -258,9 +258,14 @@ export class Executor {
     const removal = { type: "delete", member: action.member, uid: action.uid } as const;
     if (proxy === undefined) return this.#delete(removal, context);
     // Another pod has the name by now, maybe in another member: it waits for nothing that this one does or does not do.
+    return this.#deleteBriefly(removal, context);
+  }
+
+  /** A failure holds nothing up: what is still there is deleted again later. */
+  async #deleteBriefly(action: ActionOf<"delete">, { key, signal, heardAt, log }: Context): Result {
     try {
       const briefly = AbortSignal.any([signal, AbortSignal.timeout(SWEEP_MS)]);
-      await this.#delete(removal, { key, signal: briefly, heardAt: context.heardAt, log });
+      await this.#delete(action, { key, signal: briefly, heardAt, log });
     } catch (error) {
       if (!isKubeError(error)) throw error;
       log.warn({ member: action.member, code: error.code }, error.message);
@@ -339,16 +344,18 @@ export class Executor {
     const { proxyUid, resourceVersion, delegateUid, memberNode } = action;
     const annotations = { [DELEGATE_UID_ANNOTATION]: delegateUid, [MEMBER_NODE_ANNOTATION]: memberNode };
     const body = { metadata: { uid: proxyUid, resourceVersion, annotations } };
-    return patchProxy(proxyUid, () =>
+    const shown = await patchProxy(proxyUid, () =>
       this.#options.host.patch(pods, objectRef(key), { type: "merge", body }, { signal }),
     );
+    this.#options.memories.forget(proxyUid);
+    return shown;
   }
 
   async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
     const { host, memories, clock } = this.#options;
     const { key, signal } = context;
     const now = clock.wall();
-    const conditions = [notPlacedCondition(reason, message, now)];
+    const conditions = [notPlacedCondition(this.#options.proxyOf(key), { reason, message, now })];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
     const shown = await patchProxy(proxyUid, () =>
       host.patch(

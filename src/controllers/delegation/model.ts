@@ -157,6 +157,8 @@ export type Action =
       readonly graceSeconds?: number;
       /** Nothing is deleted when the delegate has changed since. */
       readonly resourceVersion?: string;
+      /** The proxy is bound to another member, and waits for nothing that this one does or does not do. */
+      readonly surplus?: boolean;
     }
   /** Deletes a delegate that seems to have no proxy, after a live read of the host has confirmed it. */
   | { readonly type: "sweep"; readonly member: string; readonly uid: string; readonly proxyUid: string }

@@ -11,9 +11,10 @@ import { EventFollower } from "./follower.ts";
 import { concernsHost, mirror } from "./mirror.ts";
 import { type EventOutcome, EventWriter } from "./writer.ts";
 
-// An event may come before its pod: they are two watches. Most that wait are about pods of others.
+// An event may come before its pod: they are two watches. Most that wait are about pods of others, so that a busy member has
+// more of them than are kept; another's must not be lost for that.
 const SECOND_LOOK_MS = 2_000;
-const MOST_WAITING = 1_000;
+const MOST_WAITING_PER_MEMBER = 1_000;
 // The longest that kubelets write hold 10 KiB of a probe's output. The host stores what it is told for an hour.
 const LARGEST_EVENT = 32 * 1024;
 
@@ -48,7 +49,7 @@ export class PodEventController {
   readonly #log: Logger;
   readonly #writer: EventWriter;
   readonly #followed = new Map<string, Followed>();
-  #waiting: Waiting[] = [];
+  readonly #waiting = new Map<Member, Waiting[]>();
   #timer: Timer | undefined;
   #started = false;
   #stopped = false;
@@ -96,12 +97,19 @@ export class PodEventController {
 
   #onEvent(waiting: Waiting): void {
     if (JSON.stringify(waiting.event).length > LARGEST_EVENT) return;
-    if (!concernsHost(waiting.event) || this.#tell(waiting) || this.#waiting.length >= MOST_WAITING) return;
-    this.#waiting.push(waiting);
-    this.#timer ??= this.#options.clock.after(SECOND_LOOK_MS, () => {
-      this.#timer = undefined;
-      for (const each of this.#waiting.splice(0)) this.#tell(each);
-    });
+    if (!concernsHost(waiting.event) || this.#tell(waiting)) return;
+    const earlier = this.#waiting.get(waiting.member) ?? [];
+    if (earlier.length >= MOST_WAITING_PER_MEMBER) return;
+    earlier.push(waiting);
+    this.#waiting.set(waiting.member, earlier);
+    this.#timer ??= this.#options.clock.after(SECOND_LOOK_MS, () => this.#lookAgain());
+  }
+
+  #lookAgain(): void {
+    this.#timer = undefined;
+    const waiting = [...this.#waiting.values()].flat();
+    this.#waiting.clear();
+    for (const each of waiting) this.#tell(each);
   }
 
   /** True when the event was about a delegate that is known. */

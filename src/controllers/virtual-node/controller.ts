@@ -6,6 +6,7 @@ import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
+import { jsonEqual } from "../../pods/equal.ts";
 import { Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
@@ -21,7 +22,7 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
   /** It may take pods that it did not take before. */
   readonly onOpened: (member: Member) => void;
-  /** The node of a Cluster is Ready, or not any more. */
+  /** The node of a Cluster is Ready, or not any more, or has other taints: pods that end wait for none that is out of service. */
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node. */
   readonly boundTo: (nodeName: string) => number;
@@ -131,7 +132,7 @@ export class VirtualNodeController {
       if (member.setNodeTaints(taints) || opened) this.#options.onOpened(member);
     }
     this.enqueue(name);
-    if (event.type !== "updated" || isNodeReady(event.previous) !== isNodeReady(object)) this.#options.onReady(name);
+    if (event.type !== "updated" || hasChanged(event.previous, object)) this.#options.onReady(name);
   }
 
   #observe(name: string): Observed | undefined {
@@ -293,6 +294,13 @@ export class VirtualNodeController {
   #write(name: string, written: Partial<Written>): void {
     this.#written.set(name, { ...(this.#written.get(name) ?? NEVER), ...written });
   }
+}
+
+/** True when what the pods on the node depend on is different. */
+function hasChanged(previous: KubeNode, node: KubeNode): boolean {
+  return (
+    isNodeReady(previous) !== isNodeReady(node) || !jsonEqual(previous.spec?.taints ?? [], node.spec?.taints ?? [])
+  );
 }
 
 /** It answers, and nothing says that its pods cannot be read. */

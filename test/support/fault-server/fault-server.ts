@@ -123,7 +123,7 @@ export class FaultServer {
     for await (const chunk of message) chunks.push(chunk);
     const url = new URL(message.url ?? "/", this.url);
     const method = message.method ?? "GET";
-    const isCollection = /\/(pods|events)$/.test(url.pathname);
+    const isCollection = /\/(pods|events|nodes)$/.test(url.pathname);
     const readKind = url.searchParams.get("watch") === "true" ? "watch" : isCollection ? "list" : "read";
     const request: FaultRequest = {
       method,

@@ -175,6 +175,11 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "bind":
       // A conflict is no success, and forgets nothing.
       return truth(world.host) === truth(before.host) ? world : forgets((memories) => memories.forget(step.proxyUid));
+    case "record":
+      // A conflict is decided anew.
+      return meets(truth(before.host), { uid: step.proxyUid, resourceVersion: step.resourceVersion })
+        ? forgets((memories) => memories.forget(step.proxyUid))
+        : { ...world, pending: [] };
     case "sweep": {
       if (truth(world.host)?.metadata.uid === step.proxyUid || world.held?.includes(step.uid) === true) return world;
       return { ...world, pending: [{ type: "swept", member: step.member, uid: step.uid }, ...pending] };

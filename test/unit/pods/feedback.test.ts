@@ -1,9 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
-import type { PodStatus } from "../../../src/api/kubernetes.ts";
+import type { Pod, PodCondition, PodStatus } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { lostStatus, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
+import { notPlacedCondition, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
 const now = Date.parse("2026-02-03T04:05:06.789Z");
@@ -251,44 +251,19 @@ describe("a status patch", () => {
   });
 });
 
-describe("the status of a proxy whose delegate is gone", () => {
-  test("is Failed, with running containers as kubelet tells of those it cannot find", () => {
-    const status = lostStatus(proxyPod({ status: runningStatus() }), { message: "deleted", now });
-    expect(status.phase).toBe("Failed");
-    expect(status.containerStatuses?.[0]?.state).toEqual({
-      terminated: {
-        exitCode: 137,
-        reason: "ContainerStatusUnknown",
-        message: "The container could not be located when the pod was terminated",
-        startedAt: "2026-01-01T00:00:00Z",
-        finishedAt: "2026-02-03T04:05:06Z",
-      },
-    });
-    expect(status.conditions).toContainEqual(expect.objectContaining({ type: "Ready", status: "False" }));
-    expect(status.conditions?.map(({ type }) => type)).not.toContain("DisruptionTarget");
-  });
-
-  test("is a disruption when nobody on the host had asked for it", () => {
-    const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
-    const { reason, conditions } = lostStatus(proxyPod({ status: runningStatus() }), options);
-    expect(reason).toBe("DeletedInMember");
-    expect(conditions).toContainEqual(
-      expect.objectContaining({ type: "DisruptionTarget", status: "True", message: "deleted there" }),
-    );
-  });
-
-  test("keeps the reason of an eviction that had announced itself", () => {
-    const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI", message: "drained" };
-    const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
-    const { conditions } = lostStatus(proxyPod({ status: { ...runningStatus(), conditions: [evicted] } }), options);
-    expect(conditions).toContainEqual(evicted);
-  });
-
-  test("keeps what containers that had ended said", () => {
-    const ended = endedStatus(3);
-    const status = lostStatus(proxyPod({ status: { ...ended, phase: "Running" } }), { message: "deleted", now });
-    expect(status.containerStatuses).toEqual(ended.containerStatuses);
-  });
+test("the time since when a proxy waits stays while what it waits for changes", () => {
+  const since = "2026-02-03T04:00:00.000Z";
+  const waits = (...conditions: PodCondition[]) => proxyPod({ status: { phase: "Pending", conditions } });
+  const told = (proxy: Pod | undefined) =>
+    notPlacedCondition(proxy, { reason: "NotPlaced", message: "full", now }).lastTransitionTime;
+  expect(told(waits({ type: PLACED_CONDITION, status: "False", lastTransitionTime: since }))).toBe(since);
+  for (const proxy of [
+    undefined,
+    waits(),
+    waits({ type: PLACED_CONDITION, status: "True", lastTransitionTime: since }),
+  ]) {
+    expect(told(proxy)).toBe("2026-02-03T04:05:06.789Z");
+  }
 });
 
 /** What the API server makes of a strategic merge patch, for the fields the property uses. */

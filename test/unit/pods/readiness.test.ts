@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
+import { FORWARDED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
+import { forwardPatches } from "../../../src/pods/forward.ts";
 import { gatePatch } from "../../../src/pods/readiness.ts";
 import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
@@ -18,6 +20,12 @@ function delegate(...conditions: PodCondition[]): Stored<Pod> {
   return pod({ uid: "delegate-uid", spec, status: { ...runningStatus(), conditions } });
 }
 
+/** The delegate with a record of what it has from the host. */
+function recorded(gates: readonly string[], made: Stored<Pod>): Stored<Pod> {
+  const record = JSON.stringify({ labels: ["app"], annotations: [], gates, spec: { a: "1" } });
+  return { ...made, metadata: { ...made.metadata, annotations: { [FORWARDED_ANNOTATION]: record } } };
+}
+
 function gate(status: string, lastTransitionTime?: string): PodCondition {
   return { type: GATE, status, ...(lastTransitionTime === undefined ? {} : { lastTransitionTime }) };
 }
@@ -25,10 +33,16 @@ function gate(status: string, lastTransitionTime?: string): PodCondition {
 describe("a readiness gate", () => {
   test("that is opened on the host is opened for the delegate's kubelet", () => {
     const opened = { ...gate("True", early), reason: "Registered", observedGeneration: 7 };
-    expect(gatePatch(proxy(opened), delegate())).toEqual({
+    const made = recorded([], delegate());
+    expect(gatePatch(proxy(opened), made)).toEqual({
       subresource: "status",
       body: {
-        metadata: { uid: "delegate-uid" },
+        metadata: {
+          uid: "delegate-uid",
+          annotations: {
+            [FORWARDED_ANNOTATION]: `{"labels":["app"],"annotations":[],"gates":["${GATE}"],"spec":{"a":"1"}}`,
+          },
+        },
         status: {
           conditions: [{ type: GATE, status: "True", reason: "Registered", message: null, lastTransitionTime: early }],
         },
@@ -53,6 +67,32 @@ describe("a readiness gate", () => {
     expect(statusFrom(proxy(), delegate(gate("True", early)))?.conditions).toEqual([gate("True", early)]);
     const closed = proxy(gate("False", early));
     expect(statusFrom(closed, delegate(gate("True", late)))?.conditions).toEqual([gate("True", late)]);
+  });
+
+  test("that the host had opened is shut again when its condition is removed there", () => {
+    const opened = recorded([GATE], delegate(gate("True", early)));
+    expect(statusFrom(proxy(), opened)?.conditions).toEqual([]);
+    expect(gatePatch(proxy(), opened)?.body).toEqual({
+      metadata: {
+        uid: "delegate-uid",
+        annotations: { [FORWARDED_ANNOTATION]: '{"labels":["app"],"annotations":[],"spec":{"a":"1"}}' },
+      },
+      status: { conditions: [{ type: GATE, $patch: "delete" }] },
+    });
+    // What the member opens afterwards is its own.
+    const again = recorded([], delegate(gate("True", late)));
+    expect(statusFrom(proxy(), again)?.conditions).toEqual([gate("True", late)]);
+    expect(gatePatch(proxy(), again)).toBeUndefined();
+  });
+
+  test("stays on record while labels and images change", () => {
+    const opened = recorded([GATE], delegate(gate("True", early)));
+    const changed = proxy(gate("True", early));
+    changed.metadata.labels = { ...changed.metadata.labels, changed: "yes" };
+    const records = forwardPatches(changed, opened).map(
+      ({ body }) => body.metadata.annotations?.[FORWARDED_ANNOTATION],
+    );
+    expect(records.map((record) => JSON.parse(record ?? "{}").gates)).toEqual([[GATE]]);
   });
 
   test.each(["Ready", "ContainersReady", "PodScheduled", "legation.dev/Placed"])(

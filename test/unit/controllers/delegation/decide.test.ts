@@ -457,7 +457,7 @@ describe("a bound proxy", () => {
     expect(actions).toMatchObject([{ type: "forward", member: "west", patch: { body: { spec } } }]);
   });
 
-  test("hears of its delegate before the delegate hears of it, and gates come last", () => {
+  test("hears of its delegate before the delegate hears of it, and of its gates first", () => {
     const spec = { nodeName: "legation-west", readinessGates: [{ conditionType: "example.com/open" }] };
     const first = boundProxy({ spec });
     const delegate = delegateOf(first, { spec: { ...first.spec, nodeName: "n" }, status: runningStatus() });
@@ -469,7 +469,7 @@ describe("a bound proxy", () => {
     });
     const { actions } = decide(world(changed, [member("west", { delegate })]), now);
     const order = actions.map((action) => (action.type === "forward" ? action.patch.subresource : action.type));
-    expect(order).toEqual(["status", "ephemeralcontainers", undefined, "status"]);
+    expect(order).toEqual(["status", "status", "ephemeralcontainers", undefined]);
     expect(actions.map((action) => action.type)).toEqual(["status", "forward", "forward", "forward"]);
   });
 
@@ -638,7 +638,28 @@ describe("a bound proxy", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
     const east = member("east", { delegate: delegateOf(proxy, { uid: "late" }) });
-    expect(decide(world(proxy, [west, east]), now).actions).toEqual([{ type: "delete", member: "east", uid: "late" }]);
+    expect(decide(world(proxy, [west, east]), now)).toEqual({
+      actions: [{ type: "delete", member: "east", uid: "late", surplus: true }],
+      outcome: "Running",
+      requeueAt: now + 10_000,
+    });
+  });
+
+  test("whose delegate went is Failed whatever another member says it has, and is not made again before that is gone", () => {
+    const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof decide> =>
+      decide(world(proxy, [member("west"), member("east", { delegate: delegateOf(proxy, { uid: "forged" }) })]), now);
+    const failed = lost(boundProxy({ status: runningStatus() }));
+    expect([failed.outcome, ...names(failed.actions)]).toEqual(["Lost", "status", "delete east"]);
+    const again = lost(boundProxy());
+    expect([again.outcome, ...names(again.actions)]).toEqual(["Withdrawing", "delete east"]);
+  });
+
+  test("hears of its own delegate, and is forwarded to it, before another member is told to delete one", () => {
+    const proxy = boundProxy({ metadata: { labels: { changed: "yes" } } });
+    const west = member("west", { delegate: delegateOf(boundProxy(), { status: runningStatus() }) });
+    const east = member("east", { delegate: delegateOf(proxy, { uid: "forged" }) });
+    const { actions } = decide(world(proxy, [east, west]), now);
+    expect(names(actions)).toEqual(["status", "forward west", "delete east"]);
   });
 });
 
@@ -727,6 +748,57 @@ describe("a proxy that is being deleted", () => {
   test("that others hold is none of its business any more", () => {
     const metadata = { ...ending.metadata, deletionGracePeriodSeconds: 0, finalizers: ["other"] };
     expect(decide(world(boundProxy({ metadata }), [member("west")]), now).actions).toEqual([]);
+  });
+
+  test.each([
+    ["bound", boundProxy],
+    ["unbound", proxyPod],
+  ])("that others hold has nothing that still runs, once its member is back (%s)", (_, make) => {
+    const metadata = {
+      ...ending.metadata,
+      deletionGracePeriodSeconds: 0,
+      finalizers: ["batch.kubernetes.io/job-tracking"],
+    };
+    const proxy = make({ metadata, status: endedStatus(137) });
+    const delegate = delegateOf(proxy, { status: runningStatus() });
+    const away = member("west", { delegate, reachable: false });
+    expect(decide(world(proxy, [away]), now)).toEqual({ actions: [], outcome: "Released" });
+    // With the delegate's own grace period: nobody has asked for none.
+    expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({
+      actions: [{ type: "delete", member: "west", uid: "delegate-uid" }],
+      outcome: "Released",
+    });
+  });
+
+  describe("of which another member says that it has a delegate, too", () => {
+    const forged = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof member> =>
+      member("east", { delegate: delegateOf(proxy, { uid: "forged", status: runningStatus() }) });
+
+    test("ends with its own, and the other is deleted last", () => {
+      const proxy = boundProxy(ending);
+      const delegate = delegateOf(proxy, { status: runningStatus() });
+      const running = decide(world(proxy, [forged(proxy), member("west", { delegate })]), now);
+      expect(names(running.actions)).toEqual(["delete west", "delete east"]);
+      const departed = delegateOf(proxy, { status: endedStatus(143) });
+      const { actions, requeueAt } = decide(world(proxy, [forged(proxy), member("west", { departed })]), now);
+      expect(names(actions)).toEqual(["status", "finish", "release", "delete east"]);
+      expect(actions.at(-1)).toEqual({ type: "delete", member: "east", uid: "forged", surplus: true });
+      expect(requeueAt).toBe(now + 10_000);
+    });
+
+    test("goes by force while its own member does not answer", () => {
+      const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
+      const west = member("west", { reachable: false, delegate: delegateOf(proxy, { status: runningStatus() }) });
+      expect(names(decide(world(proxy, [west, forged(proxy)]), now).actions)).toEqual(["release", "delete east"]);
+    });
+
+    test("waits for it where its own Cluster is gone and that very delegate is shown under another name", () => {
+      const proxy = boundProxy(ending);
+      const again = member("west-again", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+      const { actions, outcome } = decide(world(proxy, [again]), now);
+      expect(names(actions)).toEqual(["delete west-again"]);
+      expect(outcome).toBe("Ending");
+    });
   });
 
   test("and whose finalizer somebody has taken off waits for its kubelet's word all the same", () => {

@@ -24,14 +24,18 @@ interface Answers {
   readonly create?: () => Promise<unknown>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
+  readonly patch?: () => Promise<unknown>;
+  readonly remove?: () => Promise<unknown>;
 }
 
-function executorOf({ create, find, createSubresource }: Answers) {
+function executorOf({ create, find, createSubresource, patch, remove }: Answers) {
   const clock = { now: 1_000_000 };
   const client = fakeClient({
     create: (create ?? unexpected) as never,
     find: (find ?? unexpected) as never,
     createSubresource: (createSubresource ?? unexpected) as never,
+    patch: (patch ?? unexpected) as never,
+    delete: (remove ?? unexpected) as never,
   });
   const newMember = (name: string) => ({
     name,
@@ -149,4 +153,29 @@ test("room that was kept in another member is given back when the first one has 
   await execute({ type: "bind", member: "west", proxyUid, delegateUid: delegate.metadata.uid, memberNode: "n1" });
   expect(members.east.load.used).toEqual({ cpu: 0, pods: 0 });
   expect(members.west.load.used).toEqual(requests);
+});
+
+test("a member that will not delete what a proxy of another has there holds nothing up", async () => {
+  const { execute } = executorOf({ remove: () => Promise.reject(failure("ServerError", "no")) });
+  const remove: Action = { type: "delete", member: "west", uid: "forged" };
+  await expect(execute(remove)).rejects.toThrow("no");
+  expect(await execute({ ...remove, surplus: true })).toBeUndefined();
+});
+
+test("a delegate that is on record is in no doubt any more, unless the record was refused", async () => {
+  let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
+  const { memories, execute } = executorOf({ patch: () => answer() });
+  memories.uncertain(proxyUid, "west");
+  const record: Action = {
+    type: "record",
+    proxyUid,
+    resourceVersion: "1",
+    delegateUid: "delegate-uid",
+    memberNode: "n",
+  };
+  await expect(execute(record)).rejects.toThrow("the pod has changed");
+  expect(memories.of(proxyUid).uncertain).toBe("west");
+  answer = async () => proxy;
+  expect(await execute(record)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });

@@ -1,0 +1,85 @@
+import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../api/kubernetes.ts";
+
+/**
+ * The final status of a proxy whose delegate is gone without having told its own: as kubelet writes it for containers that it
+ * can no longer find (TerminatePod in kubelet/status/status_manager.go). `disruptedBy` is the reason when nobody on the host
+ * asked for the end.
+ */
+export function lostStatus(
+  proxy: Pod,
+  options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
+): PodStatus {
+  const at = new Date(options.now).toISOString().replace(/\.\d+Z$/, "Z");
+  const status: Record<string, unknown> = { ...proxy.status, phase: "Failed", message: options.message };
+  for (const [field, value] of Object.entries(endedStatuses(proxy, at))) if (value !== undefined) status[field] = value;
+  status.conditions = endedConditions(proxy, at, options);
+  if (options.disruptedBy !== undefined) status.reason = options.disruptedBy;
+  return status as PodStatus;
+}
+
+function endedConditions(
+  { status }: Pod,
+  at: string,
+  { message, disruptedBy }: { readonly message: string; readonly disruptedBy?: string },
+): PodCondition[] {
+  const conditions = new Map((status?.conditions ?? []).map((condition) => [condition.type, condition]));
+  const set = (condition: PodCondition): void => {
+    const old = conditions.get(condition.type);
+    const since = old?.status === condition.status ? old.lastTransitionTime : undefined;
+    conditions.set(condition.type, { ...condition, lastTransitionTime: since ?? at });
+  };
+  for (const type of ["Ready", "ContainersReady"]) set({ type, status: "False", reason: "PodFailed" });
+  // An eviction says itself what it was for.
+  if (disruptedBy !== undefined && conditions.get("DisruptionTarget")?.status !== "True") {
+    set({ type: "DisruptionTarget", status: "True", reason: disruptedBy, message });
+  }
+  return [...conditions.values()];
+}
+
+/** What has waited for an init container to end stays as it is: that one has failed. */
+function endedStatuses(proxy: Pod, at: string): Record<string, ContainerStatus[] | undefined> {
+  const { containerStatuses, initContainerStatuses, ephemeralContainerStatuses } = proxy.status ?? {};
+  const tried = (initContainerStatuses ?? []).findLastIndex(hasBegun);
+  const end = (status: ContainerStatus): ContainerStatus => ended(status, at);
+  return {
+    containerStatuses: hasInitialized(proxy) ? containerStatuses?.map(end) : containerStatuses,
+    // kubelet has always tried the first.
+    initContainerStatuses: initContainerStatuses?.map((status, index) =>
+      index <= Math.max(0, tried) ? end(status) : status,
+    ),
+    ephemeralContainerStatuses: ephemeralContainerStatuses?.map((status) => (hasBegun(status) ? end(status) : status)),
+  };
+}
+
+/** hasPodInitialized of kubelet: a container has begun, or the last init container has done its work. */
+function hasInitialized({ spec, status }: Pod): boolean {
+  if ((spec?.initContainers ?? []).length === 0) return true;
+  const last = status?.initContainerStatuses?.at(-1);
+  const exits = [last?.state?.terminated, last?.lastState?.terminated];
+  return status?.containerStatuses?.some(hasBegun) === true || exits.some((exit) => exit?.exitCode === 0);
+}
+
+function hasBegun({ state, lastState }: ContainerStatus): boolean {
+  return (state?.running ?? state?.terminated ?? lastState?.terminated) !== undefined;
+}
+
+function ended(status: ContainerStatus, at: string): ContainerStatus {
+  const { state, containerID } = status;
+  if (state?.terminated !== undefined) return status;
+  const startedAt = state?.running?.startedAt;
+  return {
+    ...status,
+    ready: false,
+    started: false,
+    state: {
+      terminated: {
+        exitCode: 137,
+        reason: "ContainerStatusUnknown",
+        message: "The container could not be located when the pod was terminated",
+        ...(startedAt === undefined ? {} : { startedAt }),
+        finishedAt: at,
+        ...(containerID === undefined ? {} : { containerID }),
+      },
+    },
+  };
+}

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type KubeEvent, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { PodEventController } from "../../../../src/controllers/pod-events/controller.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { kubeletEvent } from "../../../support/builders/event.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { connect } from "../../../support/fault-server/connect.ts";
+import { FaultServer } from "../../../support/fault-server/fault-server.ts";
+import { fakeClient } from "../../cli/client.ts";
+import { delegateOf } from "../delegation/world.ts";
+
+// As many as one member may have, and one more.
+const MANY = 1_001;
+
+interface FakeMember {
+  readonly name: string;
+  readonly client: ClusterClient;
+  readonly read: boolean;
+  delegate(): Stored<Pod> | undefined;
+  departed(): undefined;
+}
+
+let servers: FaultServer[];
+let clients: ClusterClient[];
+
+beforeEach(async () => {
+  servers = [await FaultServer.start(), await FaultServer.start()];
+  clients = servers.map((server) => connect(server));
+});
+afterEach(async () => {
+  await Promise.all(clients.map((client) => client.close()));
+  await Promise.all(servers.map((server) => server.stop()));
+});
+
+test("events of pods of others in one member push out none that come before their delegate in another", async () => {
+  const proxy = proxyPod();
+  const delegates = new Map<string, Stored<Pod>>();
+  const asked = new Map<string, number>();
+  const members = ["busy", "west"].map((name, index): FakeMember => {
+    const client = clients[index];
+    if (client === undefined) throw new Error("no client");
+    const delegate = (): Stored<Pod> | undefined => {
+      asked.set(name, (asked.get(name) ?? 0) + 1);
+      return delegates.get(name);
+    };
+    return { name, client, read: true, delegate, departed: () => undefined };
+  });
+  const clock = new FakeClock();
+  const told: KubeEvent[] = [];
+  const host = fakeClient({
+    create: (async (_resource: unknown, event: KubeEvent) => {
+      told.push(event);
+      return event;
+    }) as never,
+  });
+  const controller = new PodEventController({
+    host,
+    registry: { members: () => members, member: (name: string) => members.find((each) => each.name === name) },
+    proxies: () => ({ get: (key: string) => (key === objectKey(proxy.metadata) ? proxy : undefined) }),
+    warningsOnly: false,
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  const [busy, west] = servers;
+  for (let index = 0; index < MANY; index++) {
+    const uid = `${String(index).padStart(8, "0")}-d9cb-469f-a165-70867728950e`;
+    busy?.world.put(
+      kubeletEvent({ uid, involvedObject: { kind: "Pod", namespace: "team", name: "other", uid: "other" } }),
+    );
+  }
+  controller.start();
+  await expect.poll(() => asked.get("busy")).toBe(MANY);
+  west?.world.put(kubeletEvent());
+  await expect.poll(() => asked.get("west")).toBe(1);
+  delegates.set("west", delegateOf(proxy));
+  await clock.advance(2_000);
+  await expect.poll(() => told.map(({ involvedObject }) => involvedObject.uid)).toEqual([proxy.metadata.uid]);
+  await controller.stop();
+});
