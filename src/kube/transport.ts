@@ -60,8 +60,6 @@ export interface TransportOptions {
 const RECONNECT_DELAYS_MS = [50, 250];
 // What an untrusted server's answers on their way may hold together. A page of 500 pods has some 5 MB.
 const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
-// Retry-After is whole seconds; without it, a 429 is retried after one, as client-go does.
-const DEFAULT_RETRY_AFTER_MS = 1_000;
 // Some tenths of a second after it listens, on an idle machine, an API server knows the roles (measured with 1.36).
 const STARTING_DELAYS_MS = [100, 400, 1_500];
 
@@ -287,7 +285,8 @@ export class Transport {
 
   /** Milliseconds after which a request that was refused is sent again; undefined when the refusal is the server's word. */
   #delayAfter(error: KubeError, request: WireRequest, denials: number): number | undefined {
-    if (error.status === 429) return Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
+    // As client-go: without Retry-After (an eviction that a PodDisruptionBudget holds up) it is the server's word.
+    if (error.status === 429) return error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, 1);
     // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
     return request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
   }

@@ -94,6 +94,12 @@ describe("429", () => {
     },
   );
 
+  test("without Retry-After is the server's word: an eviction that a PodDisruptionBudget holds up", async () => {
+    server.always = refuse(429, "TooManyRequests");
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("TooManyRequests");
+    expect(server.requests).toHaveLength(1);
+  });
+
   test("is the caller's when Retry-After is beyond the deadline", async () => {
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "7" }));
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: 500 }));
