@@ -64,6 +64,8 @@ const WATCH_SECONDS = { least: 240, spread: 120 };
 // API servers send a bookmark at least every two minutes. A longer silence is a connection that vanished without a word,
 // or a server without bookmarks; opening the watch again finds out and loses nothing.
 const WATCH_IDLE_MS = 150_000;
+// A server can hardly be restored from a backup, and come further than it was, in less.
+const LONGEST_GAP_MS = 60_000;
 // A server that refuses a watch this often in a row does not know our resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
 
@@ -101,6 +103,8 @@ export class Reflector<T extends KubeObject> {
   #refusals = 0;
   /** The last attempt failed: whether the server still has a past that includes `#version` is to be asked. */
   #doubted = false;
+  /** Since when no watch has followed the server; undefined when one does, or it was listed since. */
+  #lostSince: number | undefined;
   /** What each object holds of the budget, and all together. */
   #sizes = new Map<ObjectKey, number>();
   #bytes = 0;
@@ -195,14 +199,17 @@ export class Reflector<T extends KubeObject> {
 
   /**
    * A server that was restored from a backup is behind us. It would accept a watch from our version, and tell of nothing
-   * until it has come that far again: the store would keep what it has forgotten.
+   * until it has come that far again: the store would keep what it has forgotten. After a while it may be that far.
    */
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, log } = this.#options;
+    const { client, resource, clock, log } = this.#options;
     const { resourceVersion } = await client.list(resource, { ...this.#selection(), limit: 1, signal });
-    if (!isBefore(resourceVersion, version)) return;
-    log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
-    this.#version = undefined;
+    const goneBack = isBefore(resourceVersion, version);
+    if (goneBack) {
+      log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
+    }
+    const now = clock.now();
+    if (goneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
   }
 
   get #paged(): number {
@@ -253,6 +260,7 @@ export class Reflector<T extends KubeObject> {
       this.#pageSize = this.#paged;
       await this.#replaceAll(staged, signal);
       this.#lastListedAt = begunAt;
+      this.#lostSince = undefined;
       return page.resourceVersion;
     }
   }
@@ -335,6 +343,7 @@ export class Reflector<T extends KubeObject> {
   #opened(): void {
     this.#refusals = 0;
     this.#failing = undefined;
+    this.#lostSince = undefined;
     this.#lastContactMs = this.#options.clock.now();
     this.#backoff.working();
     this.#setState("watching");
@@ -386,7 +395,11 @@ export class Reflector<T extends KubeObject> {
 
   /** Notes a failed attempt; returns the delay before the next. */
   #failed(error: unknown): number {
-    const { log, resource } = this.#options;
+    const { log, resource, clock } = this.#options;
+    const now = clock.now();
+    const silentSince = this.#lastContactMs ?? now;
+    // A connection that vanished without a word did so when it was last heard of.
+    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS ? now : silentSince;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
     // What is not paged may be more than an answer may hold; and so may a page.
@@ -405,8 +418,7 @@ export class Reflector<T extends KubeObject> {
     }
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     // What has expired is only to be read anew.
-    if (!isKubeError(error, "Gone"))
-      this.#failing = { since: this.#failing?.since ?? this.#options.clock.now(), reason };
+    if (!isKubeError(error, "Gone")) this.#failing = { since: this.#failing?.since ?? now, reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     log.warn(
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
