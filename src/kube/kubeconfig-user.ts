@@ -6,6 +6,7 @@ import {
   fixed,
   type Identity,
 } from "./credentials.ts";
+import { type Environment, environmentProxy, isProxyUrl } from "./environment-proxy.ts";
 import { ExecPlugin } from "./exec-plugin.ts";
 import type { ClusterEntry, KubeConfig, UserEntry } from "./kubeconfig-schema.ts";
 
@@ -14,6 +15,8 @@ interface ContextOptions {
   readonly source: string;
   /** Whether the kubeconfig may run programs and name files on this machine. */
   readonly mayActHere: boolean;
+  /** May name a proxy. */
+  readonly env: Environment;
 }
 
 /** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
@@ -47,6 +50,8 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   }
   const at = { ...options, clusterField: `clusters[${context.cluster}]`, userField: `users[${context.user}]` };
   checkCluster(cluster, at);
+  const { "proxy-url": proxyUrl } = cluster;
+  const environmentProxyUrl = proxyUrl === undefined ? environmentProxy(cluster.server, options.env) : undefined;
   const tls = tlsValues(cluster, user, at);
   const proof = user === undefined ? undefined : userProof(cluster, user, tls.ca, at);
   return {
@@ -56,7 +61,8 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
     clusterName: context.cluster,
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"],
     ...(cluster["tls-server-name"] === undefined ? {} : { tlsServerName: cluster["tls-server-name"] }),
-    ...(cluster["proxy-url"] === undefined ? {} : { proxyUrl: cluster["proxy-url"] }),
+    ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
     identity: () => {
       const fromUser = proof?.identity() ?? {};
       return fromUser instanceof Promise ? fromUser.then((found) => withTls(found, tls)) : withTls(fromUser, tls);
@@ -101,7 +107,7 @@ function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): 
     throw badCredentials(`${clusterField}.server: "${cluster.server}" is not a URL`, source);
   }
   const proxy = cluster["proxy-url"];
-  if (proxy !== undefined && !/^(https?|socks5h?):\/\/[^/]/.test(proxy)) {
+  if (proxy !== undefined && !isProxyUrl(proxy)) {
     throw badCredentials(
       `${clusterField}.proxy-url: "${proxy}" is not a proxy; write a URL with http, https or socks5`,
       source,

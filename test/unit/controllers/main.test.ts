@@ -16,7 +16,7 @@ afterEach(() => fleet.close());
 const connect = (cluster: string, kubeconfig: string) =>
   createClusterClient({
     cluster,
-    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: cluster }),
+    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, env: {}, source: cluster }),
   });
 
 test("controllers that are told to end before they have started leave no watch behind", async () => {

@@ -171,6 +171,25 @@ describe("identities", () => {
   });
 });
 
+describe("a proxy of the environment", () => {
+  const env = { HTTPS_PROXY: "http://near:3128" };
+
+  test("is used where the kubeconfig names none, and is no part of what others are given", () => {
+    const credentials = loadKubeConfig({ kubeconfig: write("c", config()), env });
+    expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
+    expect(credentials).not.toHaveProperty("proxyUrl");
+    const cluster = { "proxy-url": "http://own:3128" };
+    const named = loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env });
+    expect(named).toMatchObject({ proxyUrl: "http://own:3128" });
+    expect(named).not.toHaveProperty("environmentProxyUrl");
+  });
+
+  test("is for stored kubeconfigs, too", () => {
+    const credentials = credentialsFromKubeconfigText(stringify(config()), { allowExec: false, env });
+    expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
+  });
+});
+
 describe("what cannot be used is refused with the field and what to write", () => {
   test.each<[string, object | string, string]>([
     ["text that is not YAML", "a: [", "not YAML:"],
@@ -253,7 +272,11 @@ describe("what cannot be used is refused with the field and what to write", () =
 
 describe("a kubeconfig from a Secret", () => {
   const load = (parts: Parts): unknown =>
-    credentialsFromKubeconfigText(stringify(config(parts)), { allowExec: false, source: "Secret a/b" }).identity();
+    credentialsFromKubeconfigText(stringify(config(parts)), {
+      allowExec: false,
+      env: {},
+      source: "Secret a/b",
+    }).identity();
 
   test("is used when it holds everything itself", () => {
     expect(load({ user: { token: "abc" } })).toEqual({ authorization: "Bearer abc" });
