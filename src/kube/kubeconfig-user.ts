@@ -173,7 +173,7 @@ function userProof(
   at: Fields,
 ): { identity(): Identity | Promise<Identity>; refresh(): void } | undefined {
   const { source, userField } = at;
-  const headers = impersonation(user);
+  const headers = impersonation(user, at);
   if (user["auth-provider"] !== undefined && user["auth-provider"] !== null) {
     throw badCredentials(
       `${userField}.auth-provider: not supported; use an exec plugin, a token or a client certificate`,
@@ -213,16 +213,36 @@ function userProof(
   return { identity: () => headers, refresh: () => {} };
 }
 
-function impersonation(user: UserEntry): Pick<Identity, "headers"> {
-  if (user.as === undefined) return {};
-  const groups = user["as-groups"] ?? [];
-  return {
-    headers: {
-      "impersonate-user": user.as,
-      ...(user["as-uid"] === undefined ? {} : { "impersonate-uid": user["as-uid"] }),
-      ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
-    },
+function impersonation(user: UserEntry, { source, userField }: Fields): Pick<Identity, "headers"> {
+  const { as, "as-uid": uid, "as-groups": groups = [], "as-user-extra": extra = {} } = user;
+  if (as !== undefined) {
+    return {
+      headers: {
+        "impersonate-user": as,
+        ...(uid === undefined ? {} : { "impersonate-uid": uid }),
+        ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
+        ...extraHeaders(extra),
+      },
+    };
+  }
+  const given = {
+    "as-uid": uid !== undefined,
+    "as-groups": groups.length > 0,
+    "as-user-extra": Object.keys(extra).length > 0,
   };
+  const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
+  if (field === undefined) return {};
+  throw badCredentials(`${userField}.${field}: impersonates nobody; write the user as \`as\`, or remove it`, source);
+}
+
+/** As client-go: what the name of a header may not have is percent-encoded. */
+function extraHeaders(extra: Readonly<Record<string, readonly string[]>>): Record<string, string[]> {
+  const headers: Record<string, string[]> = {};
+  for (const [key, values] of Object.entries(extra)) {
+    const name = encodeURIComponent(key).replaceAll("(", "%28").replaceAll(")", "%29");
+    if (values.length > 0) headers[`impersonate-extra-${name}`] = [...values];
+  }
+  return headers;
 }
 
 const EXEC_EXTENSION = "client.authentication.k8s.io/exec";

@@ -124,6 +124,32 @@ describe("identities", () => {
   const identityOf = (parts: Parts): unknown =>
     loadKubeConfig({ kubeconfig: write("c", config(parts)), env: {} }).identity();
 
+  test("impersonation carries what is said of the user beside, under names that headers may have", () => {
+    const user = {
+      token: "t",
+      as: "jane",
+      "as-user-extra": { "example.com/scope": ["a", "b"], "in (x)": ["c"], none: [] },
+    };
+    expect(identityOf({ user })).toEqual({
+      authorization: "Bearer t",
+      headers: {
+        "impersonate-user": "jane",
+        "impersonate-extra-example.com%2Fscope": ["a", "b"],
+        "impersonate-extra-in%20%28x%29": ["c"],
+      },
+    });
+  });
+
+  test.each<[string, unknown]>([
+    ["as-uid", "7"],
+    ["as-groups", ["a"]],
+    ["as-user-extra", { scope: ["a"] }],
+  ])("%s without a user to impersonate is refused", (field, value) => {
+    expect(problemOf(() => identityOf({ user: { token: "t", [field]: value } }))).toContain(
+      `users[west].${field}: impersonates nobody; write the user as \`as\`, or remove it`,
+    );
+  });
+
   test.each<[string, Parts, object]>([
     ["a token", { user: { token: "abc" } }, { authorization: "Bearer abc" }],
     ["a name and password", { user: { username: "u", password: "p" } }, { authorization: `Basic ${base64("u:p")}` }],
