@@ -269,7 +269,7 @@ export class Transport {
         continue;
       }
       if (answer.status >= 200 && answer.status < 300) return answer;
-      const error = errorFromAnswer(answer.status, answer.headers, answer.text, this.subject(request));
+      const error = errorFromAnswer(answer, request.path, this.subject(request));
       if (answer.status === 401 && !refreshed) {
         // The server has refused before doing anything, so a second try is safe for writes too.
         refreshed = true;

@@ -52,7 +52,9 @@ export async function* watchEvents<T extends KubeObject>(
       else transport.open(request, identity, stream);
       const { status, headers, refusal } = await stream.opened;
       if (refusal === undefined) break;
-      if (status !== 401 || attempt > 0) throw errorFromAnswer(status, headers, refusal, transport.subject(request));
+      if (status !== 401 || attempt > 0) {
+        throw errorFromAnswer({ status, headers, text: refusal }, request.path, transport.subject(request));
+      }
       transport.refreshCredentials();
     }
     transport.watchOpened(request);

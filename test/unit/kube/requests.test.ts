@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
-import { pods } from "../../../src/kube/resources.ts";
+import { leases, pods } from "../../../src/kube/resources.ts";
 import { anonymous, connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
 import { answerJson, answerStatus, type Fault, FaultServer } from "../../support/fault-server/fault-server.ts";
 import { cut, only, refuse, silence } from "../../support/fault-server/faults.ts";
@@ -74,6 +74,30 @@ describe("errors from the server's answer", () => {
 
   test("an object that is not there is undefined to find", async () => {
     expect(await client.find(pods, ref)).toBeUndefined();
+  });
+});
+
+describe("404 of something in between", () => {
+  const plain = (text: string): void => {
+    server.always = (_request, response) => {
+      response.writeHead(404, { "content-type": "text/plain" }).end(text);
+      return true;
+    };
+  };
+
+  test.each(["default backend - 404", "404 page not found\n", "", "{}"])("proves no absence: %j", async (text) => {
+    plain(text);
+    expect((await kubeErrorOf(client.find(pods, ref))).code).toBe("BadAnswer");
+    expect((await kubeErrorOf(client.delete(pods, ref))).code).toBe("BadAnswer");
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("BadAnswer");
+  });
+
+  test("is not what an API server says of a group that it does not serve", async () => {
+    plain("404 page not found\n");
+    expect(await client.find(leases, ref)).toBeUndefined();
+    expect((await kubeErrorOf(client.raw({ method: "GET", path: "/apis/example.com/v1" }))).code).toBe("NotFound");
+    plain("default backend - 404");
+    expect((await kubeErrorOf(client.find(leases, ref))).code).toBe("BadAnswer");
   });
 });
 
