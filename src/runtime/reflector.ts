@@ -1,6 +1,7 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, isTooLarge, KubeError } from "../kube/errors.ts";
+import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
 import { turn } from "../kube/turn.ts";
@@ -39,7 +40,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Makes objects smaller before they are stored; may change its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** What may be stored, reckoned as JSON, maybe together with other stores. More than that is not read. */
+  /** What may be stored, maybe together with other stores. More than that is not read. */
   readonly budget?: ByteBudget;
   /** Bytes that an object holds of it, where less is kept than came. */
   readonly sizeOf?: (object: Stored<T>) => number;
@@ -71,7 +72,7 @@ const REFUSALS_BEFORE_RELIST = 3;
 
 /** Bytes of an object that was made smaller as it came, for `sizeOf`. */
 export function sizeAsKept(object: object): number {
-  return JSON.stringify(object).length;
+  return heapBytesOf(JSON.stringify(object));
 }
 
 /** Since when a reflector has failed without a watch in between, epoch ms, and why it did the last time. */
@@ -226,11 +227,25 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(signal: AbortSignal): Promise<string> {
-    const { client, resource, clock, budget } = this.#options;
-    const begunAt = clock.now();
-    const staged = new Map<ObjectKey, Stored<T>>();
-    const sizes = new Map<ObjectKey, number>();
-    let bytes = 0;
+    const begunAt = this.#options.clock.now();
+    const staging = new Staging<T>(this.#options.budget);
+    let resourceVersion: string;
+    try {
+      resourceVersion = await this.#readPages(staging, signal);
+      this.#sizes = staging.sizes;
+      this.#bytes = staging.settle(this.#bytes);
+    } finally {
+      staging.release();
+    }
+    this.#pageSize = this.#paged;
+    await this.#replaceAll(staging.objects, signal);
+    this.#lastListedAt = begunAt;
+    this.#lostSince = undefined;
+    return resourceVersion;
+  }
+
+  async #readPages(staging: Staging<T>, signal: AbortSignal): Promise<string> {
+    const { client, resource, clock } = this.#options;
     let token: string | undefined;
     for (;;) {
       const page = await client.list(resource, {
@@ -243,36 +258,23 @@ export class Reflector<T extends KubeObject> {
       });
       this.#lastContactMs = clock.now();
       // Which of them is how large does not matter to what all hold together.
-      const even = page.size / page.items.length;
-      for (const item of page.items) {
-        const object = this.#stage(staged, item);
-        if (budget === undefined) continue;
-        const size = this.#options.sizeOf?.(object) ?? even;
-        sizes.set(objectKey(object.metadata), size);
-        bytes += size;
-        if (bytes > budget.most) throw this.#tooMuch(budget);
-      }
+      const even = Math.ceil(page.size / page.items.length);
+      for (const item of page.items) this.#stage(staging, item, even);
       token = page.continue;
-      if (token !== undefined) continue;
-      if (budget?.hold(bytes - this.#bytes) === false) throw this.#tooMuch(budget);
-      this.#sizes = sizes;
-      this.#bytes = bytes;
-      this.#pageSize = this.#paged;
-      await this.#replaceAll(staged, signal);
-      this.#lastListedAt = begunAt;
-      this.#lostSince = undefined;
-      return page.resourceVersion;
+      if (token === undefined) return page.resourceVersion;
     }
   }
 
-  #stage(staged: Map<ObjectKey, Stored<T>>, item: Stored<T>): Stored<T> {
+  #stage(staging: Staging<T>, item: Stored<T>, size: number): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
     // The same state again: keeping the object that is there halves what a relist costs in memory.
-    const same = known !== undefined && sameUid(known, item) && sameVersion(known, item);
-    const object = same ? known : this.#transform(item);
-    staged.set(key, object);
-    return object;
+    if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
+      staging.keep(key, known, this.#sizes.get(key) ?? 0);
+      return;
+    }
+    const object = this.#transform(item);
+    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size)) throw this.#tooMuch();
   }
 
   /** Takes an object's size to account; 0: it has gone. */
@@ -280,16 +282,16 @@ export class Reflector<T extends KubeObject> {
     const { budget } = this.#options;
     if (budget === undefined) return;
     const more = size - (this.#sizes.get(key) ?? 0);
-    if (!budget.hold(more)) throw this.#tooMuch(budget);
+    if (!budget.hold(more)) throw this.#tooMuch();
     this.#bytes += more;
     if (size === 0) this.#sizes.delete(key);
     else this.#sizes.set(key, size);
   }
 
-  #tooMuch({ most }: ByteBudget): KubeError {
-    const { client, resource } = this.#options;
+  #tooMuch(): KubeError {
+    const { client, resource, budget } = this.#options;
     const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
-    return new KubeError(`it has more than the ${most} bytes that may be stored of it`, fields);
+    return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
   }
 
   /**
@@ -447,6 +449,48 @@ export class Reflector<T extends KubeObject> {
     } catch (err) {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
+  }
+}
+
+/** What a list has brought so far. New objects are charged as they come: a server may send page after page. */
+class Staging<T extends KubeObject> {
+  readonly objects = new Map<ObjectKey, Stored<T>>();
+  /** What each object holds of the budget. */
+  readonly sizes = new Map<ObjectKey, number>();
+  readonly #budget: ByteBudget | undefined;
+  #held = 0;
+
+  constructor(budget: ByteBudget | undefined) {
+    this.#budget = budget;
+  }
+
+  /** An object that is stored already. */
+  keep(key: ObjectKey, object: Stored<T>, size: number): void {
+    this.objects.set(key, object);
+    if (this.#budget !== undefined) this.sizes.set(key, size);
+  }
+
+  /** An object that takes room beside what is stored; false when there is none. */
+  add(key: ObjectKey, object: Stored<T>, size: number): boolean {
+    if (this.#budget?.hold(size) === false) return false;
+    this.#held += size;
+    this.keep(key, object, size);
+    return true;
+  }
+
+  /** What is stored, and held `before`, gives way; returns what is held from now on. */
+  settle(before: number): number {
+    let bytes = 0;
+    for (const size of this.sizes.values()) bytes += size;
+    this.#budget?.hold(bytes - before - this.#held);
+    this.#held = 0;
+    return bytes;
+  }
+
+  /** Gives up what is not settled. */
+  release(): void {
+    this.#budget?.hold(-this.#held);
+    this.#held = 0;
   }
 }
 
