@@ -9,6 +9,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { isBefore, sameVersion } from "./resource-version.ts";
+import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 
 /** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
@@ -449,48 +450,6 @@ export class Reflector<T extends KubeObject> {
     } catch (err) {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
-  }
-}
-
-/** What a list has brought so far. New objects are charged as they come: a server may send page after page. */
-class Staging<T extends KubeObject> {
-  readonly objects = new Map<ObjectKey, Stored<T>>();
-  /** What each object holds of the budget. */
-  readonly sizes = new Map<ObjectKey, number>();
-  readonly #budget: ByteBudget | undefined;
-  #held = 0;
-
-  constructor(budget: ByteBudget | undefined) {
-    this.#budget = budget;
-  }
-
-  /** An object that is stored already. */
-  keep(key: ObjectKey, object: Stored<T>, size: number): void {
-    this.objects.set(key, object);
-    if (this.#budget !== undefined) this.sizes.set(key, size);
-  }
-
-  /** An object that takes room beside what is stored; false when there is none. */
-  add(key: ObjectKey, object: Stored<T>, size: number): boolean {
-    if (this.#budget?.hold(size) === false) return false;
-    this.#held += size;
-    this.keep(key, object, size);
-    return true;
-  }
-
-  /** What is stored, and held `before`, gives way; returns what is held from now on. */
-  settle(before: number): number {
-    let bytes = 0;
-    for (const size of this.sizes.values()) bytes += size;
-    this.#budget?.hold(bytes - before - this.#held);
-    this.#held = 0;
-    return bytes;
-  }
-
-  /** Gives up what is not settled. */
-  release(): void {
-    this.#budget?.hold(-this.#held);
-    this.#held = 0;
   }
 }
 
