@@ -28,7 +28,10 @@ export class Connections {
 
   /** Opens a cluster from a stored kubeconfig, which may neither run programs nor name files here. */
   openText(kubeconfig: string, as: string): Promise<Connection> {
-    return this.#connect(credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: as }), as);
+    return this.#connect(
+      credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: as, env: this.#env }),
+      as,
+    );
   }
 
   async close(): Promise<void> {

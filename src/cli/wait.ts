@@ -9,19 +9,21 @@ export interface WaitOptions {
 }
 
 /**
- * Looks until `check` finds something; undefined when the time is over. A rejected check ends the wait.
+ * Looks until `check` finds something; undefined when the time is over. A rejected check ends the wait; one that takes
+ * long asks how much time is left.
  * An interruption rejects with the signal's reason.
  */
 export async function waitFor<T>(
-  check: () => Promise<T | undefined>,
+  check: (leftMs: () => number) => Promise<T | undefined>,
   { timeoutMs, intervalMs = 250, signal, clock = realClock }: WaitOptions,
 ): Promise<T | undefined> {
   const end = clock.now() + timeoutMs;
+  const leftMs = (): number => end - clock.now();
   for (;;) {
     signal?.throwIfAborted();
-    const found = await check();
+    const found = await check(leftMs);
     if (found !== undefined) return found;
-    const left = end - clock.now();
+    const left = leftMs();
     if (left <= 0) return undefined;
     await clock.sleep(Math.min(intervalMs, left), signal);
   }

@@ -413,7 +413,7 @@ export class Member {
       this.#probed.version !== result.version;
     const answers = result.message === undefined;
     if (answers && this.#probed.message !== undefined) this.#onAnswering();
-    if (!answers) this.#answeringSince = undefined;
+    if (!result.reachable) this.#answeringSince = undefined;
     this.#probed = result;
     if (answers) this.#promptness.answered();
     this.#noteReachable();
@@ -423,7 +423,7 @@ export class Member {
 
   /** Its watches need not wait any longer; what still fails now is not for want of an answer. */
   #onAnswering(): void {
-    this.#answeringSince = this.#clock.now();
+    this.#answeringSince ??= this.#clock.now();
     this.#delegates.retry();
     this.#nodes.retry();
     this.#lookAgain(this.unreadable.dueAt);

@@ -7,7 +7,7 @@ export interface ReadingState {
   readonly nodes: Failing | undefined;
   /** Since when what counted already when this was last judged has failed. */
   readonly counted?: Counted | undefined;
-  /** Since when its API server has answered every probe; undefined when it did not answer the last. */
+  /** Since when its API server has answered, but for a probe now and then; undefined when it does not. */
   readonly answeringSince: number | undefined;
   /** How long a failure may last until it counts, as with the probe. */
   readonly patienceMs: number;

@@ -31,7 +31,7 @@ export interface ListOptions extends RequestOptions {
 export interface ListPage<T extends KubeObject> {
   readonly items: Stored<T>[];
   readonly resourceVersion: string;
-  /** Size of what was parsed, as JSON. */
+  /** Bytes of heap that it takes, roughly. */
   readonly size: number;
   /** Token of the next page; absent on the last. */
   readonly continue?: string;
@@ -75,7 +75,7 @@ export type WatchEvent<T extends KubeObject> =
   | {
       readonly type: "ADDED" | "MODIFIED" | "DELETED";
       readonly object: Stored<T>;
-      /** Size of what was parsed, as JSON. */
+      /** Bytes of heap that it takes, roughly. */
       readonly size: number;
     }
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };

@@ -87,7 +87,8 @@ export class Connections {
   }
 
   #open(secureContext: SecureContext, connections: number | null, use?: "once"): Dispatcher {
-    const { server, tlsServerName, insecureSkipTlsVerify, proxyUrl } = this.#credentials;
+    const { server, tlsServerName, insecureSkipTlsVerify, environmentProxyUrl } = this.#credentials;
+    const { proxyUrl = environmentProxyUrl } = this.#credentials;
     const tls = {
       rejectUnauthorized: !insecureSkipTlsVerify,
       secureContext,

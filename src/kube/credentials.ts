@@ -27,6 +27,8 @@ export interface ClusterCredentials {
   readonly insecureSkipTlsVerify: boolean;
   readonly tlsServerName?: string;
   readonly proxyUrl?: string;
+  /** The proxy of this machine's environment, where there is no `proxyUrl`: who is given these credentials has another one. */
+  readonly environmentProxyUrl?: string;
   /** The identity to use now: at once unless a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
   identity(): Identity | Promise<Identity>;
   /** Forgets what was cached: called when the API server answered 401. */

@@ -15,8 +15,8 @@ import type {
   WatchOptions,
   WriteOptions,
 } from "./client.ts";
-import { isKubeError } from "./errors.ts";
-import { cutManagedFields, parseJson } from "./json.ts";
+import { isKubeError, TOO_LARGE } from "./errors.ts";
+import { cutManagedFields, heapBytesOf, parseJson } from "./json.ts";
 import { collectionPath, objectPath, withQuery } from "./paths.ts";
 import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
@@ -106,7 +106,7 @@ export class HttpClient implements ClusterClient {
     return {
       items: this.#items<T>(resource, body.items, request),
       resourceVersion: version,
-      size: kept.length,
+      size: heapBytesOf(kept),
       ...(typeof next === "string" && next !== "" ? { continue: next } : {}),
     };
   }
@@ -216,7 +216,7 @@ export class HttpClient implements ClusterClient {
   }
 
   async raw(request: RawRequest): Promise<unknown> {
-    const answer = await this.#transport.send({
+    const wire: WireRequest = {
       verb: VERBS[request.method],
       method: request.method,
       // The path stands for the name, so that metrics get one label for all raw requests.
@@ -226,11 +226,13 @@ export class HttpClient implements ClusterClient {
       ...(request.body === undefined ? {} : { body: JSON.stringify(request.body) }),
       ...(request.contentType === undefined ? {} : { contentType: request.contentType }),
       ...limits(request),
-    });
+    };
+    const { text } = await this.#transport.send(wire);
+    this.#checkSize(text, wire);
     try {
-      return parseJson(answer.text);
+      return parseJson(text);
     } catch {
-      return answer.text;
+      return text;
     }
   }
 
@@ -296,7 +298,16 @@ export class HttpClient implements ClusterClient {
     throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
   }
 
+  /** What takes many times its characters when it is parsed is as large as that. */
+  #checkSize(text: string, request: WireRequest): void {
+    if (!this.#transport.untrusted) return;
+    const { most } = this.#transport.arriving;
+    if (heapBytesOf(text) <= most) return;
+    throw this.#transport.error("AnswerLost", `${TOO_LARGE} ${most} bytes together`, request);
+  }
+
   #parse(text: string, request: WireRequest): unknown {
+    this.#checkSize(text, request);
     try {
       return parseJson(text);
     } catch (cause) {

@@ -29,9 +29,38 @@ function keepLongInteger(_key: string, value: unknown, context: { readonly sourc
   return source !== undefined && /^-?\d+$/.test(source) ? JSON.rawJSON(source) : value;
 }
 
+// What V8 takes beside the text for an object or array, and for each further value in one (measured with Node.js 24).
+const CONTAINER_BYTES = 64;
+const VALUE_BYTES = 32;
+
+/** Bytes of heap for what a JSON text says, rather too many: `{},` is three characters, but not when it is parsed. */
+export function heapBytesOf(text: string): number {
+  let bytes = text.length;
+  for (let index = 0; index < text.length; index++) {
+    const code = text.charCodeAt(index);
+    if (code === QUOTE) index = endOfString(text, index + 1);
+    else if (code === COMMA) bytes += VALUE_BYTES;
+    else if (code === OPENING_BRACKET || code === OPENING_BRACE) bytes += CONTAINER_BYTES;
+  }
+  return bytes;
+}
+
+/** Index of the quote that closes the string which `start` is inside of; the end of the text when there is none. */
+function endOfString(text: string, start: number): number {
+  for (let quote = text.indexOf('"', start); quote !== -1; quote = text.indexOf('"', quote + 1)) {
+    let before = quote - 1;
+    while (before >= start && text.charCodeAt(before) === BACKSLASH) before -= 1;
+    // An even number of backslashes is backslashes.
+    if ((quote - before) % 2 === 1) return quote;
+  }
+  return text.length;
+}
+
 const MANAGED_FIELDS = '"managedFields":[';
 const QUOTE = 0x22;
 const BACKSLASH = 0x5c;
+const COMMA = 0x2c;
+const OPENING_BRACE = 0x7b;
 const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
 
@@ -62,11 +91,7 @@ function endOfArray(text: string, start: number): number {
   for (let index = start; index < text.length; index++) {
     const code = text.charCodeAt(index);
     if (code === QUOTE) {
-      for (index += 1; index < text.length; index++) {
-        const inner = text.charCodeAt(index);
-        if (inner === BACKSLASH) index += 1;
-        else if (inner === QUOTE) break;
-      }
+      index = endOfString(text, index + 1);
     } else if (code === OPENING_BRACKET) {
       depth += 1;
     } else if (code === CLOSING_BRACKET) {

@@ -26,6 +26,7 @@ export interface UserEntry {
   readonly as?: string | undefined;
   readonly "as-uid"?: string | undefined;
   readonly "as-groups"?: readonly string[] | undefined;
+  readonly "as-user-extra"?: Readonly<Record<string, readonly string[]>> | undefined;
   readonly exec?: ExecConfig | undefined;
   readonly "auth-provider"?: unknown;
 }
@@ -88,6 +89,10 @@ const userSchema = z.object({
   "as-uid": text,
   "as-groups": z
     .array(z.string())
+    .nullish()
+    .transform((value) => value ?? undefined),
+  "as-user-extra": z
+    .record(z.string(), z.array(z.string()))
     .nullish()
     .transform((value) => value ?? undefined),
   exec: execConfigSchema.nullish().transform((value) => value ?? undefined),

@@ -6,6 +6,7 @@ import {
   fixed,
   type Identity,
 } from "./credentials.ts";
+import { type Environment, environmentProxy, isProxyUrl } from "./environment-proxy.ts";
 import { ExecPlugin } from "./exec-plugin.ts";
 import type { ClusterEntry, KubeConfig, UserEntry } from "./kubeconfig-schema.ts";
 
@@ -14,6 +15,8 @@ interface ContextOptions {
   readonly source: string;
   /** Whether the kubeconfig may run programs and name files on this machine. */
   readonly mayActHere: boolean;
+  /** May name a proxy. */
+  readonly env: Environment;
 }
 
 /** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
@@ -47,6 +50,8 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   }
   const at = { ...options, clusterField: `clusters[${context.cluster}]`, userField: `users[${context.user}]` };
   checkCluster(cluster, at);
+  const { "proxy-url": proxyUrl } = cluster;
+  const environmentProxyUrl = proxyUrl === undefined ? environmentProxy(cluster.server, options.env) : undefined;
   const tls = tlsValues(cluster, user, at);
   const proof = user === undefined ? undefined : userProof(cluster, user, tls.ca, at);
   return {
@@ -56,7 +61,8 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
     clusterName: context.cluster,
     insecureSkipTlsVerify: cluster["insecure-skip-tls-verify"],
     ...(cluster["tls-server-name"] === undefined ? {} : { tlsServerName: cluster["tls-server-name"] }),
-    ...(cluster["proxy-url"] === undefined ? {} : { proxyUrl: cluster["proxy-url"] }),
+    ...(proxyUrl === undefined ? {} : { proxyUrl }),
+    ...(environmentProxyUrl === undefined ? {} : { environmentProxyUrl }),
     identity: () => {
       const fromUser = proof?.identity() ?? {};
       return fromUser instanceof Promise ? fromUser.then((found) => withTls(found, tls)) : withTls(fromUser, tls);
@@ -101,7 +107,7 @@ function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): 
     throw badCredentials(`${clusterField}.server: "${cluster.server}" is not a URL`, source);
   }
   const proxy = cluster["proxy-url"];
-  if (proxy !== undefined && !/^(https?|socks5h?):\/\/[^/]/.test(proxy)) {
+  if (proxy !== undefined && !isProxyUrl(proxy)) {
     throw badCredentials(
       `${clusterField}.proxy-url: "${proxy}" is not a proxy; write a URL with http, https or socks5`,
       source,
@@ -167,7 +173,7 @@ function userProof(
   at: Fields,
 ): { identity(): Identity | Promise<Identity>; refresh(): void } | undefined {
   const { source, userField } = at;
-  const headers = impersonation(user);
+  const headers = impersonation(user, at);
   if (user["auth-provider"] !== undefined && user["auth-provider"] !== null) {
     throw badCredentials(
       `${userField}.auth-provider: not supported; use an exec plugin, a token or a client certificate`,
@@ -207,16 +213,36 @@ function userProof(
   return { identity: () => headers, refresh: () => {} };
 }
 
-function impersonation(user: UserEntry): Pick<Identity, "headers"> {
-  if (user.as === undefined) return {};
-  const groups = user["as-groups"] ?? [];
-  return {
-    headers: {
-      "impersonate-user": user.as,
-      ...(user["as-uid"] === undefined ? {} : { "impersonate-uid": user["as-uid"] }),
-      ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
-    },
+function impersonation(user: UserEntry, { source, userField }: Fields): Pick<Identity, "headers"> {
+  const { as, "as-uid": uid, "as-groups": groups = [], "as-user-extra": extra = {} } = user;
+  if (as !== undefined) {
+    return {
+      headers: {
+        "impersonate-user": as,
+        ...(uid === undefined ? {} : { "impersonate-uid": uid }),
+        ...(groups.length === 0 ? {} : { "impersonate-group": [...groups] }),
+        ...extraHeaders(extra),
+      },
+    };
+  }
+  const given = {
+    "as-uid": uid !== undefined,
+    "as-groups": groups.length > 0,
+    "as-user-extra": Object.keys(extra).length > 0,
   };
+  const field = Object.entries(given).find(([, isGiven]) => isGiven)?.[0];
+  if (field === undefined) return {};
+  throw badCredentials(`${userField}.${field}: impersonates nobody; write the user as \`as\`, or remove it`, source);
+}
+
+/** As client-go: what the name of a header may not have is percent-encoded. */
+function extraHeaders(extra: Readonly<Record<string, readonly string[]>>): Record<string, string[]> {
+  const headers: Record<string, string[]> = {};
+  for (const [key, values] of Object.entries(extra)) {
+    const name = encodeURIComponent(key).replaceAll("(", "%28").replaceAll(")", "%29");
+    if (values.length > 0) headers[`impersonate-extra-${name}`] = [...values];
+  }
+  return headers;
 }
 
 const EXEC_EXTENSION = "client.authentication.k8s.io/exec";

@@ -3,6 +3,7 @@ import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
 import { parse } from "yaml";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
+import type { Environment } from "./environment-proxy.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
 import { type KubeConfig, kubeConfigSchema, problemsOf } from "./kubeconfig-schema.ts";
 import { contextCredentials } from "./kubeconfig-user.ts";
@@ -15,7 +16,7 @@ export interface LoadOptions {
   readonly kubeconfig?: string;
   /** A context other than the current one. */
   readonly context?: string;
-  readonly env: Readonly<Record<string, string | undefined>>;
+  readonly env: Environment;
   /** Folder of the pod's service account; another one in tests. */
   readonly serviceAccountFolder?: string;
 }
@@ -25,6 +26,8 @@ export interface TextOptions {
   /** Whether the text may run a program on this machine; also whether it may name files. */
   readonly allowExec: boolean;
   readonly context?: string;
+  /** May name a proxy for the way there, as for any program of this machine. */
+  readonly env: Environment;
   /** Names the text in errors, e.g. `Secret legation-system/cluster-west`. */
   readonly source?: string;
 }
@@ -35,16 +38,16 @@ export interface TextOptions {
  */
 export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
   const { env } = options;
-  if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options.context);
+  if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options);
   const listed = (env.KUBECONFIG ?? "").split(delimiter).filter((path) => path !== "");
   // As kubectl: a file of the list may be missing, but not all of them.
   const present = listed.filter((path) => existsSync(path));
-  if (present.length > 0) return fromFiles(present, options.context);
+  if (present.length > 0) return fromFiles(present, options);
   if (listed.length > 0) {
     throw badCredentials(`no such file; KUBECONFIG must name a kubeconfig that exists`, listed.join(delimiter));
   }
   const home = join(env.HOME ?? homedir(), ".kube", "config");
-  if (existsSync(home)) return fromFiles([home], options.context);
+  if (existsSync(home)) return fromFiles([home], options);
   const folder = options.serviceAccountFolder ?? SERVICE_ACCOUNT_FOLDER;
   const inCluster = inClusterCredentials(env, folder);
   if (inCluster !== undefined) return inCluster;
@@ -61,10 +64,11 @@ export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
 export function credentialsFromKubeconfigText(text: string, options: TextOptions): ClusterCredentials {
   const source = options.source ?? "kubeconfig";
   const config = parseKubeConfig(text, source);
-  return contextCredentials(config, { context: options.context, source, mayActHere: options.allowExec });
+  const { context, env, allowExec: mayActHere } = options;
+  return contextCredentials(config, { context, source, mayActHere, env });
 }
 
-function fromFiles(paths: readonly string[], context: string | undefined): ClusterCredentials {
+function fromFiles(paths: readonly string[], { context, env }: LoadOptions): ClusterCredentials {
   const configs = paths.map((path) => {
     let text: string;
     try {
@@ -80,7 +84,7 @@ function fromFiles(paths: readonly string[], context: string | undefined): Clust
     users: configs.flatMap((config) => config.users),
     "current-context": configs.map((config) => config["current-context"]).find((name) => name !== undefined),
   };
-  return contextCredentials(merged, { context, source: paths.join(delimiter), mayActHere: true });
+  return contextCredentials(merged, { context, source: paths.join(delimiter), mayActHere: true, env });
 }
 
 function parseKubeConfig(text: string, source: string): KubeConfig {

@@ -1,5 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { KubeError, type KubeErrorCode } from "./errors.ts";
+import type { Answer } from "./exchange.ts";
 import { parseJson } from "./json.ts";
 
 /** Which request an error is about. */
@@ -22,6 +23,9 @@ const CODES: Readonly<Record<number, KubeErrorCode>> = {
   429: "TooManyRequests",
 };
 
+// What Go answers where nothing is served, and so an API server for a group that it does not have; /api/v1 it always has.
+const NOT_SERVED = /^404 page not found\s*$/;
+const CORE_PATH = "/api/v1/";
 // A server says how long to wait, not whether to come back: pods that could go elsewhere wait with it.
 const LONGEST_WAIT_MS = 60_000;
 // Words for people and conditions: no API server needs more, and one in the wrong hands gets no more.
@@ -35,13 +39,8 @@ interface Status {
   readonly retryAfterSeconds?: number;
 }
 
-/** The error for an answer other than 2xx. */
-export function errorFromAnswer(
-  status: number,
-  headers: IncomingHttpHeaders,
-  text: string,
-  subject: Subject,
-): KubeError {
+/** The error for an answer other than 2xx to a request for `path`. */
+export function errorFromAnswer({ status, headers, text }: Answer, path: string, subject: Subject): KubeError {
   let body: unknown;
   try {
     body = parseJson(text);
@@ -54,11 +53,16 @@ export function errorFromAnswer(
   );
   return new KubeError(message ?? plainText(status, text), {
     ...subject,
-    code: codeOf(status, reason),
+    code: status === 404 && !isStatus(body) && !isNotServed(path, text) ? "BadAnswer" : codeOf(status, reason),
     status,
     ...(reason === undefined ? {} : { reason }),
     ...(retryAfterMs === undefined ? {} : { retryAfterMs }),
   });
+}
+
+/** Whoever stands between, an ingress without a backend, also says 404: that proves no object's absence. */
+function isNotServed(path: string, text: string): boolean {
+  return NOT_SERVED.test(text) && !path.startsWith(CORE_PATH);
 }
 
 /** The error for the `Status` object in a watch's ERROR event. */
@@ -90,7 +94,7 @@ function codeOf(status: number, reason: string | undefined): KubeErrorCode {
 }
 
 function readStatus(body: unknown): Status {
-  if (!isRecord(body) || body.kind !== "Status") return {};
+  if (!isStatus(body)) return {};
   const { code, reason, message, details } = body;
   const seconds = isRecord(details) ? details.retryAfterSeconds : undefined;
   return {
@@ -99,6 +103,10 @@ function readStatus(body: unknown): Status {
     ...(typeof message === "string" && message !== "" ? { message: readable(message).slice(0, LONGEST_MESSAGE) } : {}),
     ...(typeof seconds === "number" && seconds > 0 ? { retryAfterSeconds: seconds } : {}),
   };
+}
+
+function isStatus(body: unknown): body is Record<string, unknown> {
+  return isRecord(body) && body.kind === "Status";
 }
 
 /** `Retry-After` in milliseconds; API servers write seconds, proxies may write a date. */

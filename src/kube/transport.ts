@@ -60,8 +60,6 @@ export interface TransportOptions {
 const RECONNECT_DELAYS_MS = [50, 250];
 // What an untrusted server's answers on their way may hold together. A page of 500 pods has some 5 MB.
 const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
-// Retry-After is whole seconds; without it, a 429 is retried after one, as client-go does.
-const DEFAULT_RETRY_AFTER_MS = 1_000;
 // Some tenths of a second after it listens, on an idle machine, an API server knows the roles (measured with 1.36).
 const STARTING_DELAYS_MS = [100, 400, 1_500];
 
@@ -252,26 +250,25 @@ export class Transport {
 
   async #attempts(request: WireRequest, startedAt: number): Promise<Answer> {
     let endsAt = startedAt + (request.timeoutMs ?? this.#options.limits.timeoutMs);
-    const isRead = request.method === "GET";
     let reconnects = 0;
     let denials = 0;
     let refreshed = false;
     for (;;) {
-      const leftMs = this.#timeLeft(request, endsAt, isRead);
-      const { outcome, queuedMs } = await this.#attempt(request, leftMs, isRead);
+      const leftMs = this.#timeLeft(request, endsAt);
+      const { outcome, queuedMs } = await this.#attempt(request, leftMs);
       endsAt += queuedMs;
       const { answer } = outcome;
       if (answer === undefined) {
-        const delayMs = isRead && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
-        if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt, isRead)) {
-          throw this.failure(outcome.failure, request, isRead);
+        const delayMs = isRead(request) && outcome.failure.by === "cut" ? RECONNECT_DELAYS_MS[reconnects] : undefined;
+        if (delayMs === undefined || delayMs >= this.#timeLeft(request, endsAt)) {
+          throw this.failure(outcome.failure, request);
         }
         reconnects += 1;
         await this.#pause(delayMs, request);
         continue;
       }
       if (answer.status >= 200 && answer.status < 300) return answer;
-      const error = errorFromAnswer(answer.status, answer.headers, answer.text, this.subject(request));
+      const error = errorFromAnswer(answer, request.path, this.subject(request));
       if (answer.status === 401 && !refreshed) {
         // The server has refused before doing anything, so a second try is safe for writes too.
         refreshed = true;
@@ -287,19 +284,20 @@ export class Transport {
 
   /** Milliseconds after which a request that was refused is sent again; undefined when the refusal is the server's word. */
   #delayAfter(error: KubeError, request: WireRequest, denials: number): number | undefined {
-    if (error.status === 429) return Math.max(error.retryAfterMs ?? DEFAULT_RETRY_AFTER_MS, 1);
+    // As client-go: without Retry-After (an eviction that a PodDisruptionBudget holds up) it is the server's word.
+    if (error.status === 429) return error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, 1);
     // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
     return request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
   }
 
   /** Milliseconds until the request must be over; throws when it must not begin at all. */
-  #timeLeft(request: WireRequest, endsAt: number, isRead: boolean): number {
+  #timeLeft(request: WireRequest, endsAt: number): number {
     if (this.#closed) throw this.error("NotSent", "the client was closed", request);
     if (request.signal?.aborted === true)
       throw this.error("Aborted", "the caller gave up", request, request.signal.reason);
     const leftMs = endsAt - performance.now();
     if (leftMs <= 0) throw this.error("NotSent", "the deadline passed", request);
-    const leaseLeftMs = isRead ? undefined : this.#options.leaseLeftMs?.();
+    const leaseLeftMs = isRead(request) ? undefined : this.#options.leaseLeftMs?.();
     if (leaseLeftMs === undefined) return leftMs;
     if (leaseLeftMs <= 0) throw this.error("NotSent", "the leader's lease is over: no more writes", request);
     return Math.min(leftMs, leaseLeftMs);
@@ -309,7 +307,6 @@ export class Transport {
   async #attempt(
     request: WireRequest,
     leftMs: number,
-    isRead: boolean,
   ): Promise<{ readonly outcome: Outcome; readonly queuedMs: number }> {
     const startedAt = performance.now();
     if (request.outOfTurn !== true) await this.takeToken(request, leftMs);
@@ -317,8 +314,8 @@ export class Transport {
     const identity = await this.identity(request, endsAt - performance.now());
     const slot = await this.#slot(request, endsAt);
     try {
-      const exchangeMs = this.#timeLeft(request, endsAt + slot.queuedMs, isRead);
-      return { outcome: await this.#exchange(request, identity, exchangeMs, isRead), queuedMs: slot.queuedMs };
+      const exchangeMs = this.#timeLeft(request, endsAt + slot.queuedMs);
+      return { outcome: await this.#exchange(request, identity, exchangeMs), queuedMs: slot.queuedMs };
     } finally {
       slot.release();
     }
@@ -359,12 +356,12 @@ export class Transport {
     return { queuedMs: timeoutMs === undefined ? performance.now() - startedAt : 0, release };
   }
 
-  #exchange(request: WireRequest, identity: Identity, leftMs: number, isRead: boolean): Promise<Outcome> {
+  #exchange(request: WireRequest, identity: Identity, leftMs: number): Promise<Outcome> {
     const endsAt = performance.now() + leftMs;
     const { leaseLeftMs } = this.#options;
     // A paused process wakes with its timers late: the clock is asked again before the first byte.
     const mayStart = (): boolean =>
-      performance.now() <= endsAt && (isRead || (leaseLeftMs?.() ?? Number.POSITIVE_INFINITY) > 0);
+      performance.now() <= endsAt && (isRead(request) || (leaseLeftMs?.() ?? Number.POSITIVE_INFINITY) > 0);
     return new Promise((resolve) => {
       const exchange = new Exchange(mayStart, this.arriving, (outcome) => {
         clearTimeout(timer);
@@ -389,10 +386,10 @@ export class Transport {
     });
   }
 
-  /** The error for an exchange without an answer. */
-  failure(failure: Failure, request: WireRequest, isRead: boolean): KubeError {
+  /** The error for an exchange without an answer; what does nothing by itself is harmless when it was sent. */
+  failure(failure: Failure, request: WireRequest, isHarmless: boolean = isRead(request)): KubeError {
     const { message } = failure.cause;
-    if (failure.by === "aborted" && (isRead || !failure.sent))
+    if (failure.by === "aborted" && (isHarmless || !failure.sent))
       return this.error("Aborted", message, request, failure.cause);
     return this.error(failure.sent ? "AnswerLost" : "NotSent", message, request, failure.cause);
   }
@@ -435,6 +432,10 @@ export class Transport {
       const forget = this.#aborts.add(signal, wake);
     });
   }
+}
+
+function isRead({ method }: WireRequest): boolean {
+  return method === "GET";
 }
 
 interface DispatchOptions {

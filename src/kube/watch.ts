@@ -1,7 +1,7 @@
 import type { KubeObject } from "../api/kubernetes.ts";
 import type { WatchEvent, WatchOptions } from "./client.ts";
 import type { KubeError } from "./errors.ts";
-import { cutManagedFields, parseJson } from "./json.ts";
+import { cutManagedFields, heapBytesOf, parseJson } from "./json.ts";
 import { collectionPath, withQuery } from "./paths.ts";
 import type { Resource } from "./resources.ts";
 import { errorFromAnswer, errorFromStatus, isRecord } from "./status.ts";
@@ -52,7 +52,9 @@ export async function* watchEvents<T extends KubeObject>(
       else transport.open(request, identity, stream);
       const { status, headers, refusal } = await stream.opened;
       if (refusal === undefined) break;
-      if (status !== 401 || attempt > 0) throw errorFromAnswer(status, headers, refusal, transport.subject(request));
+      if (status !== 401 || attempt > 0) {
+        throw errorFromAnswer({ status, headers, text: refusal }, request.path, transport.subject(request));
+      }
       transport.refreshCredentials();
     }
     transport.watchOpened(request);
@@ -81,12 +83,13 @@ function decode<T extends KubeObject>(
   transport: Transport,
   request: WireRequest,
 ): WatchEvent<T> {
+  const text = line.toString("utf8");
+  const kept = dropManagedFields === true ? cutManagedFields(text) : text;
+  const size = heapBytesOf(kept);
+  const { most } = transport.arriving;
+  if (size > most) throw transport.error("BadAnswer", `a watch event takes more than ${most} bytes`, request);
   let event: unknown;
-  let size: number;
   try {
-    const text = line.toString("utf8");
-    const kept = dropManagedFields === true ? cutManagedFields(text) : text;
-    size = kept.length;
     event = parseJson(kept);
   } catch (cause) {
     throw transport.error("BadAnswer", "a watch event is not JSON", request, cause);

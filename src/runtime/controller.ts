@@ -52,6 +52,8 @@ export interface ControllerOptions {
 // A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
 const SHOWN_TIMEOUT_MS = 10_000;
 const MAX_BACKOFF_MS = 30_000;
+// For events that come while it fails, a key is not tried more often than this: what fails at once could bring them about.
+const DIRTY_PERIOD_MS = 1_000;
 // Keys handled before other work of the process (answers, watch lines) gets its turn.
 const KEYS_PER_TURN = 20;
 
@@ -262,9 +264,8 @@ export class Controller<Key extends string, Observed, Action> {
       if (this.#abort.signal.aborted) return;
       failed = true;
       this.#metrics?.retried();
-      delayMs = this.#backoffOf(state).next();
+      delayMs = this.#delayAfter(error, state, this.#clock.now() - started);
       if (isKubeError(error)) {
-        delayMs = Math.max(delayMs, error.retryAfterMs ?? 0);
         context.log.warn({ code: error.code, cluster: error.cluster, delayMs: Math.round(delayMs) }, error.message);
       } else {
         context.log.error({ err: error, delayMs: Math.round(delayMs) }, "action failed");
@@ -280,11 +281,18 @@ export class Controller<Key extends string, Observed, Action> {
     if (delayMs !== undefined) this.#requeue(key, state, delayMs);
     const { dirtySince } = state;
     state.dirtySince = undefined;
-    // After a failure the backoff decides when to look.
     if (failed) return;
     state.heardAt = undefined;
     // What was observed before the writes is old now.
     if (dirtySince !== undefined || state.awaiting !== undefined) this.#add(key, dirtySince ?? this.#clock.now());
+  }
+
+  /** Milliseconds until a reconcile that took `tookMs` and failed is made again. */
+  #delayAfter(error: unknown, state: KeyState<Observed>, tookMs: number): number {
+    const backoffMs = this.#backoffOf(state).next();
+    const delayMs = isKubeError(error) ? Math.max(backoffMs, error.retryAfterMs ?? 0) : backoffMs;
+    // What failed may succeed after the event; if not, the backoff goes on where it was.
+    return state.dirtySince === undefined ? delayMs : Math.min(delayMs, Math.max(0, DIRTY_PERIOD_MS - tookMs));
   }
 
   #backoffOf(state: KeyState<Observed>): Backoff {

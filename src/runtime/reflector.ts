@@ -1,6 +1,7 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, isTooLarge, KubeError } from "../kube/errors.ts";
+import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Resource } from "../kube/resources.ts";
 import { turn } from "../kube/turn.ts";
@@ -8,6 +9,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { isBefore, sameVersion } from "./resource-version.ts";
+import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 
 /** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
@@ -39,7 +41,7 @@ export interface ReflectorOptions<T extends KubeObject> {
   /** Makes objects smaller before they are stored; may change its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** What may be stored, reckoned as JSON, maybe together with other stores. More than that is not read. */
+  /** What may be stored, maybe together with other stores. More than that is not read. */
   readonly budget?: ByteBudget;
   /** Bytes that an object holds of it, where less is kept than came. */
   readonly sizeOf?: (object: Stored<T>) => number;
@@ -64,12 +66,14 @@ const WATCH_SECONDS = { least: 240, spread: 120 };
 // API servers send a bookmark at least every two minutes. A longer silence is a connection that vanished without a word,
 // or a server without bookmarks; opening the watch again finds out and loses nothing.
 const WATCH_IDLE_MS = 150_000;
+// A server can hardly be restored from a backup, and come further than it was, in less.
+const LONGEST_GAP_MS = 60_000;
 // A server that refuses a watch this often in a row does not know our resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
 
 /** Bytes of an object that was made smaller as it came, for `sizeOf`. */
 export function sizeAsKept(object: object): number {
-  return JSON.stringify(object).length;
+  return heapBytesOf(JSON.stringify(object));
 }
 
 /** Since when a reflector has failed without a watch in between, epoch ms, and why it did the last time. */
@@ -101,6 +105,8 @@ export class Reflector<T extends KubeObject> {
   #refusals = 0;
   /** The last attempt failed: whether the server still has a past that includes `#version` is to be asked. */
   #doubted = false;
+  /** Since when no watch has followed the server; undefined when one does, or it was listed since. */
+  #lostSince: number | undefined;
   /** What each object holds of the budget, and all together. */
   #sizes = new Map<ObjectKey, number>();
   #bytes = 0;
@@ -195,14 +201,17 @@ export class Reflector<T extends KubeObject> {
 
   /**
    * A server that was restored from a backup is behind us. It would accept a watch from our version, and tell of nothing
-   * until it has come that far again: the store would keep what it has forgotten.
+   * until it has come that far again: the store would keep what it has forgotten. After a while it may be that far.
    */
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, log } = this.#options;
+    const { client, resource, clock, log } = this.#options;
     const { resourceVersion } = await client.list(resource, { ...this.#selection(), limit: 1, signal });
-    if (!isBefore(resourceVersion, version)) return;
-    log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
-    this.#version = undefined;
+    const goneBack = isBefore(resourceVersion, version);
+    if (goneBack) {
+      log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
+    }
+    const now = clock.now();
+    if (goneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
   }
 
   get #paged(): number {
@@ -219,11 +228,25 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #list(signal: AbortSignal): Promise<string> {
-    const { client, resource, clock, budget } = this.#options;
-    const begunAt = clock.now();
-    const staged = new Map<ObjectKey, Stored<T>>();
-    const sizes = new Map<ObjectKey, number>();
-    let bytes = 0;
+    const begunAt = this.#options.clock.now();
+    const staging = new Staging<T>(this.#options.budget);
+    let resourceVersion: string;
+    try {
+      resourceVersion = await this.#readPages(staging, signal);
+      this.#sizes = staging.sizes;
+      this.#bytes = staging.settle(this.#bytes);
+    } finally {
+      staging.release();
+    }
+    this.#pageSize = this.#paged;
+    await this.#replaceAll(staging.objects, signal);
+    this.#lastListedAt = begunAt;
+    this.#lostSince = undefined;
+    return resourceVersion;
+  }
+
+  async #readPages(staging: Staging<T>, signal: AbortSignal): Promise<string> {
+    const { client, resource, clock } = this.#options;
     let token: string | undefined;
     for (;;) {
       const page = await client.list(resource, {
@@ -236,35 +259,23 @@ export class Reflector<T extends KubeObject> {
       });
       this.#lastContactMs = clock.now();
       // Which of them is how large does not matter to what all hold together.
-      const even = page.size / page.items.length;
-      for (const item of page.items) {
-        const object = this.#stage(staged, item);
-        if (budget === undefined) continue;
-        const size = this.#options.sizeOf?.(object) ?? even;
-        sizes.set(objectKey(object.metadata), size);
-        bytes += size;
-        if (bytes > budget.most) throw this.#tooMuch(budget);
-      }
+      const even = Math.ceil(page.size / page.items.length);
+      for (const item of page.items) this.#stage(staging, item, even);
       token = page.continue;
-      if (token !== undefined) continue;
-      if (budget?.hold(bytes - this.#bytes) === false) throw this.#tooMuch(budget);
-      this.#sizes = sizes;
-      this.#bytes = bytes;
-      this.#pageSize = this.#paged;
-      await this.#replaceAll(staged, signal);
-      this.#lastListedAt = begunAt;
-      return page.resourceVersion;
+      if (token === undefined) return page.resourceVersion;
     }
   }
 
-  #stage(staged: Map<ObjectKey, Stored<T>>, item: Stored<T>): Stored<T> {
+  #stage(staging: Staging<T>, item: Stored<T>, size: number): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
     // The same state again: keeping the object that is there halves what a relist costs in memory.
-    const same = known !== undefined && sameUid(known, item) && sameVersion(known, item);
-    const object = same ? known : this.#transform(item);
-    staged.set(key, object);
-    return object;
+    if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
+      staging.keep(key, known, this.#sizes.get(key) ?? 0);
+      return;
+    }
+    const object = this.#transform(item);
+    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size)) throw this.#tooMuch();
   }
 
   /** Takes an object's size to account; 0: it has gone. */
@@ -272,16 +283,16 @@ export class Reflector<T extends KubeObject> {
     const { budget } = this.#options;
     if (budget === undefined) return;
     const more = size - (this.#sizes.get(key) ?? 0);
-    if (!budget.hold(more)) throw this.#tooMuch(budget);
+    if (!budget.hold(more)) throw this.#tooMuch();
     this.#bytes += more;
     if (size === 0) this.#sizes.delete(key);
     else this.#sizes.set(key, size);
   }
 
-  #tooMuch({ most }: ByteBudget): KubeError {
-    const { client, resource } = this.#options;
+  #tooMuch(): KubeError {
+    const { client, resource, budget } = this.#options;
     const fields = { code: "BadAnswer", cluster: client.cluster, verb: "list", resource: resource.plural } as const;
-    return new KubeError(`it has more than the ${most} bytes that may be stored of it`, fields);
+    return new KubeError(`it has more than the ${budget?.most} bytes that may be stored of it`, fields);
   }
 
   /**
@@ -335,6 +346,7 @@ export class Reflector<T extends KubeObject> {
   #opened(): void {
     this.#refusals = 0;
     this.#failing = undefined;
+    this.#lostSince = undefined;
     this.#lastContactMs = this.#options.clock.now();
     this.#backoff.working();
     this.#setState("watching");
@@ -386,7 +398,11 @@ export class Reflector<T extends KubeObject> {
 
   /** Notes a failed attempt; returns the delay before the next. */
   #failed(error: unknown): number {
-    const { log, resource } = this.#options;
+    const { log, resource, clock } = this.#options;
+    const now = clock.now();
+    const silentSince = this.#lastContactMs ?? now;
+    // A connection that vanished without a word did so when it was last heard of.
+    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS ? now : silentSince;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
     // What is not paged may be more than an answer may hold; and so may a page.
@@ -405,8 +421,7 @@ export class Reflector<T extends KubeObject> {
     }
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     // What has expired is only to be read anew.
-    if (!isKubeError(error, "Gone"))
-      this.#failing = { since: this.#failing?.since ?? this.#options.clock.now(), reason };
+    if (!isKubeError(error, "Gone")) this.#failing = { since: this.#failing?.since ?? now, reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     log.warn(
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },

@@ -47,7 +47,7 @@ beforeAll(async () => {
   const text = kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "author", token });
   tenant = createClusterClient({
     cluster: "host",
-    credentials: credentialsFromKubeconfigText(text, { allowExec: false, source: "the tenant's" }),
+    credentials: credentialsFromKubeconfigText(text, { allowExec: false, env: {}, source: "the tenant's" }),
   });
   afterFile(() => tenant.close());
   await clients().host.create(secrets, { metadata: { namespace: others, name: "door" }, data: { key: "eA==" } });

@@ -38,7 +38,7 @@ const reviews: string[] = [];
 async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWebhook> {
   const token = (await kubectl(host, ["create", "token", "legation-webhook", "-n", "legation-system"])).trim();
   const text = kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
-  const credentials = credentialsFromKubeconfigText(text, { allowExec: false, source: "test" });
+  const credentials = credentialsFromKubeconfigText(text, { allowExec: false, env: {}, source: "test" });
   const client = createClusterClient({ cluster: "host", credentials });
   const running = await startWebhook({
     host: "127.0.0.1",

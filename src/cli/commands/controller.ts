@@ -155,7 +155,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
             }),
             connect: (name, text) => {
               const read = (kubeconfig: string) =>
-                credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}` });
+                credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: `Cluster ${name}`, env });
               const { credentials: current, renew } = renewable(read(text));
               return {
                 server: current.server,

@@ -18,7 +18,7 @@ afterEach(() => fleet.close());
 const connect = (cluster: string, kubeconfig: string) =>
   createClusterClient({
     cluster,
-    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: cluster }),
+    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, env: {}, source: cluster }),
   });
 
 /** The controllers as they start for the fleet, with an end for what they hold. */

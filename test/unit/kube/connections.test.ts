@@ -155,6 +155,14 @@ describe("through a proxy", () => {
     expect(asked).toEqual(Array(2).fill(new URL(server.url).host));
   });
 
+  test("the environment's proxy is asked where the kubeconfig names none", async () => {
+    const proxy = createHttpServer();
+    proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));
+    const client = connect({ environmentProxyUrl: `http://127.0.0.1:${await listening(proxy)}` });
+    expect((await kubeErrorOf(client.create(pods, { metadata: { name: "a" } }))).code).toBe("NotSent");
+    expect(server.requests).toEqual([]);
+  });
+
   test("a proxy that refuses means NotSent", async () => {
     const proxy = createHttpServer();
     proxy.on("connect", (_request, socket) => socket.end("HTTP/1.1 403 Forbidden\r\n\r\n"));

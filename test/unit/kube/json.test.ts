@@ -1,6 +1,17 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { cutManagedFields, parseJson } from "../../../src/kube/json.ts";
+import { cutManagedFields, heapBytesOf, parseJson } from "../../../src/kube/json.ts";
+
+describe("heapBytesOf", () => {
+  test.each([
+    ["a string is its characters, whatever they are", '"[{,\\",{"', 9],
+    ["backslashes do not hide its end", '["\\\\",1]', 8 + 64 + 32],
+    ["a string without an end is its characters", '"[{,', 4],
+    ["objects and arrays take more than their two characters", "[{},[],{}]", 10 + 4 * 64 + 2 * 32],
+  ])("%s", (_case, text, bytes) => {
+    expect(heapBytesOf(text)).toBe(bytes);
+  });
+});
 
 describe("parseJson", () => {
   test.each([

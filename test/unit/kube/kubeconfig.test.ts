@@ -124,6 +124,32 @@ describe("identities", () => {
   const identityOf = (parts: Parts): unknown =>
     loadKubeConfig({ kubeconfig: write("c", config(parts)), env: {} }).identity();
 
+  test("impersonation carries what is said of the user beside, under names that headers may have", () => {
+    const user = {
+      token: "t",
+      as: "jane",
+      "as-user-extra": { "example.com/scope": ["a", "b"], "in (x)": ["c"], none: [] },
+    };
+    expect(identityOf({ user })).toEqual({
+      authorization: "Bearer t",
+      headers: {
+        "impersonate-user": "jane",
+        "impersonate-extra-example.com%2Fscope": ["a", "b"],
+        "impersonate-extra-in%20%28x%29": ["c"],
+      },
+    });
+  });
+
+  test.each<[string, unknown]>([
+    ["as-uid", "7"],
+    ["as-groups", ["a"]],
+    ["as-user-extra", { scope: ["a"] }],
+  ])("%s without a user to impersonate is refused", (field, value) => {
+    expect(problemOf(() => identityOf({ user: { token: "t", [field]: value } }))).toContain(
+      `users[west].${field}: impersonates nobody; write the user as \`as\`, or remove it`,
+    );
+  });
+
   test.each<[string, Parts, object]>([
     ["a token", { user: { token: "abc" } }, { authorization: "Bearer abc" }],
     ["a name and password", { user: { username: "u", password: "p" } }, { authorization: `Basic ${base64("u:p")}` }],
@@ -168,6 +194,25 @@ describe("identities", () => {
       proxyUrl: "http://proxy:3128",
       insecureSkipTlsVerify: true,
     });
+  });
+});
+
+describe("a proxy of the environment", () => {
+  const env = { HTTPS_PROXY: "http://near:3128" };
+
+  test("is used where the kubeconfig names none, and is no part of what others are given", () => {
+    const credentials = loadKubeConfig({ kubeconfig: write("c", config()), env });
+    expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
+    expect(credentials).not.toHaveProperty("proxyUrl");
+    const cluster = { "proxy-url": "http://own:3128" };
+    const named = loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env });
+    expect(named).toMatchObject({ proxyUrl: "http://own:3128" });
+    expect(named).not.toHaveProperty("environmentProxyUrl");
+  });
+
+  test("is for stored kubeconfigs, too", () => {
+    const credentials = credentialsFromKubeconfigText(stringify(config()), { allowExec: false, env });
+    expect(credentials).toMatchObject({ environmentProxyUrl: "http://near:3128" });
   });
 });
 
@@ -253,7 +298,11 @@ describe("what cannot be used is refused with the field and what to write", () =
 
 describe("a kubeconfig from a Secret", () => {
   const load = (parts: Parts): unknown =>
-    credentialsFromKubeconfigText(stringify(config(parts)), { allowExec: false, source: "Secret a/b" }).identity();
+    credentialsFromKubeconfigText(stringify(config(parts)), {
+      allowExec: false,
+      env: {},
+      source: "Secret a/b",
+    }).identity();
 
   test("is used when it holds everything itself", () => {
     expect(load({ user: { token: "abc" } })).toEqual({ authorization: "Bearer abc" });

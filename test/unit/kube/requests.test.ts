@@ -5,7 +5,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import type { ClusterCredentials } from "../../../src/kube/credentials.ts";
 import type { KubeError } from "../../../src/kube/errors.ts";
-import { pods } from "../../../src/kube/resources.ts";
+import { leases, pods } from "../../../src/kube/resources.ts";
 import { anonymous, connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
 import { answerJson, answerStatus, type Fault, FaultServer } from "../../support/fault-server/fault-server.ts";
 import { cut, only, refuse, silence } from "../../support/fault-server/faults.ts";
@@ -77,6 +77,30 @@ describe("errors from the server's answer", () => {
   });
 });
 
+describe("404 of something in between", () => {
+  const plain = (text: string): void => {
+    server.always = (_request, response) => {
+      response.writeHead(404, { "content-type": "text/plain" }).end(text);
+      return true;
+    };
+  };
+
+  test.each(["default backend - 404", "404 page not found\n", "", "{}"])("proves no absence: %j", async (text) => {
+    plain(text);
+    expect((await kubeErrorOf(client.find(pods, ref))).code).toBe("BadAnswer");
+    expect((await kubeErrorOf(client.delete(pods, ref))).code).toBe("BadAnswer");
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("BadAnswer");
+  });
+
+  test("is not what an API server says of a group that it does not serve", async () => {
+    plain("404 page not found\n");
+    expect(await client.find(leases, ref)).toBeUndefined();
+    expect((await kubeErrorOf(client.raw({ method: "GET", path: "/apis/example.com/v1" }))).code).toBe("NotFound");
+    plain("default backend - 404");
+    expect((await kubeErrorOf(client.find(leases, ref))).code).toBe("BadAnswer");
+  });
+});
+
 describe("429", () => {
   test.each(["header", "details"])(
     "is repeated after the server's Retry-After in the %s, for writes too",
@@ -93,6 +117,12 @@ describe("429", () => {
       expect(server.requests).toHaveLength(2);
     },
   );
+
+  test("without Retry-After is the server's word: an eviction that a PodDisruptionBudget holds up", async () => {
+    server.always = refuse(429, "TooManyRequests");
+    expect((await kubeErrorOf(client.create(pods, web))).code).toBe("TooManyRequests");
+    expect(server.requests).toHaveLength(1);
+  });
 
   test("is the caller's when Retry-After is beyond the deadline", async () => {
     server.faults.push(refuse(429, "TooManyRequests", { "retry-after": "7" }));

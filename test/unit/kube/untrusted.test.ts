@@ -79,6 +79,45 @@ describe("a member that sends without end", () => {
     await reflector.stop();
   });
 
+  test("is cut off when what it sends is short but takes much when it is parsed", async () => {
+    const podIPs = `"podIPs":[${"{},".repeat(MEBIBYTE)}{}]`;
+    server.always = (_request, response) => {
+      response.end(`{"metadata":{"name":"web","uid":"u","resourceVersion":"1"},"status":{${podIPs}}}`);
+      return true;
+    };
+    const answers = [client.get(pods, { name: "web" }), client.raw({ method: "GET", path: "/version" })];
+    for (const error of await Promise.all(answers.map(kubeErrorOf))) {
+      expect(error).toMatchObject({ code: "AnswerLost", detail: expect.stringContaining("larger than") });
+    }
+    server.always = undefined;
+    server.faults.push(stream(`{"type":"ADDED","object":{${podIPs}}}\n`, "end"));
+    expect(await kubeErrorOf(watched())).toMatchObject({ code: "BadAnswer", detail: expect.stringContaining("takes") });
+  });
+
+  test("is cut off at the page that is too much, whatever reflectors of it have stored or are reading", async () => {
+    for (let number = 0; number < 40; number += 1) server.world.put(large(`pod-${number}`));
+    const budget = new ByteBudget(15_000);
+    expect(budget.hold(10_000)).toBe(true);
+    const { states, reflector } = follow(budget, 1);
+    await expect.poll(() => states).toContain("backing-off");
+    await reflector.stop();
+    expect(server.requests.length).toBeLessThan(6);
+    expect(budget.hold(5_000)).toBe(true);
+  });
+
+  test("is listed again without room for what has not changed", async () => {
+    for (let number = 0; number < 9; number += 1) server.world.put(large(`pod-${number}`));
+    const budget = new ByteBudget(15_000);
+    const { states, reflector } = follow(budget, 2);
+    await expect.poll(() => states).toEqual(["listing", "watching"]);
+    server.world.put(large("pod-0"));
+    server.writeToWatches("nonsense\n");
+    await expect.poll(() => states).toEqual(["listing", "watching", "backing-off", "listing", "watching"]);
+    expect(reflector.store.size).toBe(9);
+    await reflector.stop();
+    expect(budget.hold(15_000)).toBe(true);
+  });
+
   test("is cut off when it sends more pods than may be stored, one by one, and is read again when they are fewer", async () => {
     const budget = new ByteBudget(15_000);
     const { states, reflector } = follow(budget);
@@ -133,13 +172,17 @@ function large(name: string): Pod {
   return { ...web, metadata: { namespace: "default", name, annotations: { note: "x".repeat(900) } } };
 }
 
-function follow(budget: ByteBudget): { readonly states: ReflectorState[]; readonly reflector: Reflector<Pod> } {
+function follow(
+  budget: ByteBudget,
+  pageSize?: number,
+): { readonly states: ReflectorState[]; readonly reflector: Reflector<Pod> } {
   const states: ReflectorState[] = [];
   const log = createLogger({ level: "silent" });
   const reflector = new Reflector<Pod>({
     client,
     resource: pods,
     budget,
+    ...(pageSize === undefined ? {} : { pageSize }),
     clock: realClock,
     log,
     onState: (state) => states.push(state),

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient, WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
+import { heapBytesOf } from "../../../src/kube/json.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { connect, kubeErrorOf } from "../../support/fault-server/connect.ts";
 import { answerStatus, FaultServer, line } from "../../support/fault-server/fault-server.ts";
@@ -46,7 +47,7 @@ describe("a watch", () => {
     const text = `${line("ADDED", stored).trimEnd().slice(0, -2)},"x":{"n":9007199254740993,"ü":[{}]}}}\n`;
     server.faults.push(stream(text, "end"));
     const [event] = await collect();
-    expect(event).toHaveProperty("size", text.trimEnd().length);
+    expect(event).toHaveProperty("size", heapBytesOf(text.trimEnd()));
     expect(`${JSON.stringify({ ...event, size: undefined })}\n`).toBe(text);
   });
 
@@ -66,7 +67,7 @@ describe("a watch", () => {
     const big = { ...stored, metadata: { ...stored.metadata, annotations: { a: "ä".repeat(750_000) } } };
     server.faults.push(stream(line("MODIFIED", big), "end"));
     const text = line("MODIFIED", big);
-    expect(await collect()).toEqual([{ type: "MODIFIED", object: big, size: text.trimEnd().length }]);
+    expect(await collect()).toEqual([{ type: "MODIFIED", object: big, size: heapBytesOf(text.trimEnd()) }]);
   });
 
   test("makes the server wait while nobody reads, and loses nothing", async () => {

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { Controller } from "../../../src/runtime/controller.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
@@ -52,4 +52,45 @@ test("a write that is not shown within ten seconds is waited for no longer", asy
   expect(decisions).toBe(1);
   await clock.advance(200);
   expect(decisions).toBe(2);
+});
+
+describe("an event that comes during a reconcile that fails", () => {
+  /** Every reconcile takes this long and fails, after an event. */
+  function failing(tookMs: number): { readonly begun: number[]; readonly loop: Controller<string, object, string> } {
+    const begun: number[] = [];
+    const loop = new Controller<string, object, string>(
+      {
+        name: "failing",
+        observe: () => ({}),
+        decide: () => ({ actions: ["write"], outcome: "Done" }),
+        execute: async (_action, { signal }) => {
+          begun.push(clock.now() - start);
+          loop.enqueue("key");
+          await clock.sleep(tookMs, signal);
+          throw new Error("refused");
+        },
+      },
+      { clock, log: createLogger({ level: "silent" }) },
+    );
+    const start = clock.now();
+    return { begun, loop };
+  }
+
+  test("is answered at once, whatever the backoff", async () => {
+    const { begun, loop } = failing(10_000);
+    loop.enqueue("key");
+    await clock.advance(100_000);
+    await loop.stop();
+    expect(begun).toEqual([0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10].map((count) => count * 10_000));
+  });
+
+  test("does not make a busy loop of what fails at once", async () => {
+    const { begun, loop } = failing(1);
+    loop.enqueue("key");
+    await clock.advance(60_000);
+    await loop.stop();
+    // The first few by the backoff, the others once a second.
+    expect(begun.length).toBeGreaterThan(60);
+    expect(begun.length).toBeLessThan(70);
+  });
 });

@@ -386,6 +386,54 @@ describe("when a watch ends", () => {
     await expect.poll(inStore).toEqual([a, c]);
   });
 
+  describe("for longer than a minute", () => {
+    /** The server is set back, and then does more than it had done before. */
+    async function overtaken(awayMs: number, lost: () => Promise<void> = async () => {}): Promise<string> {
+      const a = put("a");
+      await started();
+      const restore = server.world.backUp();
+      put("ghost");
+      await expect.poll(() => events).toHaveLength(2);
+      await lost();
+      await server.stop();
+      await expect.poll(() => reflector.state).toBe("backing-off");
+      restore();
+      for (let count = 0; count < 5; count += 1) put("b");
+      await clock.advance(awayMs);
+      await server.listen();
+      await untilWatching();
+      return a;
+    }
+
+    test("it lists once: a server that was restored from a backup may have come further than it was", async () => {
+      const a = await overtaken(61_000);
+      expect(inStore()).toEqual([a, "b@7"]);
+      expect(listCount()).toBe(2);
+      await server.stop();
+      await backOff();
+      await server.listen();
+      await untilWatching();
+      expect(listCount()).toBe(2);
+    });
+
+    test("it lists not again after each further failure", async () => {
+      for (let count = 0; count < 3; count += 1) {
+        server.faults.push((request, response) => {
+          const isResumed = listCount() > 1;
+          return isResumed && only("watch", refuse(429, "TooManyRequests"))(request, response);
+        });
+      }
+      await overtaken(61_000);
+      expect(server.faults).toEqual([]);
+      expect(listCount()).toBe(2);
+    });
+
+    test("it lists also when that was by a connection that vanished without a word", async () => {
+      const a = await overtaken(1_000, () => clock.advance(150_000));
+      expect(inStore()).toEqual([a, "b@7"]);
+    });
+  });
+
   test("and retry is called, the pause is over", async () => {
     await started();
     await server.stop();

@@ -14,7 +14,7 @@ test("the kubeconfig is one that the controller accepts from a Secret, with the 
     proxyUrl: "http://proxy.example:3128",
     token: "t0ken",
   });
-  const credentials = credentialsFromKubeconfigText(text, { allowExec: false });
+  const credentials = credentialsFromKubeconfigText(text, { allowExec: false, env: {} });
   expect(credentials).toMatchObject({
     server: "https://10.0.0.1:6443",
     clusterName: "west",

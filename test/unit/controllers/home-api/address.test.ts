@@ -22,7 +22,7 @@ describe("the address in Legation's own kubeconfig", () => {
     ["is not when its certificate has another name", { server, "tls-server-name": "api" }, undefined],
     ["is not when its certificate is not looked at", { server, "insecure-skip-tls-verify": true }, undefined],
   ])("%s", (_, cluster, expected) => {
-    const credentials = credentialsFromKubeconfigText(kubeconfig(cluster), { allowExec: false });
+    const credentials = credentialsFromKubeconfigText(kubeconfig(cluster), { allowExec: false, env: {} });
     expect(serverForMembers(credentials)).toBe(expected);
   });
 

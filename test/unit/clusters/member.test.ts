@@ -1,0 +1,44 @@
+import { expect, test } from "vitest";
+import type { MemberListener } from "../../../src/clusters/member.ts";
+import { Member } from "../../../src/clusters/member.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const listener: MemberListener = {
+  onDelegate: () => {},
+  onEnded: () => {},
+  onCapacity: () => {},
+  onPrompt: () => {},
+  onConnection: () => {},
+};
+const fields = { code: "ServerError", cluster: "west", verb: "list", resource: "pods" } as const;
+
+test("a probe that fails now and then does not hide that pods cannot be read", async () => {
+  const clock = new FakeClock();
+  let probes = 0;
+  const member = new Member({
+    cluster: { metadata: { name: "west", uid: "u", resourceVersion: "1" }, spec: { credentialsSecret: { name: "w" } } },
+    client: fakeClient({
+      raw: async ({ path }) => {
+        if (path === "/version") return { gitVersion: "v1.36.0" };
+        probes += 1;
+        if (probes % 3 === 0) throw new Error("overloaded");
+        return "ok";
+      },
+      list: () => Promise.reject(new KubeError("overloaded", fields)),
+    }),
+    hostId: "host-id",
+    listener,
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+  member.start();
+  await clock.advance(29_000);
+  expect(member.unreadable.pods).toBeUndefined();
+  await clock.advance(11_000);
+  expect(member.unreadable.pods).toBe("its pods cannot be read: overloaded");
+  expect(probes).toBeGreaterThanOrEqual(4);
+  await member.stop();
+});
