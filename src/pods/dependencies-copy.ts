@@ -94,25 +94,32 @@ export function wantedMetadata(
 }
 
 /**
- * JSON patch that makes a copy like its source. It sets whole fields, and names uid and version of the copy that it was
- * reckoned from: the API server refuses it for any other.
+ * JSON patch that makes a copy say what its source says, whose content it has. It names uid and version of the copy that it
+ * was reckoned from: the API server refuses it for any other. One that is immutable may be patched by this, and by nothing
+ * that touches its content: to the API server, an empty map is another content than none.
  */
+export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): object[] {
+  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
+  const metadata = wantedMetadata(copy, source, host) ?? { labels, annotations };
+  return [
+    setField("/metadata/uid", uid),
+    setField("/metadata/resourceVersion", resourceVersion),
+    setField("/metadata/labels", metadata.labels),
+    setField("/metadata/annotations", metadata.annotations),
+  ];
+}
+
+/** The same, for a copy whose content differs: every field of that is set as a whole. */
 export function copyPatch(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
   source: Stored<DependencyObject>,
   host: HostIdentity,
 ): object[] {
-  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
-  const metadata = wantedMetadata(copy, source, host) ?? { labels, annotations };
   const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
-  const set = (path: string, value: unknown): object => ({ op: "add", path, value });
   return [
-    set("/metadata/uid", uid),
-    set("/metadata/resourceVersion", resourceVersion),
-    set("/metadata/labels", metadata.labels),
-    set("/metadata/annotations", metadata.annotations),
-    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => set(`/${field}`, content[field])),
+    ...copyMetadataPatch(copy, source, host),
+    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
   ];
 }
 
@@ -136,6 +143,11 @@ export function copyMetadata(
     labels: { ...labels, [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
     annotations: { ...annotations, [OWNER_ANNOTATION]: JSON.stringify(owner), [FORWARDED_ANNOTATION]: record },
   };
+}
+
+/** One step of a JSON patch. */
+export function setField(path: string, value: unknown): object {
+  return { op: "add", path, value };
 }
 
 /** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */

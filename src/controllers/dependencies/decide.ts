@@ -1,5 +1,12 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import { contentOf, copyPatch, standsFor, toCopy, wantedMetadata } from "../../pods/dependencies-copy.ts";
+import {
+  contentOf,
+  copyMetadataPatch,
+  copyPatch,
+  standsFor,
+  toCopy,
+  wantedMetadata,
+} from "../../pods/dependencies-copy.ts";
 import type { Action, Digested, Observed } from "./model.ts";
 
 // Pods that follow each other share a copy, though none of them is there for a moment between two.
@@ -59,7 +66,10 @@ export function decide(observed: Observed, now: number): CopyDecision {
   if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
     return { actions: [remove], outcome: "Replacing" };
   }
-  const patch = copyPatch(ref.kind, copy, source.object, host);
+  const patch =
+    copy.digest === source.object.digest
+      ? copyMetadataPatch(copy, source.object, host)
+      : copyPatch(ref.kind, copy, source.object, host);
   const sourceVersion = source.object.metadata.resourceVersion;
   return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch, sourceVersion }], outcome: "Copying" };
 }

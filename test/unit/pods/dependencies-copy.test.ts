@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import {
   contentOf,
+  copyMetadataPatch,
   copyPatch,
   type DependencyObject,
   isCopy,
@@ -97,14 +98,23 @@ test("labels and annotations follow by key: what others added to the copy stays,
   });
 });
 
-test("a patch names the copy that it is for, and sets every field of the content", () => {
-  const after = source({ data: { k: "v" }, immutable: true });
-  const patch = copyPatch("ConfigMap", stored(toCopy("ConfigMap", source(), host)), after, host);
+test("a patch of metadata names the copy that it is for, and touches no content", () => {
+  const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
+  const patch = copyMetadataPatch(stored(toCopy("ConfigMap", source(), host)), after, host);
   expect(patch).toEqual([
     { op: "add", path: "/metadata/uid", value: "copy-uid" },
     { op: "add", path: "/metadata/resourceVersion", value: "3" },
-    expect.objectContaining({ path: "/metadata/labels" }),
+    { op: "add", path: "/metadata/labels", value: expect.objectContaining({ app: "api" }) },
     expect.objectContaining({ path: "/metadata/annotations" }),
+  ]);
+});
+
+test("a patch of a copy whose content differs sets every field of the content", () => {
+  const after = source({ data: { k: "v" }, immutable: true });
+  const copy = stored(toCopy("ConfigMap", source(), host));
+  const patch = copyPatch("ConfigMap", copy, after, host);
+  expect(patch).toEqual([
+    ...copyMetadataPatch(copy, after, host),
     { op: "add", path: "/data", value: { k: "v" } },
     { op: "add", path: "/binaryData", value: {} },
     { op: "add", path: "/immutable", value: true },

@@ -133,3 +133,26 @@ test("a copy whose source is gone stays for pods that need it, and goes from tho
   expect(outcome({ ...gone, required: false })).toEqual(["Removing", "delete"]);
   expect(outcome({ ...gone, required: false, source: { state: "unknown" } })).toEqual(["InStep"]);
 });
+
+describe("an immutable copy", () => {
+  const immutable = (metadata: object = {}): Stored<Digested> =>
+    source({ data: {}, immutable: true, metadata: { name: "a", ...metadata } });
+
+  test.each<[string, Stored<Digested>]>([
+    ["a label has changed", immutable({ labels: { "helm.sh/chart": "web-2" } })],
+    ["it was made anew with the same content", immutable({ uid: "later" })],
+  ])("is patched in its metadata and nowhere else when of its source no more than %s", (_, object) => {
+    const { actions } = decide(see({ copy: copyOf(immutable()), source: { state: "present", object } }), now);
+    expect(actions).toMatchObject([
+      {
+        type: "patch",
+        patch: [
+          { path: "/metadata/uid" },
+          { path: "/metadata/resourceVersion" },
+          { path: "/metadata/labels" },
+          { path: "/metadata/annotations" },
+        ],
+      },
+    ]);
+  });
+});
