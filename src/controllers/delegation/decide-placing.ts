@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
-import { BEING_REMOVED } from "../../placement/member-candidate.ts";
+import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { explain, type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
@@ -78,6 +78,10 @@ function decideHeld(
   }
   if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
+    if (holder.candidate.closed === NO_VIRTUAL_NODE) {
+      const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;
+      return { actions: report(proxy, observed, NO_VIRTUAL_NODE.reason, message), outcome: "Waiting" };
+    }
     const bind = bindTo(proxy, holder, delegate);
     return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
   }

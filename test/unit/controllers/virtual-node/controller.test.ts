@@ -1,0 +1,97 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { VIRTUAL_NODE_LABEL, virtualNodeName } from "../../../../src/api/keys.ts";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { createClusterClient } from "../../../../src/kube/connect.ts";
+import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+import { realClock } from "../../../../src/runtime/clock.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import type { Json } from "../../../bench/scale/fake-cluster.ts";
+import { type Fleet, fleetOf, kubeconfigOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+
+const CLUSTER = "member-0";
+const NODE = virtualNodeName(CLUSTER);
+
+const connect = (cluster: string, kubeconfig: string) =>
+  createClusterClient({
+    cluster,
+    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: cluster }),
+  });
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+/** Pods that were bound, in their order. */
+let bound: string[];
+
+beforeEach(async () => {
+  fleet = await fleetOf(1, 0);
+  bound = [];
+  fleet.host.onWrite = (_method, { name = "", subresource }) => {
+    if (subresource === "binding") bound.push(name);
+  };
+});
+
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+async function start(): Promise<void> {
+  controllers = await startControllers(
+    {
+      host: connect("host", kubeconfigOf("host", fleet.host.url)),
+      connect: (name, kubeconfig) => ({
+        client: connect(name, kubeconfig),
+        server: "https://member",
+        renew: () => false,
+      }),
+      clock: realClock,
+      log: createLogger({ level: "silent" }),
+    },
+    new AbortController().signal,
+  );
+}
+
+function foreignNode(): Json {
+  return { metadata: { name: NODE }, spec: { providerID: "kind://host/legation-member-0" }, status: {} };
+}
+
+function readyOf(cluster: string): { reason?: string; message?: string } | undefined {
+  const status = fleet.host.get("clusters", "", cluster)?.status as
+    | { conditions?: { reason?: string; message?: string }[] }
+    | undefined;
+  return status?.conditions?.[0];
+}
+
+function messageOf(pod: string): string {
+  return JSON.stringify(fleet.host.get("pods", "load", pod)?.status ?? {});
+}
+
+test("a member whose node the host does not have gets no pod, says why, and gets the pod when the node is there", async () => {
+  fleet.host.put("nodes", foreignNode());
+  await start();
+  await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
+  expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
+  fleet.host.put("pods", fleet.pod("early"));
+  await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
+  expect(bound).toEqual([]);
+  fleet.host.erase("nodes", "", NODE);
+  await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
+});
+
+test("a virtual node that has lost its label has it again at once, and stays cordoned meanwhile", async () => {
+  await start();
+  await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
+  const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
+  const { [VIRTUAL_NODE_LABEL]: _, ...labels } = node.metadata.labels as Record<string, string>;
+  const spec = { ...(node.spec as object), unschedulable: true };
+  fleet.host.put("nodes", { ...node, metadata: { ...node.metadata, labels }, spec });
+  fleet.host.put("pods", fleet.pod("late"));
+  await eventually(() => messageOf("late").includes("its virtual node is cordoned"), { intervalMs: 20 });
+  expect(fleet.host.get("nodes", "", NODE)?.metadata).toMatchObject({
+    uid: node.metadata.uid,
+    labels: { [VIRTUAL_NODE_LABEL]: CLUSTER },
+  });
+  expect(bound).toEqual([]);
+});
