@@ -194,9 +194,23 @@ export class DependencyController {
       const refusal = this.#executor.refusal(key);
       if (refusal?.inPlace === true) continue;
       if (refusal !== undefined) return { refused: refusal.message };
-      if (!this.#isThere(member, dependency, key)) readiness = "unprepared";
+      if (this.#isThere(member, dependency, key)) continue;
+      if (this.#isKeptAway(member, dependency, key)) {
+        return { refused: `somebody there keeps deleting ${dependency.kind} ${dependency.name}, which the pod needs` };
+      }
+      readiness = "unprepared";
     }
     return readiness;
+  }
+
+  /** Somebody in the member deletes each copy that is made. */
+  #isKeptAway(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {
+    const source = this.#sources.of(kind, namespace, name);
+    return (
+      this.#copies.of(member, kind, namespace, name) === undefined &&
+      source.state === "present" &&
+      this.#executor.contestedUntil(key, source.object.metadata.resourceVersion) !== undefined
+    );
   }
 
   #isThere(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {

@@ -22,7 +22,19 @@ export interface CopyDecision {
 
 /** Makes the copy when it is used, keeps it like its source, and removes it when nobody uses it any more. */
 export function decide(observed: Observed, now: number): CopyDecision {
-  const { ref, host, usable, copy, source, used, mounted, idleSince, refused, leaving = false } = observed;
+  const {
+    ref,
+    host,
+    usable,
+    copy,
+    source,
+    used,
+    mounted,
+    idleSince,
+    refused,
+    contestedUntil,
+    leaving = false,
+  } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (copy === undefined) {
@@ -31,6 +43,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     }
     if (refused !== undefined) return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
     if (!used || source.state !== "present") return { actions: [], outcome: "Idle" };
+    if (contestedUntil !== undefined) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
     const object = toCopy(ref.kind, source.object, host);
     const sourceVersion = source.object.metadata.resourceVersion;
     return { actions: [{ type: "create", ref, object, sourceVersion }], outcome: "Copying" };
@@ -59,8 +72,8 @@ export function decide(observed: Observed, now: number): CopyDecision {
       ? { actions: [], outcome: "Refused", requeueAt: refused.until }
       : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
   }
-  if (observed.contestedUntil !== undefined && standsFor(copy, source.object)) {
-    return { actions: [], outcome: "Contested", requeueAt: observed.contestedUntil };
+  if (contestedUntil !== undefined && standsFor(copy, source.object)) {
+    return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   // Neither may be changed in place; it is made again at once.
   if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {

@@ -1,22 +1,13 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { VIRTUAL_NODE_LABEL, virtualNodeName } from "../../../../src/api/keys.ts";
 import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
-import { createClusterClient } from "../../../../src/kube/connect.ts";
-import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { realClock } from "../../../../src/runtime/clock.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
 import type { Json } from "../../../bench/scale/fake-cluster.ts";
-import { type Fleet, fleetOf, kubeconfigOf } from "../../../bench/scale/fleet.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
 import { eventually } from "../../../support/harness/wait.ts";
 
 const CLUSTER = "member-0";
 const NODE = virtualNodeName(CLUSTER);
-
-const connect = (cluster: string, kubeconfig: string) =>
-  createClusterClient({
-    cluster,
-    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, source: cluster }),
-  });
 
 let fleet: Fleet;
 let controllers: RunningControllers | undefined;
@@ -38,19 +29,7 @@ afterEach(async () => {
 });
 
 async function start(): Promise<void> {
-  controllers = await startControllers(
-    {
-      host: connect("host", kubeconfigOf("host", fleet.host.url)),
-      connect: (name, kubeconfig) => ({
-        client: connect(name, kubeconfig),
-        server: "https://member",
-        renew: () => false,
-      }),
-      clock: realClock,
-      log: createLogger({ level: "silent" }),
-    },
-    new AbortController().signal,
-  );
+  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
 }
 
 function foreignNode(): Json {
