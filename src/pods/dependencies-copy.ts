@@ -7,7 +7,7 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import { type HostIdentity, madeByHost, type Owner, ownerOf } from "./delegate.ts";
+import { type HostIdentity, type Owner, ownerOf } from "./delegate.ts";
 import type { DependencyKind } from "./dependencies.ts";
 import { readRecord, writeRecord } from "./forwarded.ts";
 
@@ -72,9 +72,9 @@ export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, h
   };
 }
 
-/** True when the object is a copy that this host made. */
-export function isCopy(object: KubeObject, hostId: string): boolean {
-  return madeByHost(object, hostId) && object.metadata?.labels?.[COPY_LABEL] === COPY_LABEL_VALUE;
+/** True when the object is a copy that this host made, also when somebody has taken off whose it is. */
+export function isCopy({ metadata }: KubeObject, hostId: string): boolean {
+  return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
 /** Labels and annotations of the copy as they are to be; undefined when they are so. What others added stays. */
@@ -126,6 +126,11 @@ export function copyPatch(
 /** True when the copy stands for exactly this object of the host. */
 export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
   return ownerOf(copy)?.uid === source.metadata.uid;
+}
+
+/** True when the copy does, or does not say for which one it stands. */
+export function mayStandFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
+  return ownerOf(copy) === undefined || standsFor(copy, source);
 }
 
 /** Labels and annotations of a new copy: those of its source, and whose it is. */

@@ -3,6 +3,7 @@ import {
   contentOf,
   copyMetadataPatch,
   copyPatch,
+  mayStandFor,
   standsFor,
   toCopy,
   wantedMetadata,
@@ -72,7 +73,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
       ? { actions: [], outcome: "Refused", requeueAt: refused.until }
       : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
   }
-  if (contestedUntil !== undefined && standsFor(copy, source.object)) {
+  if (contestedUntil !== undefined && mayStandFor(copy, source.object)) {
     return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   // Neither may be changed in place; it is made again at once.

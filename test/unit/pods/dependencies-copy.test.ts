@@ -64,6 +64,18 @@ test("a copy has its source's name, labels, annotations and content, and no more
   expect(standsFor(copy, source())).toBe(true);
 });
 
+test("a copy is known by its labels, and gets back the annotations that somebody has taken off", () => {
+  const before = source();
+  const copy = stored(toCopy("Secret", before, host));
+  const { annotations: _, ...metadata } = copy.metadata;
+  const stripped = { ...copy, metadata };
+  expect(isCopy(stripped, "host-id")).toBe(true);
+  expect(standsFor(stripped, before)).toBe(false);
+  expect(wantedMetadata(stripped, before, host)?.annotations).toEqual(copy.metadata.annotations);
+  const { labels: __, ...unlabelled } = copy.metadata;
+  expect(isCopy({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
+});
+
 test("a token Secret is copied as an ordinary one: a member would fill it with tokens of its own", () => {
   const annotations = { "kubernetes.io/service-account.name": "worker", "kubernetes.io/service-account.uid": "u" };
   const copy = toCopy(

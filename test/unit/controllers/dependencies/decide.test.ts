@@ -46,6 +46,7 @@ function outcome(parts: Partial<Observed>): string[] {
   return [outcome, ...actions.map(({ type }) => type)];
 }
 
+const unowned = copyOf(source(), { annotations: {} });
 const idle = { used: false, mounted: false };
 const changed = { state: "present", object: source({ data: { k: "bmV3" } }) } as const;
 
@@ -72,6 +73,17 @@ describe("a copy that is there", () => {
       "stands for a source that was made anew",
       { copy: copyOf(source({ metadata: { uid: "earlier" } })) },
       ["Copying", "patch"],
+    ],
+    ["is set right when somebody has taken off whose it is", { copy: unowned }, ["Copying", "patch"]],
+    [
+      "is left for a while when that is taken off again and again",
+      { copy: unowned, contestedUntil: now + 1 },
+      ["Contested"],
+    ],
+    [
+      "goes with its last user, whoever took off whose it is",
+      { copy: unowned, ...idle, idleSince: 0 },
+      ["Removing", "delete"],
     ],
     [
       "is made anew when its type has to change",
