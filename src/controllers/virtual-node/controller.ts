@@ -272,7 +272,7 @@ export class VirtualNodeController {
         throw error;
       }
       const { uid } = there.metadata;
-      const body = { metadata: { uid, labels: node.metadata?.labels } };
+      const body = { metadata: { uid, labels: { [VIRTUAL_NODE_LABEL]: name } } };
       await ignoring("NotFound", host.patch(nodes, ref, { type: "merge", body }, { signal }));
     }
   }
