@@ -9,10 +9,11 @@ import { isKubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import { nodes, pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
-import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../placement/member-candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
+import { jsonEqual } from "../pods/equal.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
@@ -37,6 +38,14 @@ export interface MemberListener {
   onPrompt(member: Member): void;
   /** Whether it can be reached, or has been read, changed. */
   onConnection(member: Member): void;
+}
+
+/** What placement is to know of a member's virtual node. */
+export interface VirtualNode {
+  /** Its `spec.unschedulable`. */
+  readonly cordoned: boolean;
+  /** Those that it has from its Cluster among them. */
+  readonly taints: readonly Taint[];
 }
 
 // Of the heap that this process may have: one member may not take it from the others, whatever it holds.
@@ -83,8 +92,7 @@ export class Member {
   #answeringSince: number | undefined;
   #countedFailures: Counted = {};
   #cluster: Stored<Cluster>;
-  #cordoned = false;
-  #nodeTaints: readonly Taint[] = [];
+  #virtualNode: VirtualNode | undefined;
   #candidate: Candidate | undefined;
 
   constructor(options: {
@@ -177,27 +185,17 @@ export class Member {
     this.#candidate = undefined;
   }
 
-  /** Cordoned by its virtual node's `spec.unschedulable`. */
-  get cordoned(): boolean {
-    return this.#cordoned;
+  /** Its virtual node on the host, as last seen; undefined while there is none. */
+  get virtualNode(): VirtualNode | undefined {
+    return this.#virtualNode;
   }
 
-  set cordoned(cordoned: boolean) {
-    this.#cordoned = cordoned;
+  /** Takes note of the virtual node; true when the member may take pods that it did not take before. */
+  setVirtualNode(node: VirtualNode | undefined): boolean {
+    if (jsonEqual(node, this.#virtualNode)) return false;
+    this.#virtualNode = node;
     this.#candidate = undefined;
-  }
-
-  /** Taints of its virtual node, those that it has from its Cluster among them. */
-  get nodeTaints(): readonly Taint[] {
-    return this.#nodeTaints;
-  }
-
-  /** Takes note of the virtual node's taints; true when they have changed. */
-  setNodeTaints(taints: readonly Taint[]): boolean {
-    if (JSON.stringify(taints) === JSON.stringify(this.#nodeTaints)) return false;
-    this.#nodeTaints = taints;
-    this.#candidate = undefined;
-    return true;
+    return node?.cordoned === false;
   }
 
   get probed(): ProbeResult {
@@ -352,7 +350,7 @@ export class Member {
       largestNode,
       used: this.load.used,
       foreign: this.#foreign.sum,
-      nodeTaints: this.#nodeTaints,
+      nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
       nodesFor: (needs) => this.#fits.fit(needs),
@@ -361,9 +359,10 @@ export class Member {
 
   #closed(): Candidate["closed"] {
     if (this.cluster.metadata.deletionTimestamp !== undefined) return BEING_REMOVED;
-    if (this.cordoned) return CORDONED;
+    if (this.#virtualNode?.cordoned === true) return CORDONED;
     if (this.#probed.message !== undefined) return notAnswering(this.#probed.message);
-    if (this.reachable && this.read && this.nodesRead) return undefined;
+    if (this.reachable && this.read && this.nodesRead)
+      return this.#virtualNode === undefined ? NO_VIRTUAL_NODE : undefined;
     const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
     const message = podsProblem ?? nodesProblem ?? "its pods and nodes are still being read";
     return { reason: "ClusterNotReady", message };

@@ -17,7 +17,7 @@ export class MemberNamespaces {
   /** Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. */
   async createIn<T>(member: Member, namespace: string, signal: AbortSignal, create: () => Promise<T>): Promise<T> {
     const shared = `${member.name}/${namespace}`;
-    const seen = this.#creations.made(shared);
+    const seen = this.#creations.count;
     try {
       return await create();
     } catch (error) {

@@ -197,10 +197,7 @@ export class Registry {
     this.#disconnect(name);
     const { hostId, clock, log } = this.#options;
     const member = new Member({ cluster, client: connection.client, hostId, listener: this.#listener, clock, log });
-    if (existing !== undefined) {
-      member.cordoned = existing.member.cordoned;
-      member.setNodeTaints(existing.member.nodeTaints);
-    }
+    if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
     this.#connections.set(name, { member, connection, kubeconfig });
     // Before anybody looks: what the earlier connection has shown, this one has still to show.
     if (existing !== undefined) this.#options.listener.onReconnected(name);

@@ -39,6 +39,8 @@ export async function serveLog(
   { member, pod: { namespace, name }, container }: LogTarget,
   clock: Clock,
 ): Promise<void> {
+  // Who has left while their rights were looked up has said so already, and will not again.
+  if (response.destroyed) return;
   const { searchParams } = new URL(request.url ?? "", "http://kubelet");
   const query = new URLSearchParams({ container });
   for (const option of OPTIONS) {

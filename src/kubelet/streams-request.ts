@@ -32,13 +32,13 @@ export function streamRequest(
   { method, url = "", rawHeaders, headers }: Asked,
   container: string | undefined,
 ): StreamRequest | { readonly problem: string } {
-  const [path = "", search = ""] = url.split("?", 2);
+  const [path = "", ...rest] = url.split("?");
   const subresource = SUBRESOURCES.get(path.split("/")[1] ?? "");
   if (subresource === undefined) return { problem: `${path} is no stream: write /exec, /attach or /portForward` };
   if (method !== "GET" && method !== "POST") return { problem: `${method} opens no stream: send GET or POST` };
   const protocol = headers.upgrade;
   if (protocol === undefined) return { problem: "Upgrade request required" };
-  const asked = new URLSearchParams(search);
+  const asked = new URLSearchParams(rest.join("?"));
   const query = subresource === "portforward" ? forwarded(asked) : attached(asked, container);
   return { subresource, method, protocol, query, headers: passedHeaders(rawHeaders) };
 }

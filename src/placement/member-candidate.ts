@@ -28,6 +28,11 @@ export const CORDONED: NonNullable<Candidate["closed"]> = {
   reason: "Cordoned",
   message: "its virtual node is cordoned",
 };
+/** A pod that is bound to a node which is not there is deleted by the host, and so is each that takes its place. */
+export const NO_VIRTUAL_NODE: NonNullable<Candidate["closed"]> = {
+  reason: "ClusterNotReady",
+  message: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
+};
 
 /** It cannot be asked, for the reason given. */
 export function notAnswering(reason: string): NonNullable<Candidate["closed"]> {

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import {
   CLAIM_STATUS_ANNOTATION,
   CLUSTER_ANNOTATION,
@@ -9,7 +10,8 @@ import {
 } from "../api/keys.ts";
 import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
-import type { HostIdentity, Owner } from "./delegate.ts";
+import { structuredTextReader } from "../api/structured-text.ts";
+import { type HostIdentity, type Owner, ownerOf } from "./delegate.ts";
 
 /** Storage classes of the host, and a member's in their place. */
 export type StorageClasses = Readonly<Record<string, string>>;
@@ -65,8 +67,7 @@ export function toMemberClaim(
   host: HostIdentity,
   classes: StorageClasses = {},
 ): PersistentVolumeClaim {
-  const { name, namespace = "", uid, labels = {} } = claim.metadata;
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  const { name, namespace = "", labels = {} } = claim.metadata;
   const carried = Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`));
   const { accessModes, resources, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {};
   const storageClassName = classIn(claim.spec?.storageClassName, classes);
@@ -77,7 +78,7 @@ export function toMemberClaim(
       name,
       namespace,
       labels: { ...Object.fromEntries(carried), [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
-      annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) },
+      annotations: ownerAnnotation(claim, host),
     },
     spec: {
       ...(accessModes === undefined ? {} : { accessModes }),
@@ -116,6 +117,37 @@ export function claimStatus(
     ...(notGrown === undefined ? {} : { notGrown }),
   };
   return JSON.stringify(said);
+}
+
+const writtenStatus = z.object({ uid: z.string() });
+const readStatus = structuredTextReader(writtenStatus);
+
+/**
+ * uid of the host's claim that one in a member was made for: as that one says, or, where somebody has taken that off, as the
+ * host's claim was told of it; undefined when neither says so.
+ */
+export function claimOwner(
+  there: Stored<PersistentVolumeClaim>,
+  claim: Stored<PersistentVolumeClaim> | undefined,
+): string | undefined {
+  const owner = ownerOf(there)?.uid;
+  if (owner !== undefined || claim === undefined) return owner;
+  return seenUid(claim) === there.metadata.uid ? claim.metadata.uid : undefined;
+}
+
+/** uid of the member's claim that was last seen to stand for the host's. */
+export function seenUid({ metadata }: Stored<PersistentVolumeClaim>): string | undefined {
+  const status = readStatus(metadata.annotations?.[CLAIM_STATUS_ANNOTATION] ?? "{}");
+  return status.ok ? status.value.uid : undefined;
+}
+
+/** The annotation by which a member's claim says whose it is. */
+export function ownerAnnotation(
+  { metadata: { name, namespace = "", uid } }: Stored<PersistentVolumeClaim>,
+  host: HostIdentity,
+): Record<string, string> {
+  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  return { [OWNER_ANNOTATION]: JSON.stringify(owner) };
 }
 
 /** True when a claim in the member has been seen to stand for the host's. */

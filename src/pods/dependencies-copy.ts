@@ -7,7 +7,7 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import { type HostIdentity, madeByHost, type Owner, ownerOf } from "./delegate.ts";
+import { type HostIdentity, type Owner, ownerOf } from "./delegate.ts";
 import type { DependencyKind } from "./dependencies.ts";
 import { readRecord, writeRecord } from "./forwarded.ts";
 
@@ -72,9 +72,9 @@ export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, h
   };
 }
 
-/** True when the object is a copy that this host made. */
-export function isCopy(object: KubeObject, hostId: string): boolean {
-  return madeByHost(object, hostId) && object.metadata?.labels?.[COPY_LABEL] === COPY_LABEL_VALUE;
+/** True when the object is a copy that this host made, also when somebody has taken off whose it is. */
+export function isCopy({ metadata }: KubeObject, hostId: string): boolean {
+  return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 
 /** Labels and annotations of the copy as they are to be; undefined when they are so. What others added stays. */
@@ -94,31 +94,43 @@ export function wantedMetadata(
 }
 
 /**
- * JSON patch that makes a copy like its source. It sets whole fields, and names uid and version of the copy that it was
- * reckoned from: the API server refuses it for any other.
+ * JSON patch that makes a copy say what its source says, whose content it has. It names uid and version of the copy that it
+ * was reckoned from: the API server refuses it for any other. One that is immutable may be patched by this, and by nothing
+ * that touches its content: to the API server, an empty map is another content than none.
  */
+export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): object[] {
+  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
+  const metadata = wantedMetadata(copy, source, host) ?? { labels, annotations };
+  return [
+    setField("/metadata/uid", uid),
+    setField("/metadata/resourceVersion", resourceVersion),
+    setField("/metadata/labels", metadata.labels),
+    setField("/metadata/annotations", metadata.annotations),
+  ];
+}
+
+/** The same, for a copy whose content differs: every field of that is set as a whole. */
 export function copyPatch(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
   source: Stored<DependencyObject>,
   host: HostIdentity,
 ): object[] {
-  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
-  const metadata = wantedMetadata(copy, source, host) ?? { labels, annotations };
   const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
-  const set = (path: string, value: unknown): object => ({ op: "add", path, value });
   return [
-    set("/metadata/uid", uid),
-    set("/metadata/resourceVersion", resourceVersion),
-    set("/metadata/labels", metadata.labels),
-    set("/metadata/annotations", metadata.annotations),
-    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => set(`/${field}`, content[field])),
+    ...copyMetadataPatch(copy, source, host),
+    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
   ];
 }
 
 /** True when the copy stands for exactly this object of the host. */
 export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
   return ownerOf(copy)?.uid === source.metadata.uid;
+}
+
+/** True when the copy does, or does not say for which one it stands. */
+export function mayStandFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
+  return ownerOf(copy) === undefined || standsFor(copy, source);
 }
 
 /** Labels and annotations of a new copy: those of its source, and whose it is. */
@@ -136,6 +148,11 @@ export function copyMetadata(
     labels: { ...labels, [HOST_LABEL]: host.id, [COPY_LABEL]: COPY_LABEL_VALUE },
     annotations: { ...annotations, [OWNER_ANNOTATION]: JSON.stringify(owner), [FORWARDED_ANNOTATION]: record },
   };
+}
+
+/** One step of a JSON patch. */
+export function setField(path: string, value: unknown): object {
+  return { op: "add", path, value };
 }
 
 /** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */

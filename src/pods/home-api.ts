@@ -99,7 +99,7 @@ function withHomeApi(spec: PodSpec, proxyUid: string, address: HomeAddress): Pod
   const { containers, initContainers, ...rest } = withVolumes(spec, (volume) =>
     atHome(volume, name, nextKey, isForAll),
   );
-  const env = (container: Container): Container => withEnvironment(container, address);
+  const env = (container: Container): Container => withEnvironment(container, address, name);
   const hostAliases = withServiceName(spec.hostAliases, address);
   return {
     ...rest,
@@ -150,7 +150,8 @@ function atHome(volume: Volume, name: string, nextKey: () => string, isForAll: b
       },
     };
   }
-  if (projected?.sources === undefined) return volume;
+  // One without sources has `null` for them.
+  if (!projected?.sources) return volume;
   const { defaultMode = READABLE } = projected;
   const mode = isForAll && (defaultMode & FOR_ALL) === 0 ? { mode: defaultMode | READ_BY_ALL } : {};
   const sources = projected.sources.map((source) => {
@@ -164,16 +165,26 @@ function atHome(volume: Volume, name: string, nextKey: () => string, isForAll: b
   return { ...rest, projected: { ...projected, sources } };
 }
 
-/** What kubelet would set to its own API server's address, unless the author has set it already. */
-function withEnvironment(container: Container, { host, port }: HomeAddress): Container {
+/** What kubelet would set to its own API server's address, unless the author has set it already; and that one's authority. */
+function withEnvironment(container: Container, { host, port }: HomeAddress, secret: string): Container {
   const written = new Set(container.env?.map(({ name }) => name));
   const variables = [
     { name: "KUBERNETES_SERVICE_HOST", value: host },
     { name: "KUBERNETES_SERVICE_PORT", value: port },
     { name: "KUBERNETES_SERVICE_PORT_HTTPS", value: port },
   ].filter(({ name }) => !written.has(name));
+  const own = (container.env ?? []).map((variable) => withAuthority(variable, secret));
   // First, since a variable can refer to those before it.
-  return { ...container, env: [...variables, ...(container.env ?? [])] };
+  return { ...container, env: [...variables, ...own] };
+}
+
+type Variable = NonNullable<Container["env"]>[number];
+
+/** The variable with the host's authority in place of the member's. */
+function withAuthority(variable: Variable, secret: string): Variable {
+  const reference = variable.valueFrom?.configMapKeyRef;
+  if (reference?.name !== ROOT_CA_CONFIG_MAP) return variable;
+  return { ...variable, valueFrom: { secretKeyRef: { ...reference, name: secret } } };
 }
 
 /** The volume without tokens; undefined when it was there for nothing else. */

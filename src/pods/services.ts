@@ -1,7 +1,7 @@
 import { EXPORTED_ANNOTATION, GROUP } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import type { HostIdentity } from "./delegate.ts";
-import { copyMetadata, wantedMetadata } from "./dependencies-copy.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./dependencies-copy.ts";
 import { jsonEqual } from "./equal.ts";
 
 /** Kinds of which members get copies, so that names of Services lead somewhere there. */
@@ -100,28 +100,19 @@ export function isLike(
   );
 }
 
-/**
- * JSON patch that makes a copy like its source. It sets whole fields, and names uid and version of the copy that it was
- * reckoned from: the API server refuses it for any other.
- */
+/** JSON patch that makes a copy like its source. It sets whole fields, and is refused for a copy that has changed since. */
 export function serviceCopyPatch(
   kind: ServiceKind,
   copy: Stored<ServiceObject>,
   source: Stored<ServiceObject>,
   host: HostIdentity,
 ): object[] {
-  const { uid, resourceVersion, labels = {}, annotations = {} } = copy.metadata;
-  const metadata = wantedMetadata(copy, marked(kind, source), host) ?? { labels, annotations };
   const content: Record<string, unknown> = { ...contentOf(kind, source) };
   const there: Record<string, unknown> = { ...contentOf(kind, copy) };
-  const set = (path: string, value: unknown): object => ({ op: "add", path, value });
   const fields = Object.keys({ ...there, ...content }).filter((field) => !jsonEqual(there[field], content[field]));
   return [
-    set("/metadata/uid", uid),
-    set("/metadata/resourceVersion", resourceVersion),
-    set("/metadata/labels", metadata.labels),
-    set("/metadata/annotations", metadata.annotations),
-    ...fields.map((field) => set(kind === "Service" ? `/spec/${field}` : `/${field}`, content[field] ?? null)),
+    ...copyMetadataPatch(copy, marked(kind, source), host),
+    ...fields.map((field) => setField(kind === "Service" ? `/spec/${field}` : `/${field}`, content[field] ?? null)),
   ];
 }
 

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterSpec } from "../../src/api/cluster.ts";
-import { clusters, leases, namespaces, placementDefaults, pods } from "../../src/kube/resources.ts";
+import { VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
+import { clusters, leases, namespaces, nodes, placementDefaults, pods } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -163,4 +164,17 @@ test("taints that no node may have do not end the virtual node: it stays alive, 
     await taints(null);
   }
   await eventuallyPasses(async () => expect(await message()).toBe("its API server answers"), patient);
+});
+
+test("a virtual node that somebody has taken the label off has it again within moments, and pods run there", async () => {
+  const { host } = clients();
+  const { metadata } = await host.get(nodes, { name: WEST });
+  const body = { metadata: { labels: { [VIRTUAL_NODE_LABEL]: null } } };
+  await host.patch(nodes, { name: WEST }, { type: "merge", body });
+  await eventuallyPasses(async () => {
+    const now = await host.get(nodes, { name: WEST });
+    expect(now.metadata).toMatchObject({ uid: metadata.uid, labels: { [VIRTUAL_NODE_LABEL]: "west" } });
+  });
+  await create(["after"], { "legation.dev/clusters": "west" });
+  await podThat(host, namespace, "after", inPhase("Running"));
 });

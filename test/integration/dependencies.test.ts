@@ -239,7 +239,9 @@ describe("what a pod uses", () => {
       object("ConfigMap", "settings", { data: { color: "blue", old: "1" } }, { labels: { a: "1" } }),
     );
     await host.create(secrets, object("Secret", "login", { data: { a: "Yg==" }, immutable: true }));
-    await run(user("web", [{ configMapRef: { name: "settings" } }, { secretRef: { name: "login" } }]));
+    await host.create(configMaps, object("ConfigMap", "fixed", { data: { a: "b" }, immutable: true }));
+    const uses = [{ configMapRef: { name: "settings" } }, { configMapRef: { name: "fixed" } }];
+    await run(user("web", [...uses, { secretRef: { name: "login" } }]));
     const before = await west.get(configMaps, { namespace, name: "settings" });
     const body = { data: { color: "red", old: null }, metadata: { labels: { a: null, b: "2" } } };
     await host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body });
@@ -249,6 +251,18 @@ describe("what a pod uses", () => {
       expect(now.metadata.labels).toMatchObject({ b: "2" });
       expect(now.metadata.labels).not.toHaveProperty("a");
       expect(now.metadata.uid).toBe(before.metadata.uid);
+    });
+    // An immutable one is told of what is no content, in place.
+    const fixed = await west.get(configMaps, { namespace, name: "fixed" });
+    await host.patch(
+      configMaps,
+      { namespace, name: "fixed" },
+      { type: "merge", body: { metadata: { labels: { b: "2" } } } },
+    );
+    await eventuallyPasses(async () => {
+      const now = await west.get(configMaps, { namespace, name: "fixed" });
+      expect(now).toMatchObject({ data: { a: "b" }, immutable: true, metadata: { uid: fixed.metadata.uid } });
+      expect(now.metadata.labels).toMatchObject({ b: "2" });
     });
     await host.delete(secrets, { namespace, name: "login" });
     await host.create(secrets, object("Secret", "login", { type: "example.com/other", data: { a: "Yw==" } }));

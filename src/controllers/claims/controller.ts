@@ -1,3 +1,4 @@
+import { OWNER_ANNOTATION } from "../../api/keys.ts";
 import {
   type ObjectKey,
   objectKey,
@@ -8,8 +9,7 @@ import {
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
-import { ownerOf } from "../../pods/delegate.ts";
+import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
@@ -29,11 +29,14 @@ export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "u
   readonly onRead: () => void;
 }
 
+const LOST = "lost";
 const KIND = "PersistentVolumeClaim";
 // Whoever has a claim of that name there may remove it, and a quota may be raised.
 const REFUSED_FOR_MS = 60_000;
 // A class that lets claims grow, or room in a quota, comes by a person's hand.
 const SIZE_REFUSED_FOR_MS = 600_000;
+// Whoever has deleted it, or taken its labels off, did so by hand.
+const LOST_FOR_MS = 600_000;
 const UNREADABLE =
   "persistentvolumeclaims cannot be read on the host; if this lasts, run `legation install` again, since the access that an " +
   "earlier version was given does not include them";
@@ -58,6 +61,9 @@ export class ClaimController {
   readonly #refusals: Refusals;
   /** Of members' claims, by size. */
   readonly #refusedSizes: Refusals;
+  /** Of the host's claims, what a live read of their member has found in the place of theirs. */
+  readonly #lost: Refusals;
+  readonly #executor: Executor;
   readonly #toldHeld = new Set<string>();
   #started = false;
 
@@ -65,6 +71,7 @@ export class ClaimController {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#refusals = new Refusals({ clock, forMs: REFUSED_FOR_MS });
+    this.#lost = new Refusals({ clock, forMs: LOST_FOR_MS });
     this.#refusedSizes = new Refusals({ clock, forMs: SIZE_REFUSED_FOR_MS });
     this.#claims = new Reflector({
       client: host,
@@ -92,13 +99,18 @@ export class ClaimController {
       clock,
       log,
     });
-    const executor = new Executor({
+    this.#executor = new Executor({
       host,
       registry,
       memberNamespaces,
       hostId: identity.id,
       confirmLease: options.confirmLease,
       onRefusal: (...refusal) => this.#onRefusal(...refusal),
+      onLost: (key, uid, message) => {
+        this.#lost.note(uid, LOST, message, () => this.#onClaim(key));
+        this.#onClaim(key);
+      },
+      clock,
       onRefusedSize: (key, uid, size, message) => {
         this.#refusedSizes.note(uid, size, message, () => this.#onClaim(key));
         this.#onClaim(key);
@@ -109,7 +121,7 @@ export class ClaimController {
         name: "claims",
         observe: (key) => this.#observe(key),
         decide,
-        execute: (action, context) => executor.execute(action, context),
+        execute: (action, context) => this.#executor.execute(action, context),
       },
       options,
     );
@@ -118,6 +130,7 @@ export class ClaimController {
   async stop(): Promise<void> {
     this.#refusals.stop();
     this.#refusedSizes.stop();
+    this.#lost.stop();
     await Promise.all([this.#claims.stop(), this.#copies.stop()]);
     await this.#loop.stop();
   }
@@ -199,11 +212,17 @@ export class ClaimController {
     if (copy === undefined) {
       if (refused !== undefined) return { refused };
       if (!wasSeen(claim)) return "unprepared";
+      // Its member is asked before anything is said of its data.
+      const lost = this.#lost.of(claim.metadata.uid, LOST);
+      return lost === undefined ? "unprepared" : { refused: `${what} ${lost}` };
+    }
+    const owner = claimOwner(copy, claim);
+    if (owner === undefined) {
       return {
-        refused: `${what} was deleted there, and its data with it; delete it on the host, too, and make it anew`,
+        refused: `${what} is there without the annotation ${OWNER_ANNOTATION}, so nobody knows for which claim of the host it was made; delete it there if its data is of no use`,
       };
     }
-    if (ownerOf(copy)?.uid !== claim.metadata.uid) {
+    if (owner !== claim.metadata.uid) {
       return { refused: `${what} is made there when an earlier one of that name has gone` };
     }
     if (copy.metadata.deletionTimestamp !== undefined) return { refused: `${what} is being deleted there` };
@@ -217,7 +236,7 @@ export class ClaimController {
     const { uid } = claim.metadata;
     const holder = this.#options.registry.members().find((member) => {
       const copy = this.#copyIn(member, key);
-      return copy !== undefined && ownerOf(copy)?.uid === uid;
+      return copy !== undefined && claimOwner(copy, claim) === uid;
     });
     const wanted = this.#wanted.get(key);
     return holder?.name ?? (wanted?.uid === uid ? wanted.member : undefined);
@@ -278,18 +297,22 @@ export class ClaimController {
     const copies = registry.members().flatMap((member) => {
       const copy = this.#copyIn(member, key);
       if (copy === undefined) return [];
-      const held = ownerOf(copy)?.uid !== claim?.metadata.uid && this.#isHeld(member.name, copy);
+      const held = claimOwner(copy, claim) !== claim?.metadata.uid && this.#isHeld(member.name, copy);
       return [{ member: member.name, usable: usable(member), held, claim: copy }];
     });
     if (claim === undefined) {
       this.#wanted.delete(key);
-      if (copies.length === 0) return undefined;
+      if (copies.length === 0) {
+        this.#executor.forget(key);
+        return undefined;
+      }
     }
     if (claim !== undefined && clusterOf(claim) !== undefined) this.#wanted.delete(key);
     const home = claim === undefined ? undefined : this.#homeOf(key, claim);
     const member = home === undefined ? undefined : registry.member(home);
     const classes = member?.cluster.spec.storageClasses;
     const there = copies.find((copy) => copy.member === home)?.claim;
+    const contestedUntil = there && this.#executor.contestedUntil(key, there.metadata.uid);
     const size = claim === undefined || there === undefined ? undefined : wantedSize(claim, there);
     const refusedSize =
       size === undefined || there === undefined ? undefined : this.#refusedSizes.of(there.metadata.uid, size);
@@ -302,6 +325,8 @@ export class ClaimController {
       usable: member !== undefined && usable(member),
       ...(classes === undefined ? {} : { classes }),
       refused: claim !== undefined && home !== undefined && this.#refusals.of(claim.metadata.uid, home) !== undefined,
+      looked: claim !== undefined && this.#lost.of(claim.metadata.uid, LOST) !== undefined,
+      ...(contestedUntil === undefined ? {} : { contestedUntil }),
       ...(refusedSize === undefined ? {} : { refusedSize }),
     };
   }

@@ -1,5 +1,14 @@
 import { CLAIM_STATUS_ANNOTATION } from "../../api/keys.ts";
-import { claimProblem, claimStatus, clusterOf, toMemberClaim, wantedSize, wasSeen } from "../../pods/claims.ts";
+import {
+  claimOwner,
+  claimProblem,
+  claimStatus,
+  clusterOf,
+  ownerAnnotation,
+  toMemberClaim,
+  wantedSize,
+  wasSeen,
+} from "../../pods/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Action, Observed } from "./model.ts";
 
@@ -7,6 +16,8 @@ import type { Action, Observed } from "./model.ts";
 export interface ClaimDecision {
   readonly actions: readonly Action[];
   readonly outcome: string;
+  /** Epoch ms. */
+  readonly requeueAt?: number;
 }
 
 /** One claim in one member stands for the host's as long as that exists; those of earlier ones are removed. */
@@ -23,16 +34,16 @@ export function decide(observed: Observed): ClaimDecision {
   if (claim === undefined || claim.metadata.deletionTimestamp !== undefined) {
     return { actions: sweeps, outcome: "Removing" };
   }
-  const { actions, outcome } = decideHome(claim, observed);
-  return { actions: [...actions, ...sweeps], outcome };
+  const decision = decideHome(claim, observed);
+  return { ...decision, actions: [...decision.actions, ...sweeps] };
 }
 
 function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): ClaimDecision {
-  const { host, copies, home, usable, classes, refused, refusedSize } = observed;
+  const { host, copies, home, usable, classes, refused, refusedSize, contestedUntil } = observed;
   const { uid, resourceVersion } = claim.metadata;
   if (home === undefined || claimProblem(claim) !== undefined) return { actions: [], outcome: "Idle" };
   const there = copies.find(({ member }) => member === home)?.claim;
-  const own = there !== undefined && ownerOf(there)?.uid === uid ? there : undefined;
+  const own = there !== undefined && claimOwner(there, claim) === uid ? there : undefined;
   const assigned = clusterOf(claim) === home;
   if (refused && own === undefined) {
     const free = assigned && !wasSeen(claim);
@@ -42,13 +53,20 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
   if (!assigned) return { actions: [{ type: "assign", member: home, uid, resourceVersion }], outcome: "Assigning" };
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (own === undefined) {
-    // What was there was deleted in the member, with the data: an empty one must not take its place unnoticed.
-    if (wasSeen(claim)) return { actions: [], outcome: "Lost" };
     if (there !== undefined) return { actions: [], outcome: "Replacing" };
+    // What was there was deleted in the member, with the data: an empty one must not take its place unnoticed.
+    if (wasSeen(claim)) {
+      return { actions: observed.looked ? [] : [{ type: "look", member: home, claim }], outcome: "Lost" };
+    }
     return {
       actions: [{ type: "create", member: home, uid, object: toMemberClaim(claim, host, classes) }],
       outcome: "Making",
     };
+  }
+  const isUnowned = ownerOf(own) === undefined;
+  if (isUnowned && contestedUntil === undefined) {
+    const annotations = ownerAnnotation(claim, host);
+    return { actions: [{ type: "mark", member: home, uid: own.metadata.uid, annotations }], outcome: "Marking" };
   }
   const size = wantedSize(claim, own);
   // How that ends is told when it is known.
@@ -57,5 +75,9 @@ function decideHome(claim: NonNullable<Observed["claim"]>, observed: Observed): 
   }
   const status = claimStatus(own, refusedSize);
   const told = claim.metadata.annotations?.[CLAIM_STATUS_ANNOTATION] === status;
-  return { actions: told ? [] : [{ type: "tell", uid, status }], outcome: "InStep" };
+  return {
+    actions: told ? [] : [{ type: "tell", uid, status }],
+    outcome: "InStep",
+    ...(isUnowned && contestedUntil !== undefined ? { requeueAt: contestedUntil } : {}),
+  };
 }

@@ -1,4 +1,10 @@
-import { CLAIM_STATUS_ANNOTATION, CLUSTER_ANNOTATION } from "../../api/keys.ts";
+import {
+  CLAIM_STATUS_ANNOTATION,
+  CLUSTER_ANNOTATION,
+  COPY_LABEL,
+  COPY_LABEL_VALUE,
+  HOST_LABEL,
+} from "../../api/keys.ts";
 import { type ObjectKey, objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
@@ -6,8 +12,13 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
+import { seenUid } from "../../pods/claims.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { isCopy } from "../../pods/dependencies-copy.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
+import { Contests } from "../dependencies/contests.ts";
 import { findByList, makeCopy, REFUSALS } from "../dependencies/make-copy.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
@@ -19,6 +30,9 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease">
   readonly hostId: string;
   /** The member does not take the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
+  /** The member does not show its claim for the host's of this uid, and why. */
+  readonly onLost: (key: ObjectKey, uid: string, message: string) => void;
+  readonly clock: Pick<Clock, "now">;
   /** The member's claim of this uid does not become as large as this. */
   readonly onRefusedSize: (key: ObjectKey, uid: string, size: string, message: string) => void;
 }
@@ -31,8 +45,21 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 export class Executor {
   readonly #options: ExecutorOptions;
 
+  readonly #contests: Contests<ObjectKey>;
+
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#contests = new Contests(options.clock);
+  }
+
+  /** Until when a claim in a member is left without the word of whose it is. */
+  contestedUntil(key: ObjectKey, uid: string): number | undefined {
+    return this.#contests.until(key, uid);
+  }
+
+  /** Nothing is left of the claim. */
+  forget(key: ObjectKey): void {
+    this.#contests.forget(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -46,6 +73,10 @@ export class Executor {
         return await this.#annotate(action, { [CLAIM_STATUS_ANNOTATION]: action.status }, context);
       case "create":
         return await this.#in(action.member, (member) => this.#create(member, action, context));
+      case "look":
+        return await this.#in(action.member, (member) => this.#look(member, action, context));
+      case "mark":
+        return await this.#in(action.member, (member) => this.#mark(member, action, context));
       case "grow":
         return await this.#in(action.member, (member) => this.#grow(member, action, context));
       case "sweep":
@@ -100,6 +131,42 @@ export class Executor {
     log.info(message);
     onRefusal(key, uid, member.name, message);
     return () => true;
+  }
+
+  /** The watch tells of what has its labels: one that somebody has taken them off is not gone, and neither is its data. */
+  async #look(member: Member, { claim }: ActionOf<"look">, { key, signal }: Context): Result {
+    const ref = refOf(key);
+    const there = await findByList(member.client, persistentVolumeClaims, ref, signal);
+    const { hostId, onLost } = this.#options;
+    const { uid } = claim.metadata;
+    if (there === undefined) {
+      onLost(key, uid, "was deleted there, and its data with it; delete it on the host, too, and make it anew");
+      return () => true;
+    }
+    if (there.metadata.uid !== seenUid(claim)) {
+      const words = "was deleted there, and its data with it, and another one that is not Legation's has its name";
+      onLost(key, uid, `${words}; delete it on the host, too, delete or rename the other one, and make it anew`);
+      return () => true;
+    }
+    // The watch has yet to tell of it.
+    if (isCopy(there, hostId)) return ({ copies }) => copies.some(({ member: at }) => at === member.name);
+    const labels = `${HOST_LABEL}=${hostId} ${COPY_LABEL}=${COPY_LABEL_VALUE}`;
+    const command = `kubectl -n ${ref.namespace} label pvc ${ref.name} ${labels}`;
+    onLost(key, uid, `is there, with its data, but without Legation's labels; put them back there: \`${command}\``);
+    return () => true;
+  }
+
+  async #mark(member: Member, { uid, annotations }: ActionOf<"mark">, { key, signal, log }: Context): Result {
+    const ref = refOf(key);
+    const body = { metadata: { uid, annotations } };
+    const options = { signal, metadataOnly: true };
+    try {
+      await member.client.patch(persistentVolumeClaims, ref, { type: "merge", body }, options);
+      this.#contests.noteAndTell(key, uid, { member: member.name, kind: "PersistentVolumeClaim", ...ref }, log);
+    } catch (error) {
+      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    }
+    return ({ copies }) => copies.every(({ claim }) => claim.metadata.uid !== uid || ownerOf(claim) !== undefined);
   }
 
   async #grow(member: Member, { uid, size }: ActionOf<"grow">, { key, signal, log }: Context): Result {

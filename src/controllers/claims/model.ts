@@ -25,6 +25,10 @@ export interface Observed {
   readonly classes?: StorageClasses;
   /** That member has refused it a short while ago. */
   readonly refused: boolean;
+  /** That member was asked for the claim that its watch does not show, a short while ago. */
+  readonly looked: boolean;
+  /** Somebody else keeps taking off whose the member's claim is: until when it is left so; epoch ms. */
+  readonly contestedUntil?: number;
   /** Why the member's claim does not become as large as the host's, when that was asked for a short while ago. */
   readonly refusedSize?: string;
 }
@@ -43,6 +47,15 @@ export type Action =
       readonly object: PersistentVolumeClaim;
     }
   | { readonly type: "grow"; readonly member: string; readonly uid: string; readonly size: string }
+  /** Asks the member whether the claim that stood for the host's is really gone. */
+  | { readonly type: "look"; readonly member: string; readonly claim: Stored<PersistentVolumeClaim> }
+  /** Writes on the member's claim again whose it is. */
+  | {
+      readonly type: "mark";
+      readonly member: string;
+      readonly uid: string;
+      readonly annotations: Record<string, string>;
+    }
   /** Says on the host's claim how the member's is. */
   | { readonly type: "tell"; readonly uid: string; readonly status: string }
   /** Deletes a claim whose host's is gone, after a live read of the host has confirmed that. */

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { BEING_REMOVED } from "../../placement/member-candidate.ts";
+import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { isBound, isDeleting, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
@@ -27,6 +27,10 @@ export function decideHeld(
   }
   if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
+    if (holder.candidate.closed === NO_VIRTUAL_NODE) {
+      const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;
+      return { actions: report(proxy, observed, { reason: NO_VIRTUAL_NODE.reason, message, now }), outcome: "Waiting" };
+    }
     const bind = bindTo(proxy, holder, delegate);
     return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
   }

@@ -22,7 +22,7 @@ const WITHIN_MS = 60_000;
 const REST_MS = 10 * 60_000;
 
 /**
- * Copies that somebody else in the member keeps changing: a controller that adds pull secrets to every account, a webhook
+ * Copies that somebody else in the member keeps changing or deleting: a controller that adds pull secrets to every account, a webhook
  * that fills in a Secret, a load balancer's controller that annotates every Service. After some writes for one version of the source, they are left as the other wants them for a while.
  */
 export class Contests<Key extends string> {
@@ -46,7 +46,7 @@ export class Contests<Key extends string> {
   /** The same, and it is said when the copy is left alone from now on. */
   noteAndTell(key: Key, version: string, { member, kind, namespace, name }: Contested, log: Logger): void {
     if (!this.note(key, version)) return;
-    const words = `somebody else keeps changing ${kind} ${name} there: it is left so for ten minutes`;
+    const words = `somebody else keeps changing or deleting ${kind} ${name} there: it is left so for ten minutes`;
     log.warn({ member, namespace }, words);
   }
 

@@ -10,7 +10,7 @@ import {
   dependencyKeys,
   dependencyRef,
 } from "../../pods/dependencies.ts";
-import { standsFor } from "../../pods/dependencies-copy.ts";
+import { mayStandFor } from "../../pods/dependencies-copy.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -194,9 +194,23 @@ export class DependencyController {
       const refusal = this.#executor.refusal(key);
       if (refusal?.inPlace === true) continue;
       if (refusal !== undefined) return { refused: refusal.message };
-      if (!this.#isThere(member, dependency, key)) readiness = "unprepared";
+      if (this.#isThere(member, dependency, key)) continue;
+      if (this.#isKeptAway(member, dependency, key)) {
+        return { refused: `somebody there keeps deleting ${dependency.kind} ${dependency.name}, which the pod needs` };
+      }
+      readiness = "unprepared";
     }
     return readiness;
+  }
+
+  /** Somebody in the member deletes each copy that is made. */
+  #isKeptAway(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {
+    const source = this.#sources.of(kind, namespace, name);
+    return (
+      this.#copies.of(member, kind, namespace, name) === undefined &&
+      source.state === "present" &&
+      this.#executor.contestedUntil(key, source.object.metadata.resourceVersion) !== undefined
+    );
   }
 
   #isThere(member: Member, { kind, namespace, name }: Dependency, key: CopyKey): boolean {
@@ -207,7 +221,7 @@ export class DependencyController {
       return false;
     if (inStep(copy, source.object, { host: this.#options.identity })) return true;
     const { resourceVersion } = source.object.metadata;
-    return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
+    return mayStandFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
   }
 
   #onSource(key: DependencyKey): void {

@@ -1,5 +1,13 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import { contentOf, copyPatch, standsFor, toCopy, wantedMetadata } from "../../pods/dependencies-copy.ts";
+import {
+  contentOf,
+  copyMetadataPatch,
+  copyPatch,
+  mayStandFor,
+  standsFor,
+  toCopy,
+  wantedMetadata,
+} from "../../pods/dependencies-copy.ts";
 import type { Action, Digested, Observed } from "./model.ts";
 
 // Pods that follow each other share a copy, though none of them is there for a moment between two.
@@ -15,7 +23,19 @@ export interface CopyDecision {
 
 /** Makes the copy when it is used, keeps it like its source, and removes it when nobody uses it any more. */
 export function decide(observed: Observed, now: number): CopyDecision {
-  const { ref, host, usable, copy, source, used, mounted, idleSince, refused, leaving = false } = observed;
+  const {
+    ref,
+    host,
+    usable,
+    copy,
+    source,
+    used,
+    mounted,
+    idleSince,
+    refused,
+    contestedUntil,
+    leaving = false,
+  } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (copy === undefined) {
@@ -24,6 +44,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     }
     if (refused !== undefined) return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
     if (!used || source.state !== "present") return { actions: [], outcome: "Idle" };
+    if (contestedUntil !== undefined) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
     const object = toCopy(ref.kind, source.object, host);
     const sourceVersion = source.object.metadata.resourceVersion;
     return { actions: [{ type: "create", ref, object, sourceVersion }], outcome: "Copying" };
@@ -52,14 +73,17 @@ export function decide(observed: Observed, now: number): CopyDecision {
       ? { actions: [], outcome: "Refused", requeueAt: refused.until }
       : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
   }
-  if (observed.contestedUntil !== undefined && standsFor(copy, source.object)) {
-    return { actions: [], outcome: "Contested", requeueAt: observed.contestedUntil };
+  if (contestedUntil !== undefined && mayStandFor(copy, source.object)) {
+    return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   // Neither may be changed in place; it is made again at once.
   if (copy.type !== contentOf(ref.kind, source.object).type || isFrozen(copy, source.object)) {
     return { actions: [remove], outcome: "Replacing" };
   }
-  const patch = copyPatch(ref.kind, copy, source.object, host);
+  const patch =
+    copy.digest === source.object.digest
+      ? copyMetadataPatch(copy, source.object, host)
+      : copyPatch(ref.kind, copy, source.object, host);
   const sourceVersion = source.object.metadata.resourceVersion;
   return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch, sourceVersion }], outcome: "Copying" };
 }

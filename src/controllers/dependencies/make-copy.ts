@@ -50,9 +50,10 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
 export async function findByList<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { namespace, name }: { readonly namespace?: string; readonly name: string },
   signal: AbortSignal,
 ): Promise<Stored<T> | undefined> {
-  const { items } = await client.list(resource, { namespace, fieldSelector: `metadata.name=${name}`, signal });
+  const place = namespace === undefined ? {} : { namespace };
+  const { items } = await client.list(resource, { ...place, fieldSelector: `metadata.name=${name}`, signal });
   return items[0];
 }

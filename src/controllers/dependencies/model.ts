@@ -64,7 +64,7 @@ export interface Observed {
   readonly idleSince: number;
   /** Why the member did not take it, and until when it is not tried again; epoch ms. */
   readonly refused?: { readonly until: number };
-  /** Somebody else keeps changing the copy: until when it is left as it is; epoch ms. */
+  /** Somebody else keeps changing or deleting the copy: until when it is left as it is; epoch ms. */
   readonly contestedUntil?: number;
 }
 

@@ -15,6 +15,7 @@ import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
 import type { Action, DelegateView, IssueAction, IssuedTokens, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
+import { Told } from "./told.ts";
 
 export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -33,8 +34,6 @@ export interface HomeApiOptions extends ControllerOptions {
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 
-// As long as an API server keeps events: what is said once is there to be read.
-const TOLD_FOR_MS = 60 * 60_000;
 // A quota, a policy or a missing service account: somebody has to do something first.
 const REFUSED_FOR_MS = 30_000;
 
@@ -44,8 +43,7 @@ export class HomeApiController {
   readonly #addresses: HomeAddresses;
   readonly #secrets: MemberSecrets;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** When the pods of a namespace in a member were last told that they have no token, by `member/namespace`. */
-  readonly #told = new Map<string, number>();
+  readonly #told: Told;
   /** What last kept a pod from its tokens, and until when it is taken for granted. */
   readonly #refused = new Map<ObjectKey, { readonly message: string; readonly until: number }>();
   /** What was issued here, and when it is to be replaced. */
@@ -54,6 +52,7 @@ export class HomeApiController {
   constructor(options: HomeApiOptions) {
     this.#options = options;
     const { host, identity, server, clock, log } = options;
+    this.#told = new Told(clock);
     const onChange = (): void => {
       options.onChange();
       this.#enqueueAll(options.registry.members());
@@ -165,15 +164,10 @@ export class HomeApiController {
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
     if (!lacksTokens(delegate, uid) || wantedTokens(proxy).length === 0) return undefined;
-    if (this.#toldLately(namespace, member) || this.#options.modeOf(proxy) !== undefined) return undefined;
+    if (this.#told.lately(member, namespace) || this.#options.modeOf(proxy) !== undefined) return undefined;
     const way = this.of(member);
     if (way.state !== "unknown") return undefined;
     return { member, message: `pods of this namespace have no service account token in ${member}: ${way.message}` };
-  }
-
-  #toldLately(namespace: string, member: string): boolean {
-    const at = this.#told.get(`${member}/${namespace}`) ?? Number.NEGATIVE_INFINITY;
-    return this.#options.clock.now() - at < TOLD_FOR_MS;
   }
 
   async #execute(action: Action, context: Context): Result {
@@ -238,13 +232,12 @@ export class HomeApiController {
   /** Pods of a burst find out together: the first of them speaks for all. */
   async #tellNamespace({ proxyUid, member, message }: TellAction, context: Context): Result {
     const { namespace = "" } = objectRef(context.key);
-    if (this.#toldLately(namespace, member)) return undefined;
-    const scope = `${member}/${namespace}`;
-    this.#told.set(scope, this.#options.clock.now());
+    if (this.#told.lately(member, namespace)) return undefined;
+    this.#told.note(member, namespace);
     try {
       await this.#tell({ proxyUid, reason: "NoHomeAPI", message }, context);
     } catch (error) {
-      this.#told.delete(scope);
+      this.#told.forget(member, namespace);
       throw error;
     }
     return undefined;

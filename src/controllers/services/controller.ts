@@ -184,7 +184,9 @@ export class ServiceController {
       const { uid: copyUid, deletionTimestamp } =
         this.#copies.of(member, ref.kind, namespace, ref.name)?.metadata ?? {};
       const goes = deletionTimestamp !== undefined || this.#executor.leaving(key) === copyUid;
-      return (copyUid !== undefined && !goes) || this.#executor.refusal(key) !== undefined;
+      if (this.#executor.refusal(key) !== undefined) return true;
+      // What somebody there keeps deleting is not waited for.
+      return copyUid === undefined ? this.#executor.contestedUntil(key, service) !== undefined : !goes;
     };
     return services.every(isThere) ? "ready" : "unprepared";
   }

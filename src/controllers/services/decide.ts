@@ -22,12 +22,13 @@ export interface CopyDecision {
 
 /** Makes the copy when a pod there needs it, keeps it like its source, and removes it with its source or the last pod. */
 export function decide(observed: Observed, now: number): CopyDecision {
-  const { ref, host, usable, copy, source, wanted, kept, idleSince, refused } = observed;
+  const { ref, host, usable, copy, source, wanted, kept, idleSince, refused, contestedUntil } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
   if (copy === undefined) {
     if (!wanted || source.state !== "present") return { actions: [], outcome: "Idle" };
     if (refused !== undefined && now < refused.until) return refusedUntil(refused.until);
+    if (contestedUntil !== undefined) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
     const object = toServiceCopy(ref.kind, source.object, host);
     return { actions: [{ type: "create", ref, object, source: source.object }], outcome: "Copying" };
   }

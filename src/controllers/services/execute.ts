@@ -117,10 +117,11 @@ export class Executor {
   async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
     const { memberNamespaces: namespaces, hostId } = this.#options;
     const { kind, name } = ref;
-    const { key, signal } = context;
+    const { key, signal, log } = context;
     const made = await makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object, signal });
     switch (made.type) {
       case "made":
+        this.#contests.noteAndTell(key, versionOf(source), ref, log);
         this.#refusals.delete(key);
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":

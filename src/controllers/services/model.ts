@@ -56,7 +56,7 @@ export interface Observed {
   readonly refused?: { readonly until: number };
   /** Versions of source and copy between which the member leaves a difference. */
   readonly settled?: string;
-  /** Somebody else keeps changing the copy: until when it is left as it is; epoch ms. */
+  /** Somebody else keeps changing or deleting the copy: until when it is left as it is; epoch ms. */
   readonly contestedUntil?: number;
   /** Whether the host exports the Service to other clusters. */
   readonly exported: ExportSource;

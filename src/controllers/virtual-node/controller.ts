@@ -11,6 +11,7 @@ import { Controller, type ControllerOptions, type Shown } from "../../runtime/co
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
+import { findByList } from "../dependencies/make-copy.ts";
 import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
 import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
@@ -120,26 +121,33 @@ export class VirtualNodeController {
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {
-    const { type, object } = event;
+    const { object } = event;
     const name = clusterOfNode(object.metadata.name);
     // Somebody's own node that was given the label.
     if (name === undefined) return;
     const member = this.#options.registry.member(name);
-    if (member !== undefined) {
-      const { unschedulable = false, taints = [] } = type === "deleted" ? {} : (object.spec ?? {});
-      const opened = member.cordoned && !unschedulable;
-      member.cordoned = unschedulable;
-      if (member.setNodeTaints(taints) || opened) this.#options.onOpened(member);
-    }
+    if (member !== undefined) this.#note(member);
     this.enqueue(name);
     if (event.type !== "updated" || hasChanged(event.previous, object)) this.#options.onReady(name);
+  }
+
+  #nodeOf(name: string): Stored<KubeNode> | undefined {
+    return this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
+  }
+
+  /** Tells the member of its node. */
+  #note(member: Member): void {
+    const node = this.#nodeOf(member.name);
+    const { unschedulable = false, taints = [] } = node?.spec ?? {};
+    const opened = member.setVirtualNode(node === undefined ? undefined : { cordoned: unschedulable, taints });
+    if (opened) this.#options.onOpened(member);
   }
 
   #observe(name: string): Observed | undefined {
     const { registry } = this.#options;
     if (!this.#nodes.store.synced) return undefined;
     const cluster = registry.cluster(name);
-    const node = this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }));
+    const node = this.#nodeOf(name);
     // A controller that has just started has nothing to say of a member yet: what its node says still stands. That it is
     // alive need not wait for the member's nodes.
     const member = registry.member(name);
@@ -173,10 +181,7 @@ export class VirtualNodeController {
         waiting,
       };
     }
-    const { unschedulable, taints = [] } =
-      this.#nodes.store.get(objectKey({ name: virtualNodeName(name) }))?.spec ?? {};
-    member.cordoned = unschedulable === true;
-    member.setNodeTaints(taints);
+    this.#note(member);
     const { nodes: count, readyNodes, capacity, allocatable, largestNode, features } = member.capacity;
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
@@ -213,7 +218,7 @@ export class VirtualNodeController {
     const ref = { name: virtualNodeName(name) };
     switch (action.type) {
       case "createNode": {
-        await this.#told(name, ignoring("AlreadyExists", host.create(nodes, action.node, { signal })));
+        await this.#told(name, this.#createNode(action.node, name, signal));
         this.#write(name, { heartbeatAt: clock.now() });
         return ({ node }) => node !== undefined;
       }
@@ -250,6 +255,26 @@ export class VirtualNodeController {
         await ignoring("NotFound", host.delete(nodes, ref, { uid: action.uid, signal }));
         await ignoring("NotFound", host.delete(leases, { ...ref, namespace: LEASE_NAMESPACE }, { signal }));
         return ({ node }) => node?.metadata.uid !== action.uid;
+    }
+  }
+
+  /** One of that name that the watch does not tell of has lost its label, or is not Legation's. */
+  async #createNode(node: KubeNode, name: string, signal: AbortSignal): Promise<void> {
+    const { host } = this.#options;
+    const ref = { name: virtualNodeName(name) };
+    try {
+      await host.create(nodes, node, { signal });
+    } catch (error) {
+      if (!isKubeError(error, "AlreadyExists")) throw error;
+      const there = await findByList(host, nodes, ref, signal);
+      if (there === undefined) return;
+      if (there.spec?.providerID !== node.spec?.providerID) {
+        this.#write(name, { refused: takenBy(there, name) });
+        throw error;
+      }
+      const { uid } = there.metadata;
+      const body = { metadata: { uid, labels: { [VIRTUAL_NODE_LABEL]: name } } };
+      await ignoring("NotFound", host.patch(nodes, ref, { type: "merge", body }, { signal }));
     }
   }
 
@@ -300,6 +325,13 @@ export class VirtualNodeController {
 function hasChanged(previous: KubeNode, node: KubeNode): boolean {
   return (
     isNodeReady(previous) !== isNodeReady(node) || !jsonEqual(previous.spec?.taints ?? [], node.spec?.taints ?? [])
+  );
+}
+
+function takenBy({ spec }: Stored<KubeNode>, cluster: string): string {
+  return (
+    `a node of that name is there which is not Legation's (spec.providerID: "${spec?.providerID ?? ""}"): delete Cluster ` +
+    `${cluster} and join the member under another name, or delete the node if it is of no use`
   );
 }
 

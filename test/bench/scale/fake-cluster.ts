@@ -78,8 +78,13 @@ export class FakeCluster {
     };
     const stored = { ...object, metadata };
     objects.set(key, stored);
-    this.#tell(collection, known === undefined ? "ADDED" : "MODIFIED", stored);
+    this.#tell(collection, known === undefined ? "ADDED" : "MODIFIED", stored, known);
     return stored;
+  }
+
+  /** An object as it is stored. */
+  get(collection: string, namespace: string, name: string): Json | undefined {
+    return this.#in(collection).get(`${namespace}/${name}`);
   }
 
   /** Asks for the deletion of an object, as an author does. */
@@ -106,10 +111,15 @@ export class FakeCluster {
     return objects;
   }
 
-  #tell(collection: string, type: string, object: Json): void {
+  #tell(collection: string, type: string, object: Json, known?: Json): void {
     let text: string | undefined;
     for (const { response, path, selector } of this.#watches) {
-      if (path !== collection || !selector(object)) continue;
+      if (path !== collection) continue;
+      if (!selector(object)) {
+        // To a watch, what it does not select any more is gone.
+        if (known !== undefined && selector(known)) response.write(`${JSON.stringify({ type: "DELETED", object })}\n`);
+        continue;
+      }
       text ??= `${JSON.stringify({ type, object })}\n`;
       this.watchBytes += text.length;
       response.write(text);
@@ -181,11 +191,12 @@ export class FakeCluster {
     const limit = Number(query.get("limit") ?? Number.POSITIVE_INFINITY);
     const begin = Number(query.get("continue") ?? 0);
     const selects = selectorOf(query.get("labelSelector"), namespace);
+    const [, named] = /^metadata\.name=(.+)$/.exec(query.get("fieldSelector") ?? "") ?? [];
     const items: Json[] = [];
     let at = 0;
     let next: number | undefined;
     for (const object of this.#in(collection).values()) {
-      if (!selects(object)) continue;
+      if (!selects(object) || (named !== undefined && object.metadata.name !== named)) continue;
       at += 1;
       if (at <= begin) continue;
       if (items.length >= limit) {

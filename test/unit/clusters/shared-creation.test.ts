@@ -6,15 +6,15 @@ const KEY = "west/team";
 test("those who find it missing while it is made share one creation", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
-  await Promise.all([1, 2, 3].map(() => shared.make(KEY, shared.made(KEY), create)));
+  await Promise.all([1, 2, 3].map(() => shared.make(KEY, shared.count, create)));
   expect(create).toHaveBeenCalledTimes(1);
 });
 
 test("whose attempt began before it was made does not make it again", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
-  const seen = shared.made(KEY);
-  await shared.make(KEY, shared.made(KEY), create);
+  const seen = shared.count;
+  await shared.make(KEY, shared.count, create);
   await shared.make(KEY, seen, create);
   expect(create).toHaveBeenCalledTimes(1);
 });
@@ -22,8 +22,8 @@ test("whose attempt began before it was made does not make it again", async () =
 test("whose attempt began after it was made makes it again: it has gone since", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
-  await shared.make(KEY, shared.made(KEY), create);
-  await shared.make(KEY, shared.made(KEY), create);
+  await shared.make(KEY, shared.count, create);
+  await shared.make(KEY, shared.count, create);
   expect(create).toHaveBeenCalledTimes(2);
 });
 
@@ -31,7 +31,7 @@ test("a failure is everybody's, and the next one tries again", async () => {
   const shared = new SharedCreation();
   const create = vi.fn(async () => {});
   create.mockRejectedValueOnce(new Error("no"));
-  const seen = shared.made(KEY);
+  const seen = shared.count;
   const outcomes = await Promise.allSettled([1, 2].map(() => shared.make(KEY, seen, create)));
   expect(outcomes.map(({ status }) => status)).toEqual(["rejected", "rejected"]);
   await shared.make(KEY, seen, create);
@@ -43,5 +43,18 @@ test("different keys do not wait for each other", async () => {
   const never = Promise.withResolvers<void>();
   void shared.make("west/team", 0, () => never.promise);
   await shared.make("east/team", 0, async () => {});
-  expect(shared.made("east/team")).toBe(1);
+  expect(shared.count).toBe(1);
+});
+
+test("what was made long ago, before ten thousand others, is forgotten, and at worst made once more", async () => {
+  const shared = new SharedCreation();
+  const create = vi.fn(async () => {});
+  const seen = shared.count;
+  await shared.make(KEY, seen, create);
+  for (let other = 0; other < 9_999; other += 1) await shared.make(`west/${other}`, shared.count, async () => {});
+  await shared.make(KEY, seen, create);
+  expect(create).toHaveBeenCalledTimes(1);
+  await shared.make("west/last", shared.count, async () => {});
+  await shared.make(KEY, seen, create);
+  expect(create).toHaveBeenCalledTimes(2);
 });

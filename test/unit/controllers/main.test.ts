@@ -1,12 +1,9 @@
 import { afterEach, beforeEach, expect, onTestFinished, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../src/api/keys.ts";
 import { type RunningControllers, startControllers } from "../../../src/controllers/main.ts";
-import { createClusterClient } from "../../../src/kube/connect.ts";
-import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";
-import { realClock } from "../../../src/runtime/clock.ts";
-import { createLogger } from "../../../src/telemetry/logger.ts";
+import { controllersOf } from "../../bench/scale/controllers.ts";
 import type { Json } from "../../bench/scale/fake-cluster.ts";
-import { type Fleet, fleetOf, kubeconfigOf } from "../../bench/scale/fleet.ts";
+import { type Fleet, fleetOf } from "../../bench/scale/fleet.ts";
 import { eventually } from "../../support/harness/wait.ts";
 
 let fleet: Fleet;
@@ -15,33 +12,14 @@ beforeEach(async () => {
 });
 afterEach(() => fleet.close());
 
-const connect = (cluster: string, kubeconfig: string) =>
-  createClusterClient({
-    cluster,
-    credentials: credentialsFromKubeconfigText(kubeconfig, { allowExec: false, env: {}, source: cluster }),
-  });
-
 /** The controllers as they start for the fleet, with an end for what they hold. */
 async function starting(signal = new AbortController().signal): Promise<RunningControllers> {
-  const host = connect("host", kubeconfigOf("host", fleet.host.url));
+  const options = { ...controllersOf(fleet), homeApiServer: "https://10.0.0.1:6443" };
   try {
-    const { registry, stop } = await startControllers(
-      {
-        host,
-        connect: (name, kubeconfig) => ({
-          client: connect(name, kubeconfig),
-          server: "https://member",
-          renew: () => false,
-        }),
-        homeApiServer: "https://10.0.0.1:6443",
-        clock: realClock,
-        log: createLogger({ level: "silent" }),
-      },
-      signal,
-    );
-    return { registry, stop: () => stop().then(() => host.close()) };
+    const { registry, stop } = await startControllers(options, signal);
+    return { registry, stop: () => stop().then(() => options.host.close()) };
   } catch (error) {
-    await host.close();
+    await options.host.close();
     throw error;
   }
 }

@@ -1,4 +1,5 @@
-import { createServer, request } from "node:http";
+import { once } from "node:events";
+import { createServer, request, type ServerResponse } from "node:http";
 import { Readable } from "node:stream";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { StreamAnswer, StreamOptions } from "../../../src/kube/client.ts";
@@ -14,6 +15,9 @@ let asked: StreamOptions[];
 let answer: (options: StreamOptions) => Promise<StreamAnswer>;
 let lost: string | undefined;
 let clock: FakeClock;
+/** The caller's rights have been looked up. */
+let checked: (response: ServerResponse) => Promise<unknown>;
+let served: Promise<void>;
 let front: ReturnType<typeof createServer>;
 let port: number;
 beforeEach(async () => {
@@ -33,9 +37,10 @@ beforeEach(async () => {
       return lost === undefined ? { reachable: true } : { reachable: false, message: lost };
     },
   };
+  checked = () => Promise.resolve();
   front = createServer((incoming, response) => {
     const pod = { namespace: "shop", name: "web" };
-    void serveLog(incoming, response, { member, pod, container: "main" }, clock);
+    served = checked(response).then(() => serveLog(incoming, response, { member, pod, container: "main" }, clock));
   });
   await new Promise<void>((resolve) => front.listen(0, "127.0.0.1", resolve));
   const address = front.address();
@@ -100,6 +105,20 @@ describe("a log", () => {
   ])("that is refused says so: %s", async (_what, given, status, text) => {
     answer = given;
     expect(await read()).toEqual({ status, text });
+  });
+
+  test("is not asked for when its reader has left while their rights were looked up", async () => {
+    answer = () => new Promise(() => {});
+    const outgoing = request({ port, host: "127.0.0.1", path: `${PATH}?follow=true` });
+    outgoing.on("error", () => {});
+    checked = (response) => {
+      outgoing.destroy();
+      return once(response, "close");
+    };
+    outgoing.end();
+    await once(front, "request");
+    await served;
+    expect(asked).toEqual([]);
   });
 
   test("of a member that does not answer says so", async () => {

@@ -21,6 +21,11 @@ describe("a stream's request", () => {
     ["/attach/shop/web/main?input=1&output=1", "attach?container=main&stdin=true&stdout=true"],
     ["/portForward/shop/web", "portforward?"],
     ["/portForward/shop/web?port=80%2C443&port=8080", "portforward?ports=80%2C443&ports=8080"],
+    // Whoever writes the address need not encode a question mark in it.
+    [
+      "/exec/shop/web/main?command=ls&command=a?b&command=c&output=1",
+      "exec?container=main&command=ls&command=a%3Fb&command=c&stdout=true",
+    ],
     // What no kubelet knows is not passed on.
     [
       "/exec/shop/web/main?command=sh&output=1&container=other&stdin=true",

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import {
   contentOf,
+  copyMetadataPatch,
   copyPatch,
   type DependencyObject,
   isCopy,
@@ -63,6 +64,18 @@ test("a copy has its source's name, labels, annotations and content, and no more
   expect(standsFor(copy, source())).toBe(true);
 });
 
+test("a copy is known by its labels, and gets back the annotations that somebody has taken off", () => {
+  const before = source();
+  const copy = stored(toCopy("Secret", before, host));
+  const { annotations: _, ...metadata } = copy.metadata;
+  const stripped = { ...copy, metadata };
+  expect(isCopy(stripped, "host-id")).toBe(true);
+  expect(standsFor(stripped, before)).toBe(false);
+  expect(wantedMetadata(stripped, before, host)?.annotations).toEqual(copy.metadata.annotations);
+  const { labels: __, ...unlabelled } = copy.metadata;
+  expect(isCopy({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
+});
+
 test("a token Secret is copied as an ordinary one: a member would fill it with tokens of its own", () => {
   const annotations = { "kubernetes.io/service-account.name": "worker", "kubernetes.io/service-account.uid": "u" };
   const copy = toCopy(
@@ -97,14 +110,23 @@ test("labels and annotations follow by key: what others added to the copy stays,
   });
 });
 
-test("a patch names the copy that it is for, and sets every field of the content", () => {
-  const after = source({ data: { k: "v" }, immutable: true });
-  const patch = copyPatch("ConfigMap", stored(toCopy("ConfigMap", source(), host)), after, host);
+test("a patch of metadata names the copy that it is for, and touches no content", () => {
+  const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
+  const patch = copyMetadataPatch(stored(toCopy("ConfigMap", source(), host)), after, host);
   expect(patch).toEqual([
     { op: "add", path: "/metadata/uid", value: "copy-uid" },
     { op: "add", path: "/metadata/resourceVersion", value: "3" },
-    expect.objectContaining({ path: "/metadata/labels" }),
+    { op: "add", path: "/metadata/labels", value: expect.objectContaining({ app: "api" }) },
     expect.objectContaining({ path: "/metadata/annotations" }),
+  ]);
+});
+
+test("a patch of a copy whose content differs sets every field of the content", () => {
+  const after = source({ data: { k: "v" }, immutable: true });
+  const copy = stored(toCopy("ConfigMap", source(), host));
+  const patch = copyPatch("ConfigMap", copy, after, host);
+  expect(patch).toEqual([
+    ...copyMetadataPatch(copy, after, host),
     { op: "add", path: "/data", value: { k: "v" } },
     { op: "add", path: "/binaryData", value: {} },
     { op: "add", path: "/immutable", value: true },

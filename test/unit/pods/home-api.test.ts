@@ -117,6 +117,24 @@ describe("a delegate that talks to the host's API server", () => {
     ]);
   });
 
+  test("has the host's authority in variables that the author takes it to", () => {
+    const reference = { name: "kube-root-ca.crt", key: "ca.crt", optional: true };
+    const other = { name: "LEVEL", valueFrom: { configMapKeyRef: { name: "settings", key: "level" } } };
+    const env = [{ name: "CA", valueFrom: { configMapKeyRef: reference } }, other];
+    const { spec } = delegate(home, [automounted], { env });
+    const ours = { name: "CA", valueFrom: { secretKeyRef: { ...reference, name: SECRET } } };
+    expect(spec?.containers[0]?.env).toEqual([...variables, ours, other]);
+    const inMember = delegate({ mode: "member" }, [automounted], { env });
+    expect(inMember.spec?.containers[0]?.env).toEqual(env);
+  });
+
+  test("keeps a projected volume that has no sources, which an API server tells as null", () => {
+    const empty: Volume = JSON.parse('{"name": "empty", "projected": {"sources": null, "defaultMode": 420}}');
+    for (const access of [home, { mode: "member" }, { mode: "none" }] as const) {
+      expect(delegate(access, [empty]).spec?.volumes).toEqual([empty]);
+    }
+  });
+
   test("keeps an address that the author has set, and reads the others before the author's own variables", () => {
     const env = [{ name: "KUBERNETES_SERVICE_HOST", value: "gateway" }];
     const { spec } = delegate(home, [automounted], { env });

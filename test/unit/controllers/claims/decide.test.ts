@@ -9,7 +9,15 @@ const NOW = "2026-01-01T00:00:00Z";
 const DELETED = { metadata: { deletionTimestamp: NOW } };
 
 function observed(parts: Partial<Observed> = {}): Observed {
-  return { ref: { namespace: "team", name: "data" }, host: HOST, copies: [], usable: true, refused: false, ...parts };
+  return {
+    ref: { namespace: "team", name: "data" },
+    host: HOST,
+    copies: [],
+    usable: true,
+    refused: false,
+    looked: false,
+    ...parts,
+  };
 }
 
 function inMember(member: string, there: Stored<PersistentVolumeClaim>, usable = true): Observed["copies"][number] {
@@ -80,7 +88,39 @@ describe("a claim that has a member", () => {
   });
 
   test("is not made anew, empty, where somebody deleted it with its data", () => {
-    expect(decide(observed({ claim: assigned("west", "{}"), home: "west" }))).toEqual({ actions: [], outcome: "Lost" });
+    const source = assigned("west", "{}");
+    expect(decide(observed({ claim: source, home: "west", looked: true }))).toEqual({ actions: [], outcome: "Lost" });
+  });
+
+  test("is not taken for deleted before its member was asked: somebody may have taken its labels off", () => {
+    const source = assigned("west", "{}");
+    expect(decide(observed({ claim: source, home: "west" }))).toEqual({
+      actions: [{ type: "look", member: "west", claim: source }],
+      outcome: "Lost",
+    });
+  });
+
+  test("is marked again where somebody has taken off whose it is, as long as that is not done again and again", () => {
+    const there = memberClaim(claim());
+    const status = claimStatus(there, undefined);
+    const copies = [inMember("west", memberClaim(claim(), { metadata: { annotations: {} } }))];
+    const source = assigned("west", status);
+    expect(decide(observed({ claim: source, home: "west", copies })).actions).toEqual([
+      { type: "mark", member: "west", uid: "member-uid", annotations: there.metadata.annotations },
+    ]);
+    expect(decide(observed({ claim: source, home: "west", copies, contestedUntil: 5 }))).toEqual({
+      actions: [],
+      outcome: "InStep",
+      requeueAt: 5,
+    });
+  });
+
+  test("does not take over what does not say whose it is and was never seen", () => {
+    const copies = [inMember("west", memberClaim(claim(), { metadata: { annotations: {} } }))];
+    expect(decide(observed({ claim: assigned("west"), home: "west", copies }))).toEqual({
+      actions: [],
+      outcome: "Replacing",
+    });
   });
 
   test("waits for the end of an earlier one's, which it removes", () => {

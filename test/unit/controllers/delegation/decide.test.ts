@@ -3,7 +3,7 @@ import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
 import { report } from "../../../../src/controllers/delegation/report.ts";
-import { BEING_REMOVED } from "../../../../src/placement/member-candidate.ts";
+import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
 
@@ -367,6 +367,15 @@ describe("a proxy without a node", () => {
     expect(decide(world(proxy, [west, east]), now).actions).toEqual([
       { type: "delete", member: "west", uid: "delegate-uid" },
     ]);
+  });
+
+  test("is not bound to a virtual node that the host does not have, and says so", () => {
+    const proxy = proxyPod();
+    const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
+    const west = member("west", { delegate });
+    const without = { ...west, candidate: { ...west.candidate, closed: NO_VIRTUAL_NODE } };
+    expect(decide(world(proxy, [without]), now)).toMatchObject({ actions: [{ type: "report" }], outcome: "Waiting" });
+    expect(decide(world(proxy, [west]), now).outcome).toBe("Binding");
   });
 
   test("is withdrawn from a member whose Cluster is being deleted, unless that cluster stays under another name", () => {

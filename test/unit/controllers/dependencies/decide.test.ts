@@ -46,6 +46,7 @@ function outcome(parts: Partial<Observed>): string[] {
   return [outcome, ...actions.map(({ type }) => type)];
 }
 
+const unowned = copyOf(source(), { annotations: {} });
 const idle = { used: false, mounted: false };
 const changed = { state: "present", object: source({ data: { k: "bmV3" } }) } as const;
 
@@ -57,6 +58,7 @@ describe("a copy that is not there", () => {
     ["waits for its source to be read", { source: { state: "unknown" } }, ["Idle"]],
     ["waits for its member", { usable: false }, ["Unreachable"]],
     ["waits after a refusal", { refused: { until: now + 1 } }, ["Refused"]],
+    ["is left out for a while when somebody there keeps deleting it", { contestedUntil: now + 1 }, ["Contested"]],
     ["is thought of again some time after a refusal", { refused: { until: now } }, ["Refused", "reconsider"]],
   ])("%s", (_, parts, expected) => {
     expect(outcome(parts)).toEqual(expected);
@@ -71,6 +73,17 @@ describe("a copy that is there", () => {
       "stands for a source that was made anew",
       { copy: copyOf(source({ metadata: { uid: "earlier" } })) },
       ["Copying", "patch"],
+    ],
+    ["is set right when somebody has taken off whose it is", { copy: unowned }, ["Copying", "patch"]],
+    [
+      "is left for a while when that is taken off again and again",
+      { copy: unowned, contestedUntil: now + 1 },
+      ["Contested"],
+    ],
+    [
+      "goes with its last user, whoever took off whose it is",
+      { copy: unowned, ...idle, idleSince: 0 },
+      ["Removing", "delete"],
     ],
     [
       "is made anew when its type has to change",
@@ -132,4 +145,27 @@ test("a copy whose source is gone stays for pods that need it, and goes from tho
   expect(outcome({ ...gone, required: true })).toEqual(["InStep"]);
   expect(outcome({ ...gone, required: false })).toEqual(["Removing", "delete"]);
   expect(outcome({ ...gone, required: false, source: { state: "unknown" } })).toEqual(["InStep"]);
+});
+
+describe("an immutable copy", () => {
+  const immutable = (metadata: object = {}): Stored<Digested> =>
+    source({ data: {}, immutable: true, metadata: { name: "a", ...metadata } });
+
+  test.each<[string, Stored<Digested>]>([
+    ["a label has changed", immutable({ labels: { "helm.sh/chart": "web-2" } })],
+    ["it was made anew with the same content", immutable({ uid: "later" })],
+  ])("is patched in its metadata and nowhere else when of its source no more than %s", (_, object) => {
+    const { actions } = decide(see({ copy: copyOf(immutable()), source: { state: "present", object } }), now);
+    expect(actions).toMatchObject([
+      {
+        type: "patch",
+        patch: [
+          { path: "/metadata/uid" },
+          { path: "/metadata/resourceVersion" },
+          { path: "/metadata/labels" },
+          { path: "/metadata/annotations" },
+        ],
+      },
+    ]);
+  });
 });

@@ -55,6 +55,7 @@ describe("a copy that is not there", () => {
     ["waits for the host to be read", { source: { state: "unknown" } }, ["Idle"]],
     ["waits for its member", { usable: false }, ["Unreachable"]],
     ["waits after a refusal", { refused: { until: now + 1 } }, ["Refused"]],
+    ["is left out for a while when somebody there keeps deleting it", { contestedUntil: now + 1 }, ["Contested"]],
     ["is tried again some time after a refusal", { refused: { until: now } }, ["Copying", "create"]],
   ])("%s", (_, parts, expected) => {
     expect(outcome(parts)).toEqual(expected);

@@ -1,66 +1,76 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
-import type { KubeNode } from "../../../../src/api/kubernetes.ts";
-import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { connect } from "../../../support/fault-server/connect.ts";
-import { FaultServer } from "../../../support/fault-server/fault-server.ts";
+import { VIRTUAL_NODE_LABEL, virtualNodeName } from "../../../../src/api/keys.ts";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
+import type { Json } from "../../../bench/scale/fake-cluster.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
 
-let server: FaultServer;
-let client: ClusterClient;
-let woken: string[];
-let controller: VirtualNodeController;
+const CLUSTER = "member-0";
+const NODE = virtualNodeName(CLUSTER);
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+/** Pods that were bound, in their order. */
+let bound: string[];
 
 beforeEach(async () => {
-  server = await FaultServer.start();
-  client = connect(server);
-  woken = [];
-  // Not read yet: there is nothing to write of its node.
-  const west = { settling: true, read: false, cordoned: false, setNodeTaints: () => false };
-  controller = new VirtualNodeController({
-    host: client,
-    registry: { member: () => west, members: () => [], cluster: () => undefined, clusters: () => [] },
-    clock: new FakeClock(),
-    log: createLogger({ level: "silent" }),
-    onReady: (cluster: string) => woken.push(cluster),
-  } as never);
-});
-afterEach(async () => {
-  await controller.stop();
-  await client.close();
-  await server.stop();
+  fleet = await fleetOf(1, 0);
+  bound = [];
+  fleet.host.onWrite = (_method, { name = "", subresource }) => {
+    if (subresource === "binding") bound.push(name);
+  };
 });
 
-function put({ spec, status }: Pick<KubeNode, "spec" | "status">): void {
-  server.world.put({
-    apiVersion: "v1",
-    kind: "Node",
-    metadata: { name: "legation-west", labels: { [VIRTUAL_NODE_LABEL]: "west" } },
-    ...(spec === undefined ? {} : { spec }),
-    ...(status === undefined ? {} : { status }),
-  } as KubeNode);
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+async function start(): Promise<void> {
+  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
 }
 
-test("proxies are looked at when their node's readiness or taints change, and not for its heartbeats", async () => {
-  const ready = { type: "Ready", status: "True" };
-  put({ status: { conditions: [ready] } });
-  await controller.start(new AbortController().signal);
-  expect(woken.splice(0)).toEqual(["west"]);
+function foreignNode(): Json {
+  return { metadata: { name: NODE }, spec: { providerID: "kind://host/legation-member-0" }, status: {} };
+}
 
-  put({ status: { conditions: [ready], phase: "Running" } as never });
-  put({
-    spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] },
-    status: { conditions: [ready] },
+function readyOf(cluster: string): { reason?: string; message?: string } | undefined {
+  const status = fleet.host.get("clusters", "", cluster)?.status as
+    | { conditions?: { reason?: string; message?: string }[] }
+    | undefined;
+  return status?.conditions?.[0];
+}
+
+function messageOf(pod: string): string {
+  return JSON.stringify(fleet.host.get("pods", "load", pod)?.status ?? {});
+}
+
+test("a member whose node the host does not have gets no pod, says why, and gets the pod when the node is there", async () => {
+  fleet.host.put("nodes", foreignNode());
+  await start();
+  await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
+  expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
+  fleet.host.put("pods", fleet.pod("early"));
+  await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
+  expect(bound).toEqual([]);
+  fleet.host.erase("nodes", "", NODE);
+  await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
+});
+
+test("a virtual node that has lost its label has it again at once, and stays cordoned meanwhile", async () => {
+  await start();
+  await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
+  const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
+  const { [VIRTUAL_NODE_LABEL]: _, ...labels } = node.metadata.labels as Record<string, string>;
+  const spec = { ...(node.spec as object), unschedulable: true };
+  fleet.host.put("nodes", { ...node, metadata: { ...node.metadata, labels }, spec });
+  fleet.host.put("pods", fleet.pod("late"));
+  await eventually(() => messageOf("late").includes("its virtual node is cordoned"), { intervalMs: 20 });
+  expect(fleet.host.get("nodes", "", NODE)?.metadata).toMatchObject({
+    uid: node.metadata.uid,
+    labels: { [VIRTUAL_NODE_LABEL]: CLUSTER },
   });
-  await expect.poll(() => controller.nodes.list()[0]?.spec?.taints).toHaveLength(1);
-  expect(woken.splice(0)).toEqual(["west"]);
-
-  put({ status: { conditions: [ready] } });
-  await expect.poll(() => controller.nodes.list()[0]?.spec?.taints).toBeUndefined();
-  expect(woken.splice(0)).toEqual(["west"]);
-
-  put({ status: { conditions: [{ ...ready, status: "False" }] } });
-  await expect.poll(() => woken.splice(0)).toEqual(["west"]);
+  expect(bound).toEqual([]);
 });

@@ -1,0 +1,71 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
+import type { FakeCluster, Json } from "../../../bench/scale/fake-cluster.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+
+const NAMESPACE = "load";
+const CLAIMS = "persistentvolumeclaims";
+const soon = { intervalMs: 20 };
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+
+beforeEach(async () => {
+  fleet = await fleetOf(1, 0);
+});
+
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+/** A claim of the host that was seen in the member, and a pod that names it. */
+async function start(): Promise<void> {
+  const annotations = {
+    "legation.dev/cluster": "member-0",
+    "legation.dev/claim-status": JSON.stringify({ uid: "seen", phase: "Bound" }),
+  };
+  fleet.host.put(CLAIMS, { metadata: { namespace: NAMESPACE, name: "data", uid: "host-uid", annotations }, spec: {} });
+  const pod = fleet.pod("web-0");
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  fleet.host.put("pods", { ...pod, spec: { ...(pod.spec as object), volumes } });
+  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
+}
+
+function member(): FakeCluster {
+  const [only] = fleet.members;
+  if (only === undefined) throw new Error("a fleet of one has a member");
+  return only;
+}
+
+function inMember(uid: string, labels: Record<string, string> = {}): void {
+  member().put(CLAIMS, { metadata: { namespace: NAMESPACE, name: "data", uid, labels }, spec: {} });
+}
+
+function pod(): Json | undefined {
+  return fleet.host.get("pods", NAMESPACE, "web-0");
+}
+
+test.each<[string, () => void, string]>([
+  ["gone", () => {}, "was deleted there, and its data with it; delete it on the host, too, and make it anew"],
+  ["there without its labels", () => inMember("seen"), "is there, with its data, but without Legation's labels"],
+  ["another's", () => inMember("other"), "and another one that is not Legation's has its name"],
+])("a pod whose claim is %s in the member says so", async (_case, prepare, words) => {
+  prepare();
+  await start();
+  await eventually(() => JSON.stringify(pod()?.status ?? {}).includes(words), soon);
+  expect(pod()?.spec).not.toHaveProperty("nodeName");
+});
+
+test("a claim in a member from which somebody has taken off whose it is says so again, and its pods run", async () => {
+  const hostId = String(fleet.host.get("namespaces", "", "kube-system")?.metadata.uid);
+  inMember("seen", { "legation.dev/host": hostId, "legation.dev/copy": "true" });
+  await start();
+  await eventually(() => JSON.stringify(pod()?.spec).includes("legation-member-0"), soon);
+  expect(member().get(CLAIMS, NAMESPACE, "data")?.metadata.annotations).toEqual({
+    "legation.dev/owner": JSON.stringify({ cluster: "host", namespace: NAMESPACE, name: "data", uid: "host-uid" }),
+  });
+});

@@ -1,0 +1,81 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
+import type { Json } from "../../../bench/scale/fake-cluster.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+
+const NAMESPACE = "load";
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+/** Writes in the member, in their order: `POST configmaps`. */
+let writes: string[];
+
+beforeEach(async () => {
+  fleet = await fleetOf(1, 0);
+  writes = [];
+});
+
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+// Pods, nodes, tokens, and the kinds of copies.
+const READ_IN_A_MEMBER = 9;
+// By then what it answers has been told of by every watch.
+const REACTS_AFTER_MS = 100;
+
+/** In the member, somebody answers each write on these objects of the namespace. */
+function whenWritten(answer: (collection: string, name: string) => void): void {
+  for (const member of fleet.members) {
+    member.onWrite = (method, { collection, namespace, name }, object) => {
+      if (namespace !== NAMESPACE || collection === "pods") return;
+      writes.push(`${method} ${collection}`);
+      const written = name ?? object?.metadata.name ?? "";
+      if (method !== "DELETE") setTimeout(() => answer(collection, written), REACTS_AFTER_MS);
+    };
+  }
+}
+
+/** A pod that mounts the ConfigMap and is the Service's endpoint. */
+function user(name: string): Json {
+  const pod = fleet.pod(name);
+  const volumes = [{ name: "settings", configMap: { name: "settings" } }];
+  return { ...pod, spec: { ...(pod.spec as object), volumes } };
+}
+
+async function start(): Promise<void> {
+  fleet.host.put("configmaps", { metadata: { namespace: NAMESPACE, name: "settings" }, data: { a: "b" } });
+  fleet.host.put("services", {
+    metadata: { namespace: NAMESPACE, name: "web" },
+    spec: { type: "ClusterIP", clusterIP: "10.0.0.1", selector: { app: "web" }, ports: [{ port: 80 }] },
+  });
+  controllers = await startControllers(controllersOf(fleet), new AbortController().signal);
+}
+
+function statusOf(pod: string): string {
+  return JSON.stringify(fleet.host.get("pods", NAMESPACE, pod)?.status ?? {});
+}
+
+function made(collection: string): number {
+  return writes.filter((write) => write === `POST ${collection}`).length;
+}
+
+test("copies that somebody in the member deletes as they come are made five times, and pods that come then say so", async () => {
+  const [member] = fleet.members;
+  whenWritten((collection, name) => member?.erase(collection, NAMESPACE, name));
+  await start();
+  // The fake tells watches nothing of what came before them.
+  await eventually(() => (member?.openWatches ?? 0) >= READ_IN_A_MEMBER, { intervalMs: 20 });
+  fleet.host.put("pods", user("web-0"));
+  await eventually(() => made("configmaps") === 5 && made("services") === 5, { intervalMs: 20 });
+  await eventually(() => member?.get("configmaps", NAMESPACE, "settings") === undefined, { intervalMs: 20 });
+  fleet.host.put("pods", user("web-1"));
+  await eventually(() => statusOf("web-1").includes("somebody there keeps deleting ConfigMap settings"), {
+    intervalMs: 20,
+  });
+  expect([made("configmaps"), made("services")]).toEqual([5, 5]);
+});

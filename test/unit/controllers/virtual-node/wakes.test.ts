@@ -1,0 +1,66 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
+import type { KubeNode } from "../../../../src/api/kubernetes.ts";
+import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { connect } from "../../../support/fault-server/connect.ts";
+import { FaultServer } from "../../../support/fault-server/fault-server.ts";
+
+let server: FaultServer;
+let client: ClusterClient;
+let woken: string[];
+let controller: VirtualNodeController;
+
+beforeEach(async () => {
+  server = await FaultServer.start();
+  client = connect(server);
+  woken = [];
+  // Not read yet: there is nothing to write of its node.
+  const west = { settling: true, read: false, setVirtualNode: () => false };
+  controller = new VirtualNodeController({
+    host: client,
+    registry: { member: () => west, members: () => [], cluster: () => undefined, clusters: () => [] },
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+    onReady: (cluster: string) => woken.push(cluster),
+  } as never);
+});
+afterEach(async () => {
+  await controller.stop();
+  await client.close();
+  await server.stop();
+});
+
+function put({ spec, status }: Pick<KubeNode, "spec" | "status">): void {
+  server.world.put({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "legation-west", labels: { [VIRTUAL_NODE_LABEL]: "west" } },
+    ...(spec === undefined ? {} : { spec }),
+    ...(status === undefined ? {} : { status }),
+  } as KubeNode);
+}
+
+test("proxies are looked at when their node's readiness or taints change, and not for its heartbeats", async () => {
+  const ready = { type: "Ready", status: "True" };
+  put({ status: { conditions: [ready] } });
+  await controller.start(new AbortController().signal);
+  expect(woken.splice(0)).toEqual(["west"]);
+
+  put({ status: { conditions: [ready], phase: "Running" } as never });
+  put({
+    spec: { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }] },
+    status: { conditions: [ready] },
+  });
+  await expect.poll(() => controller.nodes.list()[0]?.spec?.taints).toHaveLength(1);
+  expect(woken.splice(0)).toEqual(["west"]);
+
+  put({ status: { conditions: [ready] } });
+  await expect.poll(() => controller.nodes.list()[0]?.spec?.taints).toBeUndefined();
+  expect(woken.splice(0)).toEqual(["west"]);
+
+  put({ status: { conditions: [{ ...ready, status: "False" }] } });
+  await expect.poll(() => woken.splice(0)).toEqual(["west"]);
+});
