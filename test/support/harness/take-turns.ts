@@ -5,7 +5,8 @@ import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
-import { hasOwnClusters, isOnRealNodes } from "./place-of-file.ts";
+import { hasOwnClusters, isOnRealNodes, needsPristine } from "./place-of-file.ts";
+import { isReserved, takeReservation } from "./reservations.ts";
 
 // A file has clusters to itself: one of the shared sets, or some of its own. Most of every file is waiting.
 const { testPath = "" } = expect.getState();
@@ -19,7 +20,15 @@ const alone = sets.size === 0 || hasOwnClusters(testPath);
 process.env.GOGC ??= "400";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(inject("turns"), "compiled");
-const { path, release } = await acquireFirst(alone ? [turn("own")] : [...sets.keys()], () => {});
+const pristine = needsPristine(testPath);
+const permitted = (): readonly string[] => {
+  if (alone) return [turn("own")];
+  const [first = "", ...others] = sets.keys();
+  if (pristine) return [first];
+  return onRealNodes || !isReserved(inject("turns")) ? [first, ...others] : others;
+};
+const { path, release } = await acquireFirst(permitted, () => {});
+if (pristine) takeReservation(inject("turns"), testPath);
 const set = alone ? undefined : sets.get(path);
 if (set !== undefined) useShared(set);
 // Registered first, so it comes last, after the file's own.
