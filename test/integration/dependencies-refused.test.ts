@@ -78,6 +78,7 @@ async function makeScene(onFinished: OnFinished): Promise<Scene> {
             objectRef.name === "settings" &&
             responseStatus?.code === 422 &&
             username.startsWith("system:serviceaccount:legation-system:"),
+          [namespace],
         );
         expect(refused).not.toEqual([]);
       }, patient),

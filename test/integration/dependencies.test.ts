@@ -121,6 +121,7 @@ async function writesIn(member: "west" | "east"): Promise<string[]> {
       event.user.username.startsWith("system:serviceaccount:legation-system:") &&
       isWrite(event) &&
       event.objectRef?.namespace === namespace,
+    [namespace],
   );
   return found.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
 }
@@ -367,6 +368,7 @@ describe("what a pod uses", () => {
         objectRef?.namespace === namespace &&
         objectRef.resource !== "pods" &&
         objectRef.resource !== "events",
+      [namespace],
     );
     expect(reads).toEqual([]);
   });

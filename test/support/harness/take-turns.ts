@@ -1,5 +1,6 @@
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, inject } from "vitest";
+import { auditFromHere } from "../clusters/audit.ts";
 import { acquireFirst } from "../clusters/lock.ts";
 import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
@@ -30,7 +31,10 @@ const permitted = (): readonly string[] => {
 const { path, release } = await acquireFirst(permitted, () => {});
 if (pristine) takeReservation(inject("turns"), testPath);
 const set = alone ? undefined : sets.get(path);
-if (set !== undefined) useShared(set);
+if (set !== undefined) {
+  useShared(set);
+  set.clusters.forEach(auditFromHere);
+}
 // Registered first, so it comes last, after the file's own.
 afterAll(async () => {
   try {
