@@ -8,6 +8,16 @@ import { useShared } from "./clusters.ts";
 import type {} from "./global-setup.ts";
 import { hasOwnClusters, isOnRealNodes, needsPristine } from "./place-of-file.ts";
 import { isReserved, takeReservation } from "./reservations.ts";
+// What most files need is loaded while they wait for their turn.
+import "../delegated/histories.ts";
+import "../delegated/pods.ts";
+import "../delegated/writes.ts";
+import "../write-gate/gated-legation.ts";
+import "./clients.ts";
+import "./legation.ts";
+import "./namespace.ts";
+import "./pod-lives.ts";
+import "./pods-of.ts";
 
 // A file has clusters to itself: one of the shared sets, or some of its own. Most of every file is waiting.
 const { testPath = "" } = expect.getState();
