@@ -79,8 +79,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // All processes of the tests are told by this.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;
-  const sets = await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated.length));
-  const realSets = realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : [];
+  const [sets, realSets] = await Promise.all([
+    startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated.length)),
+    realPossible ? startSets(REAL, Math.min(REAL_SETS, real)) : [],
+  ]);
   project.provide("sets", sets);
   project.provide("realSets", realSets);
   project.provide("turns", turns);
