@@ -217,7 +217,7 @@ async function gated({ gate, namespace }: Scene, how: Pick<Trap, "when" | "statu
   const until = performance.now() + lastsMs;
   const set = (): void => {
     let seen = 0;
-    gate.set({
+    gate.set(namespace, {
       ...how,
       catches: ({ path }) => {
         if (!path.includes(`/namespaces/${namespace}/`)) return false;
@@ -231,7 +231,7 @@ async function gated({ gate, namespace }: Scene, how: Pick<Trap, "when" | "statu
   };
   set();
   await sleep(lastsMs);
-  gate.set(undefined);
+  gate.release();
 }
 
 /** Opens the member's virtual node for new pods, or closes it. */

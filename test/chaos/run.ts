@@ -88,7 +88,7 @@ export async function runChaos(
 async function mendAll(scene: Scene): Promise<void> {
   const { host, members, legation, second, gate, setClock } = scene;
   await Promise.all([host, members.west, members.east].map((cluster) => cluster.mend()));
-  gate?.set(undefined);
+  gate?.release();
   setClock?.(0);
   if (second === undefined) {
     legation.controller.thaw();

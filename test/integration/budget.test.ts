@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, type onTestFinished, test } from "vitest";
 import { pods } from "../../src/kube/resources.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
@@ -18,43 +18,59 @@ const COUNT = 20;
 const LAST = "last";
 const labels = { "legation.dev/delegation": "annotated" };
 const members = [memberCluster("west"), memberCluster("east")];
-let namespace: string;
 
 // A pod that mounts a token costs two writes more, which home-api.test.ts counts.
 const spec = { automountServiceAccountToken: false };
 
-async function createAll(names: readonly string[], annotations: Record<string, string> = {}): Promise<void> {
-  await Promise.all(
-    names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { annotations, spec }))),
-  );
+interface Budget {
+  createAll(names: readonly string[], annotations?: Record<string, string>): Promise<void>;
+  allAre(phase: string): Promise<void>;
+  deleteAll(names: readonly string[]): Promise<void>;
+  /** Every write on a pod of these clusters, by the pod's name. */
+  podWrites(...clusters: Cluster[]): Promise<Map<string, readonly string[]>>;
+  otherWrites(cluster: Cluster): Promise<readonly string[]>;
+  /** Writes of events on the host: no more than one for each thing that happened to a delegate. */
+  expectEvents(most: number): Promise<void>;
+  /** Waits until `expected` holds, and looks again after another pod's whole life: a write too many may come late. */
+  holdsInTheEnd(expected: () => Promise<void>): Promise<void>;
 }
 
-function allAre(phase: string): Promise<void> {
-  return eventuallyPasses(
-    async () => expect(countPhases(await podsOf(clients().host, namespace))).toEqual({ [phase]: COUNT }),
-    { timeoutMs: 60_000 },
-  );
-}
-
-async function deleteAll(names: readonly string[]): Promise<void> {
-  await Promise.all(names.map((name) => clients().host.delete(pods, { namespace, name })));
-  await eventuallyPasses(async () => expect(await podsOf(clients().host, namespace)).toEqual([]));
-}
-
-/** Every write on a pod of these clusters, by the pod's name. */
-async function podWrites(...clusters: Cluster[]): Promise<Map<string, readonly string[]>> {
-  const all = await Promise.all(clusters.map((cluster) => legationWrites(cluster, namespace)));
-  return new Map(all.flatMap((writes) => [...writes.pods]).filter(([name]) => name !== LAST));
-}
-
-/** Waits until `expected` holds, and looks again after another pod's whole life: a write too many may come late. */
-async function holdsInTheEnd(expected: () => Promise<void>): Promise<void> {
-  await eventuallyPasses(expected);
-  await createAll([LAST]);
-  await podThat(clients().host, namespace, LAST, inPhase("Running"));
-  await clients().host.delete(pods, { namespace, name: LAST });
-  await podGone(clients().host, namespace, LAST);
-  await expected();
+/** What is done in a namespace of its own, there in these clusters from the start, and what it costs. */
+async function makeBudget(clusters: readonly Cluster[], onFinished: typeof onTestFinished): Promise<Budget> {
+  const { host } = clients();
+  const namespace = await freshNamespace(clusters, { prefix: "budget", labels, onFinished });
+  const budget: Budget = {
+    createAll: async (names, annotations = {}) => {
+      await Promise.all(names.map((name) => host.create(pods, delegatedPod(namespace, name, { annotations, spec }))));
+    },
+    allAre: (phase) =>
+      eventuallyPasses(async () => expect(countPhases(await podsOf(host, namespace))).toEqual({ [phase]: COUNT }), {
+        timeoutMs: 60_000,
+      }),
+    deleteAll: async (names) => {
+      await Promise.all(names.map((name) => host.delete(pods, { namespace, name })));
+      await eventuallyPasses(async () => expect(await podsOf(host, namespace)).toEqual([]));
+    },
+    podWrites: async (...of) => {
+      const all = await Promise.all(of.map((cluster) => legationWrites(cluster, namespace)));
+      return new Map(all.flatMap((writes) => [...writes.pods]).filter(([name]) => name !== LAST));
+    },
+    otherWrites: async (cluster) => (await legationWrites(cluster, namespace)).others,
+    expectEvents: async (most) => {
+      const { events } = await legationWrites(hostCluster(), namespace);
+      expect(new Set(events)).toEqual(new Set(["create events"]));
+      expect(events.length).toBeLessThanOrEqual(most);
+    },
+    holdsInTheEnd: async (expected) => {
+      await eventuallyPasses(expected);
+      await budget.createAll([LAST]);
+      await podThat(host, namespace, LAST, inPhase("Running"));
+      await host.delete(pods, { namespace, name: LAST });
+      await podGone(host, namespace, LAST);
+      await expected();
+    },
+  };
+  return budget;
 }
 
 /** The same writes for every name. */
@@ -62,26 +78,17 @@ function each(names: readonly string[], writes: readonly string[]): Map<string, 
   return new Map(names.map((name) => [name, writes]));
 }
 
-async function otherWrites(cluster: Cluster): Promise<readonly string[]> {
-  return (await legationWrites(cluster, namespace)).others;
-}
-
-/** Writes of events on the host: no more than one for each thing that happened to a delegate. */
-async function expectEvents(most: number): Promise<void> {
-  const { events } = await legationWrites(hostCluster(), namespace);
-  expect(new Set(events)).toEqual(new Set(["create events"]));
-  expect(events.length).toBeLessThanOrEqual(most);
-}
-
 // kwok writes one status when a pod starts and one when it ends. A kubelet tells more between them (containers that are
 // being created): each of those costs the host one write, as it costs the member one.
-describe("Legation's writes, from the audit logs of all clusters", () => {
-  beforeEach(async () => {
-    // There already in the members: what pods share is not counted per pod.
-    namespace = await freshNamespace([hostCluster(), ...members], { prefix: "budget", labels });
-  });
+describe.concurrent("Legation's writes, from the audit logs of all clusters", () => {
+  // There already in the members: what pods share is not counted per pod.
+  const everywhere = [hostCluster(), ...members];
 
-  test("a pod that ends and is deleted costs the host four and one member two", async () => {
+  test("a pod that ends and is deleted costs the host four and one member two", async ({ onTestFinished }) => {
+    const { createAll, allAre, deleteAll, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
+      everywhere,
+      onTestFinished,
+    );
     const names = numbered("ends", COUNT);
     await createAll(names, { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "8s" });
     await allAre("Succeeded");
@@ -98,7 +105,11 @@ describe("Legation's writes, from the audit logs of all clusters", () => {
     });
   });
 
-  test("a pod that is deleted while it runs costs the host five and one member two", async () => {
+  test("a pod that is deleted while it runs costs the host five and one member two", async ({ onTestFinished }) => {
+    const { createAll, allAre, deleteAll, podWrites, otherWrites, holdsInTheEnd } = await makeBudget(
+      everywhere,
+      onTestFinished,
+    );
     const names = numbered("runs", COUNT);
     await createAll(names, { [KWOK_ANNOTATIONS.stopsAfter]: "1s" });
     await allAre("Running");
@@ -112,24 +123,29 @@ describe("Legation's writes, from the audit logs of all clusters", () => {
       expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
     });
   });
-});
 
-test("the first pods of a namespace cost one write more in each member that lacks it, and none on the host", async () => {
-  namespace = await freshNamespace(hostCluster(), { prefix: "budget", labels });
-  const names = numbered("first", COUNT);
-  await createAll(names);
-  await allAre("Running");
+  test("the first pods of a namespace cost one write more in each member that lacks it, and none on the host", async ({
+    onTestFinished,
+  }) => {
+    const { createAll, allAre, podWrites, otherWrites, holdsInTheEnd } = await makeBudget(
+      [hostCluster()],
+      onTestFinished,
+    );
+    const names = numbered("first", COUNT);
+    await createAll(names);
+    await allAre("Running");
 
-  await holdsInTheEnd(async () => {
-    expect(await Promise.all(members.map(otherWrites))).toEqual([["create namespaces"], ["create namespaces"]]);
-    // Creations that came before the namespace, or before its default service account, were refused.
-    const made = [...(await podWrites(...members))].map(([name, writes]) => [
-      name,
-      writes.filter((write) => write !== "create pods: 404" && write !== "create pods: 403"),
-    ]);
-    expect(made).toHaveLength(COUNT);
-    expect(Object.fromEntries(made)).toEqual(Object.fromEntries(each(names, ["create pods"])));
-    expect(await podWrites(hostCluster())).toEqual(each(names, ["create pods/binding", "patch pods/status"]));
-    expect(await otherWrites(hostCluster())).toEqual([]);
+    await holdsInTheEnd(async () => {
+      expect(await Promise.all(members.map(otherWrites))).toEqual([["create namespaces"], ["create namespaces"]]);
+      // Creations that came before the namespace, or before its default service account, were refused.
+      const made = [...(await podWrites(...members))].map(([name, writes]) => [
+        name,
+        writes.filter((write) => write !== "create pods: 404" && write !== "create pods: 403"),
+      ]);
+      expect(made).toHaveLength(COUNT);
+      expect(Object.fromEntries(made)).toEqual(Object.fromEntries(each(names, ["create pods"])));
+      expect(await podWrites(hostCluster())).toEqual(each(names, ["create pods/binding", "patch pods/status"]));
+      expect(await otherWrites(hostCluster())).toEqual([]);
+    });
   });
 });

@@ -138,11 +138,11 @@ describe("a join that fails", () => {
           ] as const,
       ),
     )("when write %d %s, leaves both clusters as they were", async (write, _how, after) => {
-      const before = [await traces(host), await traces(west)];
+      const before = await Promise.all([host, west].map(traces));
       const fault = new Fault(write, after);
       expect(await tryJoin(fault)).toBeInstanceOf(KubeError);
       expect(fault.happened).toBe(true);
-      expect([await traces(host), await traces(west)]).toEqual(before);
+      expect(await Promise.all([host, west].map(traces))).toEqual(before);
       expect((await hostConnection.client.list(clusters)).items).toEqual([]);
     });
 

@@ -39,6 +39,10 @@ async function traces(cluster: Cluster): Promise<string[]> {
   return names.split("\n").filter((line) => line.includes("legation"));
 }
 
+function tracesOfAll(...clusters: readonly Cluster[]): Promise<string[][]> {
+  return Promise.all(clusters.map(traces));
+}
+
 /** A claim, and a pod that has it made in a member, where it waits for a volume. */
 function claimAndUser(member: string): object[] {
   const resources = { requests: { storage: "1Gi" } };
@@ -180,23 +184,23 @@ describe("legation install", () => {
 
 describe("legation join, while no controller runs", () => {
   test("gives up after --timeout, says what to check, and leaves nothing in either cluster", async () => {
-    const before = [await traces(host), await traces(west)];
+    const before = await tracesOfAll(host, west);
     const { code, stderr } = await join(west, "--timeout", "1s");
     expect(code).toBe(4);
     expect(stderr).toContain("check that `legation controller` runs");
-    expect([await traces(host), await traces(west)]).toEqual(before);
+    expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
   test.each([
     ["SIGINT", 130],
     ["SIGTERM", 143],
   ] as const)("undoes everything on %s and exits with %d", async (signal, code) => {
-    const before = [await traces(host), await traces(west)];
+    const before = await tracesOfAll(host, west);
     const args = ["join", "west", "--member-kubeconfig", west.kubeconfig];
     const process = new LegationRun(host, args);
     await eventually(() => process.stderr.includes("waiting until it is Ready"));
     expect(await process.interrupt(signal)).toBe(code);
-    expect([await traces(host), await traces(west)]).toEqual(before);
+    expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
   test.each([
@@ -256,7 +260,7 @@ describe("a member's life", () => {
   });
 
   test("a member joins once, under one name", async () => {
-    const before = [await traces(host), await traces(west)];
+    const before = await tracesOfAll(host, west);
     const labelled = await join(west, "--labels", "region=us");
     expect(labelled).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
     const home = await join(west, ...HOME);
@@ -268,11 +272,11 @@ describe("a member's life", () => {
       code: 3,
       stderr: expect.stringContaining("this member has joined already, as west"),
     });
-    expect([await traces(host), await traces(west)]).toEqual(before);
+    expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
   test("a member that joins again gets the rights of this version", async () => {
-    const before = [await traces(host), await traces(west)];
+    const before = await tracesOfAll(host, west);
     const role = before[1]?.find((line) => line.startsWith("ClusterRole "))?.split("/")[1] ?? "";
     const rules = (): Promise<string> => kubectl(west, ["get", "clusterrole", role, "-o", "jsonpath={.rules}"]);
     const wanted = await rules();
@@ -280,7 +284,7 @@ describe("a member's life", () => {
     const again = await join(west);
     expect(again.code, again.stderr).toBe(0);
     expect(await rules()).toBe(wanted);
-    expect([await traces(host), await traces(west)]).toEqual(before);
+    expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
   test("a member that joins again gets credentials when those that the host has do not do", async () => {
@@ -384,13 +388,13 @@ describe("a member's life", () => {
   });
 
   test("unjoin refuses the kubeconfig of another member, and touches nothing there", async () => {
-    const before = [await traces(host), await traces(west), await traces(east)];
+    const before = await tracesOfAll(host, west, east);
     const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", east.kubeconfig);
     expect(run).toMatchObject({
       code: 3,
       stderr: expect.stringContaining("the cluster of --member-kubeconfig has joined as east"),
     });
-    expect([await traces(host), await traces(west), await traces(east)]).toEqual(before);
+    expect(await tracesOfAll(host, west, east)).toEqual(before);
     expect(await kubectl(host, ["get", "node", "legation-west", "-o", "jsonpath={.spec.unschedulable}"])).toBe("");
   });
 
@@ -460,7 +464,7 @@ describe("a member's life", () => {
     await west.proxy.cut();
     await running.controller.stop();
     try {
-      const run = await legationOn(host, "unjoin", "west", "--force");
+      const run = await legationOn(host, "unjoin", "west", "--force", "--timeout=2s");
       expect(run.code, run.stderr).toBe(0);
       expect(run.stderr).toContain("released in the controller's place");
       expect(run.stdout).toContain("still in west: everything");

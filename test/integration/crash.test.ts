@@ -39,7 +39,7 @@ interface Life {
 
 const lives = {
   "ends by itself and is deleted": {
-    annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "2s" },
+    annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded", [KWOK_ANNOTATIONS.endsAfter]: "500ms" },
     until: (proxy) =>
       inPhase("Succeeded")(proxy) && proxy.status?.containerStatuses?.[0]?.state?.terminated?.exitCode === 0,
     phases: ["Pending", "Running", "Succeeded"],
@@ -69,6 +69,8 @@ interface Point {
   /** What follows `/api/v1/namespaces` and, after it, the test's own namespace. */
   readonly path: string;
   readonly body?: RegExp;
+  /** Of its delegate, for which the write comes too late otherwise. */
+  readonly endsAfter?: string;
 }
 
 const proxy = `/pods/${NAME}`;
@@ -80,7 +82,7 @@ const points: readonly Point[] = [
   { write: "its namespace is created", of: ends, where: "member", method: "POST", path: "" },
   { write: "its delegate is created", of: ends, where: "member", method: "POST", path: "/pods" },
   { write: "it is bound", of: ends, where: "host", method: "POST", path: `${proxy}/binding` },
-  { write: "it is told to run", of: ends, ...status, body: /"phase":"Running"/ },
+  { write: "it is told to run", of: ends, ...status, body: /"phase":"Running"/, endsAfter: "2s" },
   { write: "it is told to have ended", of: ends, ...status, body: /"phase":"Succeeded"/ },
   { write: "its delegate is deleted", of: ends, where: "member", method: "DELETE", path: proxy },
   { write: "its finalizer is removed", of: ends, where: "host", method: "PATCH", path: proxy },
@@ -102,9 +104,10 @@ function isAt({ method, path, body = /^/ }: Point, namespace: string): (write: W
     (path !== "" || write.body.includes(`"${namespace}"`));
 }
 
-async function live(namespace: string, { annotations, until, event }: Life): Promise<void> {
+async function live(namespace: string, { annotations, until, event }: Life, endsAfter?: string): Promise<void> {
   const { host, west, east } = clients();
-  await host.create(pods, delegatedPod(namespace, NAME, { annotations }));
+  const lasting = endsAfter === undefined ? {} : { [KWOK_ANNOTATIONS.endsAfter]: endsAfter };
+  await host.create(pods, delegatedPod(namespace, NAME, { annotations: { ...annotations, ...lasting } }));
   await podThat(host, namespace, NAME, until, patient);
   if (event !== undefined) await eventually(() => isTold(namespace, event), patient);
   await host.delete(pods, { namespace, name: NAME });
@@ -122,19 +125,21 @@ async function isTold(namespace: string, wanted: string): Promise<boolean> {
 /** Lives a pod's life with a trap for one of its writes, and expects of it what every pod is to see. */
 async function liveThrough(
   point: Point,
-  when: Pick<Trap, "when" | "status">,
+  how: { readonly when: Trap["when"]; readonly status?: number; readonly onFinished: typeof onTestFinished },
   onCaught: (namespace: string) => Promise<void>,
   meanwhile: () => Promise<void>,
 ): Promise<void> {
+  const { onFinished, ...when } = how;
   const members = [memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
   const there = point.path === "" ? [hostCluster()] : [hostCluster(), ...members];
-  const namespace = await freshNamespace(there, { prefix: "crash", labels });
+  const namespace = await freshNamespace(there, { prefix: "crash", labels, onFinished });
   const { histories, stop } = await watchPods(clients().host, namespace);
-  onTestFinished(stop);
-  gated().trap(point.where, { ...when, catches: isAt(point, namespace), onCaught: () => onCaught(namespace) });
+  onFinished(stop);
+  const catches = isAt(point, namespace);
+  gated().trap(point.where, { ...when, namespace, catches, onCaught: () => onCaught(namespace) });
   const life = lives[point.of];
-  await Promise.all([live(namespace, life), meanwhile()]);
+  await Promise.all([live(namespace, life, point.endsAfter), meanwhile()]);
 
   const delegates = (await Promise.all(members.map((member) => podLives(member, namespace)))).flat();
   expect(delegates).toHaveLength(life.delegates);
@@ -147,28 +152,32 @@ async function liveThrough(
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
   test.each(points)("with which $write, of a pod that $of, is followed by one that ends the same", async (point) => {
-    const { controller } = gated().legation;
+    const { legation, release } = gated();
+    const { controller } = legation;
+    onTestFinished(release);
     let killed = false;
     const kill = async (): Promise<void> => {
       await controller.stop("SIGKILL");
       killed = true;
     };
-    await liveThrough(point, { when }, kill, async () => {
+    await liveThrough(point, { when, onFinished: onTestFinished }, kill, async () => {
       await eventually(() => killed, { ...patient, what: "the write" });
       await controller.start();
     });
   });
 });
 
-describe("a write that an API server refuses for a moment, as a conflict with another,", () => {
-  test.each(points)("with which $write, of a pod that $of, is made again soon", async (point) => {
+describe.concurrent("a write that an API server refuses for a moment, as a conflict with another,", () => {
+  test.for(points)("with which $write, of a pod that $of, is made again soon", async (point, context) => {
     const at: number[] = [];
     const note = async (namespace: string): Promise<void> => {
       at.push(performance.now());
       if (at.length > 1) return;
-      gated().trap(point.where, { when: "late", catches: isAt(point, namespace), onCaught: () => note(namespace) });
+      const catches = isAt(point, namespace);
+      gated().trap(point.where, { namespace, when: "late", catches, onCaught: () => note(namespace) });
     };
-    await liveThrough(point, { when: "refused", status: 409 }, note, async () => {});
+    const onFinished = context.onTestFinished;
+    await liveThrough(point, { when: "refused", status: 409, onFinished }, note, async () => {});
     const [refusedAt = 0, againAt = Number.POSITIVE_INFINITY] = at;
     expect(againAt - refusedAt).toBeLessThan(SOON_MS);
   });
@@ -245,6 +254,7 @@ test("a delegate whose creation was done but not answered, and that fills the qu
         objectRef?.namespace === namespace &&
         objectRef.resource === "pods" &&
         responseStatus?.code === 403,
+      [namespace],
     );
   await eventually(async () => holder !== undefined && (await refused()).length > 0, patient);
   expect(legation.controller.log().slice(seen)).toContain("AnswerLost");

@@ -20,8 +20,9 @@ const clients = useClients();
 const members = ["west", "east"] as const;
 const running = inPhase("Running");
 
-function optedIn(): Promise<string> {
-  return freshNamespace(hostCluster(), { prefix: "deletion", labels: { "legation.dev/delegation": "annotated" } });
+function optedIn(onFinished: (cleanUp: () => Promise<void>) => void = onTestFinished): Promise<string> {
+  const labels = { "legation.dev/delegation": "annotated" };
+  return freshNamespace(hostCluster(), { prefix: "deletion", labels, onFinished });
 }
 
 interface PodOptions {
@@ -57,13 +58,13 @@ async function nowhere(namespace: string, name: string): Promise<void> {
   await Promise.all(Object.values(clients()).map((client) => podGone(client, namespace, name)));
 }
 
-describe("deleting a proxy", () => {
-  test.each([
+describe.concurrent("deleting a proxy", () => {
+  test.for([
     { how: "gracefully, with the pod's own period", args: [], graceSeconds: 17 },
     { how: "gracefully, with the caller's period", args: ["--grace-period=5"], graceSeconds: 5 },
     { how: "at once", args: ["--now"], graceSeconds: 1 },
-  ])("$how tells the delegate the same period", async ({ args, graceSeconds }) => {
-    const namespace = await optedIn();
+  ])("$how tells the delegate the same period", async ({ args, graceSeconds }, { onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
     const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "5s" };
     const { delegate, member } = await runningPod(
       aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
@@ -83,16 +84,16 @@ describe("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("by force does not wait for the delegate's grace period", async () => {
-    const namespace = await optedIn();
+  test("by force does not wait for the delegate's grace period", async ({ onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
     await runningPod(aPod(namespace, "web", { graceSeconds: 600 }));
     await kubectl(hostCluster(), ["-n", namespace, "delete", "pod", "web", "--force", "--grace-period=0"]);
     await nowhere(namespace, "web");
   });
 
-  test("a second time with a shorter period shortens the delegate's", async () => {
-    const namespace = await optedIn();
-    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "10s" };
+  test("a second time with a shorter period shortens the delegate's", async ({ onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
+    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "5s" };
     const { member } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
     const ref = { namespace, name: "web" };
     const period = (seconds: number) => (pod: Stored<Pod>) => pod.metadata.deletionGracePeriodSeconds === seconds;
@@ -103,8 +104,8 @@ describe("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("before it is bound takes the delegate that waits in a member", async () => {
-    const namespace = await optedIn();
+  test("before it is bound takes the delegate that waits in a member", async ({ onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
     const pod = aPod(namespace, "web");
     // Only the member's own scheduler judges this.
     const near = { labelSelector: { matchLabels: { app: "nowhere" } }, topologyKey: "kubernetes.io/hostname" };
@@ -120,16 +121,16 @@ describe("deleting a proxy", () => {
     await nowhere(namespace, "web");
   });
 
-  test("that no member can have, as soon as it was made, leaves nothing", async () => {
-    const namespace = await optedIn();
+  test("that no member can have, as soon as it was made, leaves nothing", async ({ onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
     const annotations = { "legation.dev/cluster-selector": "region=nowhere" };
     await clients().host.create(pods, aPod(namespace, "web", { annotations }));
     await clients().host.delete(pods, { namespace, name: "web" });
     await nowhere(namespace, "web");
   });
 
-  test("that has ended takes its finished delegate", async () => {
-    const namespace = await optedIn();
+  test("that has ended takes its finished delegate", async ({ onTestFinished }) => {
+    const namespace = await optedIn(onTestFinished);
     const annotations = { [KWOK_ANNOTATIONS.outcome]: "succeeded" };
     await clients().host.create(pods, aPod(namespace, "web", { annotations }));
     await podThat(clients().host, namespace, "web", inPhase("Succeeded"));
@@ -276,7 +277,7 @@ describe("a delegate deleted in its member by somebody else", () => {
         replicas: 2,
         selector: { matchLabels: labels },
         template: {
-          metadata: { labels, annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "25s" } },
+          metadata: { labels, annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "10s" } },
           spec: { containers: [{ name: "main", image: "main:1" }], terminationGracePeriodSeconds: 60 },
         },
       },

@@ -1,5 +1,5 @@
-import { beforeEach, expect, onTestFinished, test } from "vitest";
-import type { Pod } from "../../src/api/kubernetes.ts";
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Pod, Stored } from "../../src/api/kubernetes.ts";
 import { configMaps, events, pods } from "../../src/kube/resources.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
@@ -17,69 +17,77 @@ const member = memberCluster("west");
 // Copies linger for ten seconds after their last user.
 const patient = { timeoutMs: 60_000 };
 
-let namespace: string;
-beforeEach(async () => {
+type OnFinished = (cleanUp: () => Promise<void>) => void;
+
+interface Scene {
+  readonly namespace: string;
+  readonly onFinished: OnFinished;
+  user(name: string): Pod;
+  /** Starts a pod that runs with its copy in the member. */
+  start(): Promise<void>;
+  /** Removes the only user of the copy. */
+  end(): Promise<void>;
+  copy(): Promise<Stored<KubeObject> | undefined>;
+  paint(color: string): Promise<void>;
+  copyIs(color: string): Promise<void>;
+  copyGoes(): Promise<void>;
+  /** Waits until the member has refused Legation's write on the copy. */
+  refusedOnce(verb: "patch" | "delete"): Promise<void>;
+}
+
+async function makeScene(onFinished: OnFinished): Promise<Scene> {
+  const { host, west } = clients();
   const labels = { "legation.dev/delegation": "annotated" };
-  namespace = await freshNamespace([hostCluster(), member], { prefix: "refused", labels });
-});
-
-function user(name: string): Pod {
-  const envFrom = [{ configMapRef: { name: "settings" } }];
-  return delegatedPod(namespace, name, {
-    annotations: { "legation.dev/clusters": "west" },
-    spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "work:1", envFrom }] },
-  });
-}
-
-/** A pod that runs with its copy in the member. */
-async function start(): Promise<void> {
-  const { host } = clients();
+  const namespace = await freshNamespace([hostCluster(), member], { prefix: "refused", labels, onFinished });
   const metadata = { name: "settings", namespace };
-  await host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } });
-  await host.create(pods, user("web"));
-  await podThat(host, namespace, "web", inPhase("Running"), patient);
-}
-
-/** Removes the only user of the copy. */
-async function end(): Promise<void> {
-  await clients().host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
-  await podGone(clients().host, namespace, "web", undefined, patient);
-}
-
-function copy(): ReturnType<ReturnType<typeof clients>["west"]["find"]> {
-  return clients().west.find(configMaps, { namespace, name: "settings" });
-}
-
-async function paint(color: string): Promise<void> {
-  await clients().host.patch(configMaps, { namespace, name: "settings" }, { type: "merge", body: { data: { color } } });
-}
-
-async function copyIs(color: string): Promise<void> {
-  await eventuallyPasses(async () => expect(await copy()).toMatchObject({ data: { color } }), patient);
-}
-
-async function copyGoes(): Promise<void> {
-  await eventually(async () => (await copy()) === undefined, { ...patient, what: "the end of the copy" });
-}
-
-/** Waits until the member has refused Legation's write on the copy. */
-async function refusedOnce(verb: "patch" | "delete"): Promise<void> {
-  await eventuallyPasses(async () => {
-    const refused = await auditEvents(
-      member,
-      ({ verb: done, objectRef, responseStatus, user: { username } }) =>
-        done === verb &&
-        objectRef?.namespace === namespace &&
-        objectRef.name === "settings" &&
-        responseStatus?.code === 422 &&
-        username.startsWith("system:serviceaccount:legation-system:"),
-    );
-    expect(refused).not.toEqual([]);
-  }, patient);
+  const scene: Scene = {
+    namespace,
+    onFinished,
+    user: (name) => {
+      const envFrom = [{ configMapRef: { name: "settings" } }];
+      return delegatedPod(namespace, name, {
+        annotations: { "legation.dev/clusters": "west" },
+        spec: { automountServiceAccountToken: false, containers: [{ name: "main", image: "work:1", envFrom }] },
+      });
+    },
+    start: async () => {
+      await host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } });
+      await host.create(pods, scene.user("web"));
+      await podThat(host, namespace, "web", inPhase("Running"), patient);
+    },
+    end: async () => {
+      await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
+      await podGone(host, namespace, "web", undefined, patient);
+    },
+    copy: () => west.find(configMaps, metadata),
+    paint: async (color) => {
+      await host.patch(configMaps, metadata, { type: "merge", body: { data: { color } } });
+    },
+    copyIs: (color) =>
+      eventuallyPasses(async () => expect(await scene.copy()).toMatchObject({ data: { color } }), patient),
+    copyGoes: async () => {
+      await eventually(async () => (await scene.copy()) === undefined, { ...patient, what: "the end of the copy" });
+    },
+    refusedOnce: (verb) =>
+      eventuallyPasses(async () => {
+        const refused = await auditEvents(
+          member,
+          ({ verb: done, objectRef, responseStatus, user: { username } }) =>
+            done === verb &&
+            objectRef?.namespace === namespace &&
+            objectRef.name === "settings" &&
+            responseStatus?.code === 422 &&
+            username.startsWith("system:serviceaccount:legation-system:"),
+          [namespace],
+        );
+        expect(refused).not.toEqual([]);
+      }, patient),
+  };
+  return scene;
 }
 
 /** The member refuses that operation on ConfigMaps of the namespace; the result lets it be again. */
-async function refuse(operation: "UPDATE" | "DELETE"): Promise<() => Promise<void>> {
+async function refuse({ namespace, onFinished }: Scene, operation: "UPDATE" | "DELETE"): Promise<() => Promise<void>> {
   const apiVersion = "admissionregistration.k8s.io/v1";
   const name = `${namespace}-${operation.toLowerCase()}`;
   const rule = { apiGroups: [""], apiVersions: ["v1"], resources: ["configmaps"], operations: [operation] };
@@ -108,7 +116,7 @@ async function refuse(operation: "UPDATE" | "DELETE"): Promise<() => Promise<voi
   const allow = async (): Promise<void> => {
     await kubectl(member, ["delete", kinds, name, "--ignore-not-found"]);
   };
-  onTestFinished(allow);
+  onFinished(allow);
   // The API server takes a policy up after a while: a probe of the test's own tells when.
   const dryRun = ["-n", namespace, "--dry-run=server"];
   const probe =
@@ -119,72 +127,90 @@ async function refuse(operation: "UPDATE" | "DELETE"): Promise<() => Promise<voi
   return allow;
 }
 
-test("a copy whose removal the member refuses is removed when the member allows it", async () => {
-  await start();
-  const allow = await refuse("DELETE");
-  await end();
-  await refusedOnce("delete");
-  expect(await copy()).toBeDefined();
-  await allow();
-  await copyGoes();
-});
-
-test("a copy whose change the member refuses stays as it was, and a new pod that needs it says why it waits", async () => {
-  const { host } = clients();
-  await start();
-  await refuse("UPDATE");
-  await paint("red");
-  await refusedOnce("patch");
-  await host.create(pods, user("next"));
-  await eventually(async () => {
-    const { items } = await host.list(events, { namespace });
-    return items.some(
-      ({ involvedObject, message }) =>
-        involvedObject.name === "next" && message?.includes("refused the change of ConfigMap settings"),
-    );
-  }, patient);
-  expect(await copy()).toMatchObject({ data: { color: "blue" } });
-  await podThat(host, namespace, "web", inPhase("Running"), patient);
-});
-
-test.each([
-  ["change", "before", "PATCH"],
-  ["change", "after", "PATCH"],
-  ["removal", "before", "DELETE"],
-  ["removal", "after", "DELETE"],
-] as const)("a %s of a copy whose connection breaks %s the member has done it is done", async (_, when, method) => {
-  await start();
-  let lost = false;
-  gated().trap("member", {
-    when,
-    catches: (write) => write.method === method && write.path.endsWith(`/${namespace}/configmaps/settings`),
-    onCaught: async () => {
-      lost = true;
-    },
+describe.concurrent("when writes on copies go wrong,", () => {
+  test("a copy whose removal the member refuses is removed when the member allows it", async ({ onTestFinished }) => {
+    const scene = await makeScene(onTestFinished);
+    await scene.start();
+    const allow = await refuse(scene, "DELETE");
+    await scene.end();
+    await scene.refusedOnce("delete");
+    expect(await scene.copy()).toBeDefined();
+    await allow();
+    await scene.copyGoes();
   });
-  await paint("red");
-  await copyIs("red");
-  if (method === "DELETE") {
-    await end();
-    await copyGoes();
-  }
-  expect(lost).toBe(true);
-});
 
-test("a copy whose creation was not answered is there, even where a quota is full by it", async () => {
-  const quota = ["-n", namespace, "quota", "full"];
-  await kubectl(member, ["create", ...quota, "--hard=count/configmaps=2"]);
-  // Beside the copy there is the authority that every namespace has.
-  const used = ["-n", namespace, "get", ...quota.slice(2), "-o=jsonpath={.status.used.count/configmaps}"];
-  await eventuallyPasses(async () => expect(await kubectl(member, used)).toBe("1"), patient);
-  let lost = false;
-  gated().trap("member", {
-    when: "after",
-    catches: (write) => write.method === "POST" && write.path.endsWith(`/${namespace}/configmaps`),
-    onCaught: async () => {
-      lost = true;
-    },
+  test("a copy whose change the member refuses stays as it was, and a new pod that needs it says why it waits", async ({
+    onTestFinished,
+  }) => {
+    const { host } = clients();
+    const scene = await makeScene(onTestFinished);
+    const { namespace } = scene;
+    await scene.start();
+    await refuse(scene, "UPDATE");
+    await scene.paint("red");
+    await scene.refusedOnce("patch");
+    await host.create(pods, scene.user("next"));
+    await eventually(async () => {
+      const { items } = await host.list(events, { namespace });
+      return items.some(
+        ({ involvedObject, message }) =>
+          involvedObject.name === "next" && message?.includes("refused the change of ConfigMap settings"),
+      );
+    }, patient);
+    expect(await scene.copy()).toMatchObject({ data: { color: "blue" } });
+    await podThat(host, namespace, "web", inPhase("Running"), patient);
   });
-  await start();
-  expect(lost).toBe(true);
+
+  test.for([
+    ["change", "before", "PATCH"],
+    ["change", "after", "PATCH"],
+    ["removal", "before", "DELETE"],
+    ["removal", "after", "DELETE"],
+  ] as const)(
+    "a %s of a copy whose connection breaks %s the member has done it is done",
+    async ([_, when, method], { onTestFinished }) => {
+      const scene = await makeScene(onTestFinished);
+      const { namespace } = scene;
+      await scene.start();
+      let lost = false;
+      gated().trap("member", {
+        namespace,
+        when,
+        catches: (write) => write.method === method && write.path.endsWith(`/${namespace}/configmaps/settings`),
+        onCaught: async () => {
+          lost = true;
+        },
+      });
+      await scene.paint("red");
+      await scene.copyIs("red");
+      if (method === "DELETE") {
+        await scene.end();
+        await scene.copyGoes();
+      }
+      expect(lost).toBe(true);
+    },
+  );
+
+  test("a copy whose creation was not answered is there, even where a quota is full by it", async ({
+    onTestFinished,
+  }) => {
+    const scene = await makeScene(onTestFinished);
+    const { namespace } = scene;
+    const quota = ["-n", namespace, "quota", "full"];
+    await kubectl(member, ["create", ...quota, "--hard=count/configmaps=2"]);
+    // Beside the copy there is the authority that every namespace has.
+    const used = ["-n", namespace, "get", ...quota.slice(2), "-o=jsonpath={.status.used.count/configmaps}"];
+    await eventuallyPasses(async () => expect(await kubectl(member, used)).toBe("1"), patient);
+    let lost = false;
+    gated().trap("member", {
+      namespace,
+      when: "after",
+      catches: (write) => write.method === "POST" && write.path.endsWith(`/${namespace}/configmaps`),
+      onCaught: async () => {
+        lost = true;
+      },
+    });
+    await scene.start();
+    expect(lost).toBe(true);
+  });
 });

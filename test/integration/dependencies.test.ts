@@ -8,6 +8,7 @@ import type { DependencyObject } from "../../src/pods/dependencies-copy.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
+import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -22,13 +23,19 @@ const clients = useClients();
 
 const labels = { "legation.dev/delegation": "annotated" };
 const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
-// Copies linger for ten seconds after their last user.
 const patient = { timeoutMs: 90_000 };
 const WEST = { "legation.dev/clusters": "west" };
 
 let namespace: string;
+/** By namespace, what is still to come when its test has ended: copies linger for ten seconds after their last user. */
+const lingering = new Map<string, () => Promise<void>>();
 beforeEach(async () => {
-  namespace = await freshNamespace(everywhere, { prefix: "needs", labels });
+  const onFinished = (cleanUp: () => Promise<void>): void =>
+    onTestFinished(async () => {
+      if (lingering.has(namespace)) afterFile(cleanUp);
+      else await cleanUp();
+    });
+  namespace = await freshNamespace(everywhere, { prefix: "needs", labels, onFinished });
   // One that was killed in a test that failed.
   await gated().legation.controller.start();
 });
@@ -78,10 +85,21 @@ function found<T extends KubeObject>(
   return client.find(resource, { namespace, name });
 }
 
-async function goes<T extends KubeObject>(client: ClusterClient, resource: Resource<T>, name: string): Promise<void> {
-  await eventually(async () => (await found(client, resource, name)) === undefined, {
+/** Waits for the end of the copy of `settings` in west. */
+async function copyGoes(of = namespace): Promise<void> {
+  const ref = { namespace: of, name: "settings" };
+  await eventually(async () => (await clients().west.find(configMaps, ref)) === undefined, {
     ...patient,
-    what: `the end of ${name}`,
+    what: `the end of settings in ${of}`,
+  });
+}
+
+/** Has the end of this test's copy waited for by the last test, and what may follow it. */
+function copyGoesLater(andThen: () => Promise<void> = async () => {}): void {
+  const of = namespace;
+  lingering.set(of, async () => {
+    await copyGoes(of);
+    await andThen();
   });
 }
 
@@ -103,12 +121,13 @@ async function writesIn(member: "west" | "east"): Promise<string[]> {
       event.user.username.startsWith("system:serviceaccount:legation-system:") &&
       isWrite(event) &&
       event.objectRef?.namespace === namespace,
+    [namespace],
   );
   return found.map(({ verb, objectRef }) => `${verb} ${objectRef?.resource}`);
 }
 
-async function otherWrites(member: "west" | "east"): Promise<readonly string[]> {
-  return (await legationWrites(memberCluster(member), namespace)).others;
+async function otherWrites(member: "west" | "east", of = namespace): Promise<readonly string[]> {
+  return (await legationWrites(memberCluster(member), of)).others;
 }
 
 async function deletePods(): Promise<void> {
@@ -206,11 +225,13 @@ describe("what a pod uses", () => {
     await run(user("later"));
     await host.delete(pods, { namespace, name: "later" }, { gracePeriodSeconds: 0 });
     await host.delete(pods, { namespace, name: last }, { gracePeriodSeconds: 0 });
-    await goes(west, configMaps, "settings");
-    await eventuallyPasses(async () =>
-      expect(await otherWrites("west")).toEqual(["create configmaps", "delete configmaps"]),
-    );
-    expect(await found(host, configMaps, "settings")).toBeDefined();
+    const shared = namespace;
+    copyGoesLater(async () => {
+      await eventuallyPasses(async () =>
+        expect(await otherWrites("west", shared)).toEqual(["create configmaps", "delete configmaps"]),
+      );
+      expect(await host.find(configMaps, { namespace: shared, name: "settings" })).toBeDefined();
+    });
   });
 
   test("is waited for in kubelet's words, and the pod goes on when it is there", async () => {
@@ -361,6 +382,7 @@ describe("what a pod uses", () => {
         objectRef?.namespace === namespace &&
         objectRef.resource !== "pods" &&
         objectRef.resource !== "events",
+      [namespace],
     );
     expect(reads).toEqual([]);
   });
@@ -371,7 +393,7 @@ describe("what a pod uses", () => {
     await run(user("web"));
     await kubectl(hostCluster(), ["delete", "namespace", namespace, "--wait=false"]);
     await podGone(west, namespace, "web", undefined, patient);
-    await goes(west, configMaps, "settings");
+    copyGoesLater();
   });
 });
 
@@ -412,10 +434,11 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
         expect((await west.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "red" });
       }, patient);
       await host.delete(pods, { namespace, name: "web" }, { gracePeriodSeconds: 0 });
-      await goes(west, configMaps, "settings");
+      if (method === "DELETE") await copyGoes();
+      else copyGoesLater();
     };
     await Promise.all([live(), follow()]);
-    expect(await found(west, pods, "web")).toBeUndefined();
+    await podGone(west, namespace, "web", undefined, patient);
   });
 });
 
@@ -442,4 +465,8 @@ test("a copy that is being removed when a new pod comes is there again for it", 
   await running("two");
   const after = await west.get(configMaps, { namespace, name: "settings" });
   expect(after.metadata.uid).not.toBe(before.metadata.uid);
+});
+
+test("copies that were used last in the tests before are gone", async () => {
+  await Promise.all([...lingering.values()].map((ends) => ends()));
 });

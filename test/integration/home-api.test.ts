@@ -33,18 +33,13 @@ async function setHome(member: Members, homeAPI: { readonly server: string } | n
   await clients().host.patch(clusters, { name: member }, { type: "merge", body: { spec: { homeAPI } } });
 }
 
-let namespace: string;
 beforeAll(async () => {
   await setHome("west", { server: SERVER });
   await setHome("east", null);
 });
 afterAll(() => setHome("west", null));
-beforeEach(async () => {
-  const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
-  namespace = await freshNamespace(everywhere, { prefix: "home", labels });
-  // One that was killed in a test that failed.
-  await gated().legation.controller.start();
-});
+// One that was killed in a test that failed.
+beforeEach(() => gated().legation.controller.start());
 
 interface Author {
   readonly member?: Members;
@@ -52,22 +47,40 @@ interface Author {
   readonly spec?: Partial<PodSpec>;
 }
 
-function written(name: string, { member, api, spec = {} }: Author = {}): Pod {
-  const annotations = {
-    ...(member === undefined ? {} : { "legation.dev/clusters": member }),
-    ...(api === undefined ? {} : { "legation.dev/api": api }),
+/** A namespace of one test, and what its pods do there. */
+interface Home {
+  readonly namespace: string;
+  written(name: string, author?: Author): Pod;
+  /** Creates a pod and waits until it runs; resolves to its proxy. */
+  run(name: string, author?: Author): Promise<Stored<Pod>>;
+  secretOf(client: ClusterClient, proxy: Stored<Pod>): Promise<Stored<Secret>>;
+  /** Legation's writes on other objects than pods. */
+  others(cluster: "host" | Members): Promise<readonly string[]>;
+}
+
+async function makeHome(onFinished: typeof onTestFinished = onTestFinished): Promise<Home> {
+  const { host } = clients();
+  const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
+  const namespace = await freshNamespace(everywhere, { prefix: "home", labels, onFinished });
+  const written = (name: string, { member, api, spec = {} }: Author = {}): Pod => {
+    const annotations = {
+      ...(member === undefined ? {} : { "legation.dev/clusters": member }),
+      ...(api === undefined ? {} : { "legation.dev/api": api }),
+    };
+    return delegatedPod(namespace, name, { annotations, spec });
   };
-  return delegatedPod(namespace, name, { annotations, spec });
-}
-
-/** Creates a pod and waits until it runs; resolves to its proxy. */
-async function run(name: string, author: Author = { member: "west" }): Promise<Stored<Pod>> {
-  await clients().host.create(pods, written(name, author));
-  return podThat(clients().host, namespace, name, inPhase("Running"), patient);
-}
-
-async function secretOf(client: ClusterClient, proxy: Stored<Pod>): Promise<Stored<Secret>> {
-  return eventually(() => client.find(secrets, { namespace, name: apiSecretName(proxy.metadata.uid) }), patient);
+  return {
+    namespace,
+    written,
+    run: async (name, author = { member: "west" }) => {
+      await host.create(pods, written(name, author));
+      return podThat(host, namespace, name, inPhase("Running"), patient);
+    },
+    secretOf: (client, proxy) =>
+      eventually(() => client.find(secrets, { namespace, name: apiSecretName(proxy.metadata.uid) }), patient),
+    others: async (cluster) =>
+      (await legationWrites(cluster === "host" ? hostCluster() : memberCluster(cluster), namespace)).others,
+  };
 }
 
 function textOf({ data }: Secret, key: string): string {
@@ -100,10 +113,6 @@ async function whoIs(token: string): Promise<WhoAmI | undefined> {
   return JSON.parse(answer.text).status.userInfo;
 }
 
-async function others(cluster: "host" | Members): Promise<readonly string[]> {
-  return (await legationWrites(cluster === "host" ? hostCluster() : memberCluster(cluster), namespace)).others;
-}
-
 function times(count: number, write: string): string[] {
   return Array.from({ length: count }, () => write);
 }
@@ -112,8 +121,11 @@ function volumeNames({ spec }: Pod): string[] {
   return (spec?.volumes ?? []).map(({ name }) => name.replace(/-[a-z0-9]{5}$/, ""));
 }
 
-describe("a pod that mounts a token", () => {
-  test("costs one TokenRequest on the host and one Secret in its member, however it ends", async () => {
+describe.concurrent("a pod that mounts a token", () => {
+  test("costs one TokenRequest on the host and one Secret in its member, however it ends", async ({
+    onTestFinished,
+  }) => {
+    const { namespace, run, others } = await makeHome(onTestFinished);
     const names = numbered("one", 10);
     await Promise.all(names.map((name) => run(name)));
     const expected = async (): Promise<void> => {
@@ -130,7 +142,8 @@ describe("a pod that mounts a token", () => {
     await expected();
   });
 
-  test("has in its Secret who it is on the host, until it is gone there", async () => {
+  test("has in its Secret who it is on the host, until it is gone there", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const proxy = await run("who");
     const secret = await secretOf(clients().west, proxy);
     expect(Object.keys(secret.data ?? {}).sort()).toEqual(["ca.crt", "token-0"]);
@@ -150,14 +163,16 @@ describe("a pod that mounts a token", () => {
     await eventually(async () => (await whoIs(token)) === undefined, { ...patient, intervalMs: 1_000 });
   });
 
-  test("is on the host who its own service account says, not its namespace's default", async () => {
+  test("is on the host who its own service account says, not its namespace's default", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
     await kubectl(hostCluster(), ["create", "serviceaccount", "runner", "-n", namespace]);
     const proxy = await run("runner", { member: "west", spec: { serviceAccountName: "runner" } });
     const token = textOf(await secretOf(clients().west, proxy), "token-0");
     expect(await whoIs(token)).toMatchObject({ username: `system:serviceaccount:${namespace}:runner` });
   });
 
-  test("has no token in a member that only claims to have it", async () => {
+  test("has no token in a member that only claims to have it", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf, others } = await makeHome(onTestFinished);
     onTestFinished(() => setHome("east", null));
     await setHome("east", { server: SERVER });
     const proxy = await run("claimed");
@@ -174,7 +189,10 @@ describe("a pod that mounts a token", () => {
     expect(await others("host")).toEqual(["create serviceaccounts/token"]);
   });
 
-  test("has the tokens of its author's own volumes: their audience, their life, their paths", async () => {
+  test("has the tokens of its author's own volumes: their audience, their life, their paths", async ({
+    onTestFinished,
+  }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const vault: Volume = {
       name: "vault",
       projected: {
@@ -200,7 +218,10 @@ describe("a pod that mounts a token", () => {
     ]);
   });
 
-  test("has a new token in the same Secret when the old one's time has come, and for one write", async () => {
+  test("has a new token in the same Secret when the old one's time has come, and for one write", async ({
+    onTestFinished,
+  }) => {
+    const { namespace, run, secretOf, others } = await makeHome(onTestFinished);
     const proxy = await run("renewed");
     const before = await secretOf(clients().west, proxy);
     const renewAt = Date.parse(before.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
@@ -228,7 +249,8 @@ describe("a pod that mounts a token", () => {
     });
   });
 
-  test("hears of what its member has against its Secret, and gets it when that is over", async () => {
+  test("hears of what its member has against its Secret, and gets it when that is over", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const quota = ["quota", "none", "-n", namespace];
     await kubectl(memberCluster("west"), ["create", ...quota, "--hard=count/secrets=0"]);
     await eventually(async () => {
@@ -247,7 +269,8 @@ describe("a pod that mounts a token", () => {
     await secretOf(clients().west, proxy);
   });
 
-  test("gets its Secret again when somebody has deleted it", async () => {
+  test("gets its Secret again when somebody has deleted it", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const proxy = await run("again");
     const { metadata } = await secretOf(clients().west, proxy);
     await clients().west.delete(secrets, { namespace, name: metadata.name });
@@ -262,6 +285,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
     ["with legation.dev/api: member", { api: "member" }, ["kube-api-access"], undefined],
   ] as const;
   test.each(cases)("%s, costs nothing more", async (_, author, volumes, automount) => {
+    const { namespace, run, others } = await makeHome();
     await run("plain", { member: "west", ...author });
     const delegate = await clients().west.get(pods, { namespace, name: "plain" });
     expect(volumeNames(delegate)).toEqual(volumes);
@@ -270,6 +294,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
   });
 
   test("may have that from its namespace, and from a workload through its template", async () => {
+    const { namespace, run } = await makeHome();
     await kubectl(hostCluster(), ["annotate", "namespace", namespace, "legation.dev/api=none"]);
     await eventuallyPasses(async () => {
       const name = `default-${Date.now()}`;
@@ -291,6 +316,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
   });
 
   test("is refused with a value that means nothing", async () => {
+    const { namespace } = await makeHome();
     const refused = clients().host.create(
       pods,
       delegatedPod(namespace, "bad", { annotations: { "legation.dev/api": "home" } }),
@@ -301,6 +327,7 @@ describe("a pod that mounts no token, or is not to have the host's,", () => {
 
 describe("in a member from which no way to the host is known", () => {
   test("pods run without a token, and one event says so for all of the namespace", async () => {
+    const { namespace, run, others } = await makeHome();
     const names = numbered("some", 3);
     await Promise.all(names.map((name) => run(name, { member: "east" })));
     const delegates = await podsOf(clients().east, namespace);
@@ -318,6 +345,7 @@ describe("in a member from which no way to the host is known", () => {
   });
 
   test("a pod that must have the host's is not placed, hears what to set, and is placed when it is set", async () => {
+    const { namespace, written, secretOf } = await makeHome();
     await clients().host.create(pods, written("must", { member: "east", api: "host" }));
     const waiting = await podThat(
       clients().host,
@@ -334,6 +362,7 @@ describe("in a member from which no way to the host is known", () => {
   });
 
   test("the address that kubeadm has published counts, from the controller's next start on", async () => {
+    const { namespace, run } = await makeHome();
     const kubeconfig = JSON.stringify({ clusters: [{ name: "", cluster: { server: SERVER } }] });
     const metadata = { namespace: "kube-public", name: "cluster-info" };
     await clients().host.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata, data: { kubeconfig } });
@@ -351,6 +380,7 @@ describe("in a member from which no way to the host is known", () => {
   });
 
   test("a pod that must have the host's goes to another member", async () => {
+    const { run } = await makeHome();
     const proxy = await run("elsewhere", { api: "host" });
     expect(proxy.spec?.nodeName).toBe("legation-west");
   });
@@ -364,19 +394,20 @@ describe("in a member from which no way to the host is known", () => {
 });
 
 describe.each(["before", "after"] as const)("a controller that is killed just %s the write", (when) => {
-  const token = ({ method, path }: Write): boolean =>
+  const token = ({ method, path }: Write, namespace: string): boolean =>
     method === "POST" && path === `/api/v1/namespaces/${namespace}/serviceaccounts/default/token`;
-  const secret = ({ method, path }: Write): boolean =>
+  const secret = ({ method, path }: Write, namespace: string): boolean =>
     method === "POST" && path === `/api/v1/namespaces/${namespace}/secrets`;
   test.each([
     ["with which it asks for a token", "host", token],
     ["of the Secret", "member", secret],
   ] as const)("%s is followed by one that gives the pod its token", async (_, where, catches) => {
+    const { namespace, written, secretOf } = await makeHome();
     const { legation, trap } = gated();
     let killed = false;
     trap(where, {
       when,
-      catches,
+      catches: (write) => catches(write, namespace),
       onCaught: async () => {
         await legation.controller.stop("SIGKILL");
         killed = true;
@@ -395,6 +426,7 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
 });
 
 test("a member that hangs does not keep the pods of another from new tokens", async () => {
+  const { namespace, run, secretOf } = await makeHome();
   onTestFinished(() => setHome("east", null));
   await setHome("east", { server: SERVER });
   const due = async (member: Members): Promise<() => Promise<boolean>> => {
@@ -427,6 +459,7 @@ describe("Legation's controller gets no token", () => {
   ];
 
   test("that is not bound to a pod", async () => {
+    const { namespace } = await makeHome();
     await expect(ask("default", "-n", namespace)).rejects.toThrow("no token that is not bound to a pod");
     const secret = boundTo("Secret", "any", "uid");
     await expect(ask("default", "-n", namespace, ...secret)).rejects.toThrow("no token that is not bound to a pod");
@@ -438,6 +471,7 @@ describe("Legation's controller gets no token", () => {
   });
 
   test("of a service account that the pod does not name", async () => {
+    const { namespace, run } = await makeHome();
     const { metadata } = await run("mine", { member: "west", api: "none" });
     await kubectl(hostCluster(), ["create", "serviceaccount", "other", "-n", namespace]);
     const pod = boundTo("Pod", "mine", metadata.uid);
@@ -446,6 +480,7 @@ describe("Legation's controller gets no token", () => {
   });
 
   test("that the audit log, an event or its own log would show", async () => {
+    const { namespace, run, secretOf } = await makeHome();
     const proxy = await run("quiet");
     const token = textOf(await secretOf(clients().west, proxy), "token-0");
     const { items } = await clients().host.list(events, { namespace });

@@ -3,7 +3,7 @@ import { z } from "zod";
 import { clusters } from "../../src/kube/resources.ts";
 import { boundTo } from "../../src/pods/bound.ts";
 import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
-import { auditEvents, isWrite } from "../support/clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -147,10 +147,11 @@ describe("a plan", () => {
     const { code, stdout, stderr } = await plan(manifest, "-o", "json");
     expect(stderr).toBe("");
     expect(code).toBe(0);
-    const written = await auditEvents(hostCluster(), (event) => {
+    const isPlans = (event: AuditEvent): boolean => {
       if (event.requestReceivedTimestamp < before || event.userAgent?.startsWith("legation/") !== true) return false;
       return isWrite(event) && !event.user.username.startsWith("system:serviceaccount:");
-    });
+    };
+    const written = await auditEvents(hostCluster(), isPlans, ['"legation/']);
     expect(written.map(({ verb, requestURI }) => `${verb} ${requestURI}`)).toEqual([]);
 
     const planned = planSchema.parse(JSON.parse(stdout));

@@ -278,7 +278,7 @@ describe("a Deployment whose member is lost", () => {
     await apply({ preferences: { rebalance: true }, spec: { replicas: 6 }, podSpec: { tolerations } });
     await divided({ west: 3, east: 3 });
     await run("rollout", "status", "deployment/web", "--timeout=60s");
-    await west.proxy.blackhole();
+    await west.proxy.cut();
     await divided({ east: 6 });
     await west.proxy.heal();
     await divided({ west: 3, east: 3 });

@@ -230,9 +230,12 @@ describe("while members come back, leave and fill up", () => {
     await scale(9);
     await settled(9, ["west", "east", "north"], { north: 4 });
 
-    const events = await auditEvents(hostCluster(), ({ objectRef, responseStatus }) => {
-      return objectRef?.namespace === namespace && objectRef.resource === "pods" && (responseStatus?.code ?? 0) < 300;
-    });
+    const events = await auditEvents(
+      hostCluster(),
+      ({ objectRef, responseStatus }) =>
+        objectRef?.namespace === namespace && objectRef.resource === "pods" && (responseStatus?.code ?? 0) < 300,
+      [namespace],
+    );
     let evicted = 0;
     let owed = 0;
     for (const { verb, objectRef } of events) {

@@ -9,19 +9,17 @@ import {
 } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { KubeError } from "../../kube/errors.ts";
 import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
-import { clusterId } from "../identity.ts";
 import { type KindName, kindsOf } from "../install/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { cleanMember, some } from "../member/clean.ts";
+import { some } from "../member/clean.ts";
 import { podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
-import { storedConnection } from "../unjoin/unjoin.ts";
+import { leaveMembers } from "./members.ts";
 import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy } from "./proxies.ts";
 
@@ -73,11 +71,7 @@ export async function uninstall(
   refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
 
   const joined = await listClusters(host, discovery, signal);
-  const members = new Map<string, Stored<Cluster> | undefined>(joined.map((each) => [each.metadata.name, each]));
-  for (const name of await storedMembers(host, signal)) members.set(name, members.get(name));
-  const hostId = await clusterId(host, signal);
-  const remained: string[] = [];
-  for (const [name, cluster] of members) remained.push(...(await leaveMember(name, cluster, hostId, context)));
+  const remained = [...(await leaveMembers(joined, context))];
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
   for (const cluster of joined) {
@@ -112,32 +106,6 @@ async function listClusters(
 ): Promise<readonly Stored<Cluster>[]> {
   const served = await discovery.find(apiVersionOf(clusters), clusters.kind);
   return served === undefined ? [] : (await host.list(clusters, { signal })).items;
-}
-
-/** The members whose credentials are stored: whose Cluster was deleted without `unjoin` has no other trace on the host. */
-async function storedMembers(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
-  const labelSelector = VIRTUAL_NODE_LABEL;
-  const { items } = await host.list(secrets, { namespace: SYSTEM_NAMESPACE, labelSelector, signal });
-  return items.flatMap(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] ?? []);
-}
-
-/** Cleans one member as far as its stored credentials go; a member that does not answer must not stop the rest. */
-async function leaveMember(
-  name: string,
-  cluster: Stored<Cluster> | undefined,
-  hostId: string,
-  context: UninstallContext,
-): Promise<string[]> {
-  try {
-    const member = await storedConnection(context, name, cluster);
-    if (member === undefined) return [`${name}: everything: there are no credentials for it`];
-    const { removed, remained } = await cleanMember(member.client, hostId, context.signal);
-    for (const what of removed) context.report(`${name}: ${what} removed`);
-    return remained.map((what) => `${name}: ${what}`);
-  } catch (error) {
-    if (!(error instanceof KubeError) || context.signal.aborted) throw error;
-    return [`${name}: everything: ${error.message}`];
-  }
 }
 
 /** Without waiting for the controller, which is gone. */

@@ -57,7 +57,11 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
 
   await emptyNode(options, context);
   if (cluster !== undefined) {
-    const gone = await removeCluster(host, cluster, { patienceMs: force ? 10_000 : timeoutMs, force, signal });
+    const gone = await removeCluster(host, cluster, {
+      patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
+      force,
+      signal,
+    });
     if (!gone) throw notReleased(name, timeoutMs);
     report(`${host.cluster}: Cluster ${name} and its virtual node removed`);
   } else {

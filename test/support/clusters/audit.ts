@@ -1,4 +1,5 @@
-import { readFile } from "node:fs/promises";
+import { createReadStream, statSync } from "node:fs";
+import { text } from "node:stream/consumers";
 import { z } from "zod";
 import type { ClusterInfo } from "./types.ts";
 
@@ -52,20 +53,31 @@ export function isWrite({ verb, requestURI }: AuditEvent): boolean {
   return !READS.has(verb) && !requestURI.includes("dryRun=");
 }
 
+// Where reading begins, by the log's path.
+const starts = new Map<string, number>();
+
+/** Leaves out what the cluster's log holds by now: who shares clusters asks for what comes of its own doing. */
+export function auditFromHere({ auditLog }: Pick<ClusterInfo, "auditLog">): void {
+  starts.set(auditLog, statSync(auditLog).size);
+}
+
 /**
  * All completed requests that `which` accepts, in the order of their end. Watches appear when they end. Lines with none of
- * the words are not even parsed.
+ * the words, e.g. the namespaces that are asked for, are not even parsed.
  */
 export async function auditEvents(
   cluster: Pick<ClusterInfo, "auditLog">,
   which: (event: AuditEvent) => boolean,
   words: readonly string[] = [""],
 ): Promise<AuditEvent[]> {
-  const text = await readFile(cluster.auditLog, "utf8");
+  // From a line break on, unless from the beginning: the line before it may be half there.
+  const start = Math.max(0, (starts.get(cluster.auditLog) ?? 0) - 1);
+  const log = await text(createReadStream(cluster.auditLog, { start }));
+  const first = start === 0 ? 0 : log.indexOf("\n") + 1;
   // What follows the last line break is not written to its end yet.
-  const lines = text.slice(0, text.lastIndexOf("\n")).split("\n");
+  const lines = log.slice(first, Math.max(first, log.lastIndexOf("\n"))).split("\n");
   return lines
-    .filter((line) => line.includes('"stage":"ResponseComplete"') && words.some((word) => line.includes(word)))
+    .filter((line) => words.some((word) => line.includes(word)) && line.includes('"stage":"ResponseComplete"'))
     .map((line) => auditEvent.parse(JSON.parse(line)))
     .filter(which);
 }

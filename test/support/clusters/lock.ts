@@ -1,7 +1,7 @@
 import { readFileSync, rmSync, writeFileSync } from "node:fs";
 import { setTimeout as sleep } from "node:timers/promises";
 
-const POLL_MS = 500;
+const POLL_MS = 100;
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
@@ -53,15 +53,18 @@ export function acquireNow(path: string): Lock | undefined {
   return tryLock(path) ? lock : undefined;
 }
 
-/** Waits until one of `paths` is held by no other process, and holds it; the lock of a process that died is taken over. */
-export async function acquireFirst(paths: readonly string[], onProgress: (line: string) => void): Promise<Lock> {
+/**
+ * Waits until one of the paths, which may change meanwhile, is held by no other process, and holds it; the lock of a process
+ * that died is taken over.
+ */
+export async function acquireFirst(paths: () => readonly string[], onProgress: (line: string) => void): Promise<Lock> {
   let told = false;
   while (true) {
-    for (const path of paths) {
+    for (const path of paths()) {
       const lock = acquireNow(path);
       if (lock !== undefined) return lock;
     }
-    if (!told) onProgress(`waiting for the holder of ${paths.join(" or ")}`);
+    if (!told) onProgress(`waiting for the holder of ${paths().join(" or ")}`);
     told = true;
     await sleep(POLL_MS);
   }
@@ -73,7 +76,7 @@ export async function withLock<T>(
   onProgress: (line: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { release } = await acquireFirst([path], onProgress);
+  const { release } = await acquireFirst(() => [path], onProgress);
   try {
     return await work();
   } finally {

@@ -29,6 +29,7 @@ export async function legationWrites(cluster: Cluster, namespace: string): Promi
   const events = await auditEvents(
     cluster,
     (event) => event.user.username.startsWith(LEGATION) && isWrite(event) && concerns(event),
+    [namespace],
   );
   const pods = new Map<string, string[]>();
   const told: string[] = [];

@@ -9,7 +9,8 @@ import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
 import { ensureEngines } from "../engines/python.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
-import { hasOwnClusters, isOnRealNodes } from "./place-of-file.ts";
+import { hasOwnClusters, isOnRealNodes, needsPristine } from "./place-of-file.ts";
+import { reserve } from "./reservations.ts";
 
 declare module "vitest" {
   /** What every integration test can inject. */
@@ -71,14 +72,17 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     }
     return sets;
   };
-  const simulated = files.filter((path) => !isOnRealNodes(path)).length;
+  const simulated = files.filter((path) => !isOnRealNodes(path));
   const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
+  reserve(turns, simulated.filter(needsPristine));
   // All processes of the tests are told by this.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;
-  const sets = await startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated));
-  const realSets = realPossible ? await startSets(REAL, Math.min(REAL_SETS, real)) : [];
+  const [sets, realSets] = await Promise.all([
+    startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated.length)),
+    realPossible ? startSets(REAL, Math.min(REAL_SETS, real)) : [],
+  ]);
   project.provide("sets", sets);
   project.provide("realSets", realSets);
   project.provide("turns", turns);

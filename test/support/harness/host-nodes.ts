@@ -1,4 +1,4 @@
-import { auditEvents, isWrite } from "../clusters/audit.ts";
+import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
 import type { Cluster } from "../clusters/types.ts";
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
@@ -10,11 +10,12 @@ const NODE_WRITERS = new Set(["kwok", "system:kube-scheduler"]);
  * anyone but Legation's controller, or any write by the host's scheduler or nodes. One line each.
  */
 export async function hostNodeWrites(host: Cluster, namespaces: ReadonlySet<string>): Promise<string[]> {
-  const signs = await auditEvents(host, (event) => {
+  const isSign = (event: AuditEvent): boolean => {
     const { resource, subresource, namespace = "" } = event.objectRef ?? {};
     if (resource !== "pods" || !namespaces.has(namespace) || !isWrite(event)) return false;
     const { username } = event.user;
     return NODE_WRITERS.has(username) || (subresource === "binding" && username !== CONTROLLER);
-  });
+  };
+  const signs = await auditEvents(host, isSign, [...namespaces]);
   return signs.map(({ verb, requestURI, user }) => `${user.username}: ${verb} ${requestURI}`);
 }

@@ -46,7 +46,7 @@ export async function podLives(
     unanswered.delete(name);
     current.set(name, { created });
   };
-  const events = await auditEvents(cluster, (event) => isPodWrite(event, namespace));
+  const events = await auditEvents(cluster, (event) => isPodWrite(event, namespace), [namespace]);
   for (const event of events.sort((a, b) => (momentOf(a) < momentOf(b) ? -1 : 1))) {
     const name = event.objectRef?.name ?? "";
     if (isCreation(event)) {

@@ -34,7 +34,7 @@ export function podThat(
       if (last !== undefined && holds(last)) return last;
       throw new Error(`${client.cluster} has ${JSON.stringify(last ?? null)}`);
     },
-    { timeoutMs: 60_000, intervalMs: 50, what: `pod ${name} as wanted`, ...options },
+    { timeoutMs: 60_000, what: `pod ${name} as wanted`, ...options },
   );
 }
 
@@ -51,7 +51,7 @@ export async function podGone(
       const found = await podOf(client, namespace, name);
       return found === undefined || (uid !== undefined && found.metadata.uid !== uid);
     },
-    { timeoutMs: 60_000, intervalMs: 50, what: `${client.cluster}: end of pod ${name}`, ...options },
+    { timeoutMs: 60_000, what: `${client.cluster}: end of pod ${name}`, ...options },
   );
 }
 

@@ -6,10 +6,13 @@ import { kubectl } from "./kubectl.ts";
  * Takes everything of Legation's out of clusters that other files have used: the installation, what it made in members,
  * and the namespaces there. For files that test installing, joining and leaving themselves.
  */
-export async function pristine(...clusters: readonly Cluster[]): Promise<void> {
-  for (const cluster of clusters) {
-    await runCli(["uninstall", "--force", `--kubeconfig=${cluster.kubeconfig}`]);
-  }
+export async function pristine(host: Cluster, ...members: readonly Cluster[]): Promise<void> {
+  const uninstall = ({ kubeconfig }: Cluster): Promise<unknown> =>
+    runCli(["uninstall", "--force", `--kubeconfig=${kubeconfig}`]);
+  // It cleans the members, too.
+  await uninstall(host);
+  await Promise.all(members.map(uninstall));
+  const clusters = [host, ...members];
   await Promise.all(
     clusters.map(async (cluster) => {
       const remove = (...what: string[]): Promise<string> =>

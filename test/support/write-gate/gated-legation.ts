@@ -7,6 +7,7 @@ import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import { loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
 import { secrets } from "../../../src/kube/resources.ts";
+import { cleanUpFile } from "../harness/after-file.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { type Legation, startLegation } from "../legation/start.ts";
 import { startWriteGate, type Trap, type Write, type WriteGate } from "./write-gate.ts";
@@ -16,11 +17,15 @@ export interface GatedLegation {
   readonly legation: Legation;
   /** Sets a trap for one write to the host, or to whichever member; the callback is told which cluster's it was. */
   trap(where: "host" | "member", trap: ClusterTrap): void;
-  /** Takes the trap away. */
+  /** Takes all traps away. */
   release(): void;
 }
 
-type ClusterTrap = Omit<Trap, "onCaught"> & { readonly onCaught: (cluster: string) => Promise<void> };
+type ClusterTrap = Omit<Trap, "onCaught"> & {
+  readonly onCaught: (cluster: string) => Promise<void>;
+  /** Whose trap it is, where tests run at the same time: it takes the place of this namespace's alone. Default: of all. */
+  readonly namespace?: string;
+};
 type Server = { readonly server: string; readonly caData: string };
 
 const kubeconfig = z.looseObject({
@@ -57,25 +62,29 @@ export function useGatedLegation(): () => GatedLegation {
       cleanUps.push(() => redirect(client, name, { server: member.proxiedServer, caData: member.caData }));
     }
     const release = (): void => {
-      for (const each of [hostGate, ...memberGates.values()]) each.set(undefined);
+      for (const each of [hostGate, ...memberGates.values()]) each.release();
     };
     gated = {
       legation,
       release,
-      trap: (where, { catches, onCaught, ...how }) => {
+      trap: (where, { catches, onCaught, namespace, ...how }) => {
         let sprung = false;
         const once = (write: Write): boolean => {
           if (sprung) return false;
           sprung = catches(write);
           return sprung;
         };
-        release();
+        if (namespace === undefined) release();
         const gates = where === "host" ? new Map([["host", hostGate]]) : memberGates;
-        for (const [name, each] of gates) each.set({ ...how, catches: once, onCaught: () => onCaught(name) });
+        for (const [name, each] of gates) {
+          each.set(namespace ?? "", { ...how, catches: once, onCaught: () => onCaught(name) });
+        }
       },
     };
   });
   afterAll(async () => {
+    // While proxies can still be released.
+    await cleanUpFile();
     for (const cleanUp of cleanUps.reverse()) await cleanUp();
   });
   return () => {

@@ -29,13 +29,15 @@ export interface Trap {
   readonly onCaught: () => Promise<void>;
 }
 
-/** An HTTPS proxy in front of one API server that forwards everything, watches too, but for the write in its trap. */
+/** An HTTPS proxy in front of one API server that forwards everything, watches too, but for the writes in its traps. */
 export interface WriteGate {
   readonly server: string;
   /** PEM of the gate's own authority. */
   readonly caData: string;
-  /** Sets the trap, in place of an earlier one; undefined takes it away and ends watches that it has held back. */
-  set(trap: Trap | undefined): void;
+  /** Sets the trap of this name, in place of an earlier one. */
+  set(name: string, trap: Trap): void;
+  /** Takes all traps away, and ends watches that one has held back. */
+  release(): void;
   close(): Promise<void>;
 }
 
@@ -51,7 +53,7 @@ export async function startWriteGate(target: { readonly server: string; readonly
   const certificate = await issueServing(authority, ["127.0.0.1"], options);
   const agent = new Agent({ keepAlive: true, ca: target.caData });
   const watches = new WatchValve();
-  let trap: Trap | undefined;
+  const traps = new Map<string, Trap>();
 
   const forward = (incoming: IncomingMessage, answer: ServerResponse, body?: Buffer): Promise<IncomingMessage> =>
     new Promise((resolve, reject) => {
@@ -72,9 +74,10 @@ export async function startWriteGate(target: { readonly server: string; readonly
     }
     const body = await buffer(incoming);
     const write = { method, path: url.split("?", 1)[0] ?? url, body: body.toString("utf8") };
-    if (trap?.catches(write) !== true) return deliver(await forward(incoming, answer, body), answer);
-    const { when, status = 500, onCaught } = trap;
-    trap = undefined;
+    const caught = [...traps].find(([, { catches }]) => catches(write));
+    if (caught === undefined) return deliver(await forward(incoming, answer, body), answer);
+    const [name, { when, status = 500, onCaught }] = caught;
+    traps.delete(name);
     if (when === "late") {
       await onCaught();
       return deliver(await forward(incoming, answer, body), answer);
@@ -125,9 +128,10 @@ export async function startWriteGate(target: { readonly server: string; readonly
   return {
     server: `https://127.0.0.1:${port}`,
     caData: authority.cert,
-    set: (next) => {
-      if (next === undefined) watches.open();
-      trap = next;
+    set: (name, trap) => traps.set(name, trap),
+    release: () => {
+      watches.open();
+      traps.clear();
     },
     close: () =>
       new Promise((resolve) => {

@@ -1,0 +1,58 @@
+import { expect, test } from "vitest";
+import { VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Connection } from "../../../../src/cli/session.ts";
+import { leaveMembers } from "../../../../src/cli/uninstall/members.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { fakeClient } from "../client.ts";
+
+/** A host that has credentials of these members, each of which is its own name. */
+function hostOf(names: readonly string[]): ClusterClient {
+  const items = names.map((name) => ({ metadata: { name, labels: { [VIRTUAL_NODE_LABEL]: name } } }));
+  return fakeClient({
+    list: async () => ({ items, resourceVersion: "1", size: 0 }) as never,
+    get: async () => ({ metadata: { uid: "host-1" } }) as never,
+    find: async () => ({ data: { kubeconfig: "" } }) as unknown as Stored<KubeObject> as never,
+  });
+}
+
+function leave(members: Readonly<Record<string, ClusterClient>>): ReturnType<typeof leaveMembers> {
+  return leaveMembers([], {
+    host: hostOf(Object.keys(members)),
+    connectText: async (_, as) => ({ client: members[as] }) as Connection,
+    signal: AbortSignal.timeout(10_000),
+    report: () => {},
+  });
+}
+
+test("members are cleaned at the same time, and what is left in each is told in their order", async () => {
+  const asked = { west: Promise.withResolvers<void>(), east: Promise.withResolvers<void>() };
+  const failing = (cluster: "west" | "east", other: "west" | "east"): ClusterClient =>
+    fakeClient({
+      raw: async () => {
+        asked[cluster].resolve();
+        await asked[other].promise;
+        throw new KubeError("away", { code: "AnswerLost", cluster, verb: "get", resource: "api" });
+      },
+    });
+  const remained = await leave({ west: failing("west", "east"), east: failing("east", "west") });
+  expect(remained).toEqual(["west: everything: west: get api: away", "east: everything: east: get api: away"]);
+});
+
+test("an error that no member explains comes when all others have been cleaned", async () => {
+  let cleaned = false;
+  const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
+  const leaving = leave({
+    west: fakeClient({}),
+    east: fakeClient({
+      raw: async () => {
+        await new Promise((resolve) => setImmediate(resolve));
+        cleaned = true;
+        throw away;
+      },
+    }),
+  });
+  await expect(leaving).rejects.toThrow("not expected");
+  expect(cleaned).toBe(true);
+});
