@@ -72,8 +72,16 @@ export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, h
   };
 }
 
-/** True when the object is a copy that this host made, also when somebody has taken off whose it is. */
-export function isCopy({ metadata }: KubeObject, hostId: string): boolean {
+/** True when the object is a copy that this host made. */
+export function isCopy(object: KubeObject, hostId: string): boolean {
+  return ownerOf(object) !== undefined && isLabelled(object, hostId);
+}
+
+/**
+ * True when the object has a copy's labels. Without saying whose it is, it may be a copy from which somebody has taken that off,
+ * or something that was made of one: controllers carry labels over, as that of EndpointSlices those of Services.
+ */
+export function isLabelled({ metadata }: KubeObject, hostId: string): boolean {
   return metadata?.labels?.[HOST_LABEL] === hostId && metadata.labels[COPY_LABEL] === COPY_LABEL_VALUE;
 }
 

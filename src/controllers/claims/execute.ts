@@ -14,7 +14,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { seenUid } from "../../pods/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
+import { isLabelled } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
@@ -149,7 +149,7 @@ export class Executor {
       return () => true;
     }
     // The watch has yet to tell of it.
-    if (isCopy(there, hostId)) return ({ copies }) => copies.some(({ member: at }) => at === member.name);
+    if (isLabelled(there, hostId)) return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     const labels = `${HOST_LABEL}=${hostId} ${COPY_LABEL}=${COPY_LABEL_VALUE}`;
     const command = `kubectl -n ${ref.namespace} label pvc ${ref.name} ${labels}`;
     onLost(key, uid, `is there, with its data, but without Legation's labels; put them back there: \`${command}\``);

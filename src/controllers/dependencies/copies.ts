@@ -2,7 +2,7 @@ import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Resource } from "../../kube/resources.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
+import { isCopy, isLabelled } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -18,6 +18,8 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly hostId: string;
   /** What is copied, each as a kind of its own. */
   readonly resources: ReadonlyMap<Kind, Resource<T>>;
+  /** Kinds that controllers make of copies, with their labels: only what says whose it is, is one. */
+  readonly derived?: ReadonlySet<Kind>;
   /** Makes copies smaller before they are kept. */
   readonly transform: (kind: Kind, object: Stored<T>) => Stored<T>;
   /** How many objects to ask for at once; default: what the reflector asks for. */
@@ -76,7 +78,9 @@ export class Copies<Kind extends string, T extends KubeObject> {
 
   of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#members.get(member)?.get(kind)?.store.get(objectKey({ namespace, name }));
-    return found !== undefined && isCopy(found, this.#options.hostId) ? found : undefined;
+    if (found === undefined) return undefined;
+    const isOurs = this.#options.derived?.has(kind) === true ? isCopy : isLabelled;
+    return isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
   /** Names of all copies in a member. */

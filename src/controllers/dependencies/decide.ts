@@ -1,4 +1,5 @@
 import type { Stored } from "../../api/kubernetes.ts";
+import { ownerOf } from "../../pods/delegate.ts";
 import {
   contentOf,
   copyMetadataPatch,
@@ -50,6 +51,8 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [{ type: "create", ref, object, sourceVersion }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
+  // It gets back whose it is while a pod needs it so; but what was only made of a copy, with its labels, is somebody else's.
+  if (ownerOf(copy) === undefined && !(used && source.state === "present")) return { actions: [], outcome: "Idle" };
   const { uid, resourceVersion } = copy.metadata;
   const remove: Action = { type: "delete", ref, uid, resourceVersion };
   // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays.

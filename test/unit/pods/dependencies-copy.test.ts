@@ -6,6 +6,7 @@ import {
   copyPatch,
   type DependencyObject,
   isCopy,
+  isLabelled,
   standsFor,
   toCopy,
   wantedMetadata,
@@ -64,16 +65,18 @@ test("a copy has its source's name, labels, annotations and content, and no more
   expect(standsFor(copy, source())).toBe(true);
 });
 
-test("a copy is known by its labels, and gets back the annotations that somebody has taken off", () => {
+test("a copy is told by its labels, and gets back the annotations that somebody has taken off", () => {
   const before = source();
   const copy = stored(toCopy("Secret", before, host));
   const { annotations: _, ...metadata } = copy.metadata;
   const stripped = { ...copy, metadata };
-  expect(isCopy(stripped, "host-id")).toBe(true);
+  expect(isLabelled(stripped, "host-id")).toBe(true);
+  // As EndpointSlices have them, which a member's controller makes for the copy of a Service.
+  expect(isCopy(stripped, "host-id")).toBe(false);
   expect(standsFor(stripped, before)).toBe(false);
   expect(wantedMetadata(stripped, before, host)?.annotations).toEqual(copy.metadata.annotations);
   const { labels: __, ...unlabelled } = copy.metadata;
-  expect(isCopy({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
+  expect(isLabelled({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
 });
 
 test("a token Secret is copied as an ordinary one: a member would fill it with tokens of its own", () => {

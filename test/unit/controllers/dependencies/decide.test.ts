@@ -81,9 +81,14 @@ describe("a copy that is there", () => {
       ["Contested"],
     ],
     [
-      "goes with its last user, whoever took off whose it is",
+      "is somebody's own, with the labels of one, when it does not say whose it is and no pod needs it",
       { copy: unowned, ...idle, idleSince: 0 },
-      ["Removing", "delete"],
+      ["Idle"],
+    ],
+    [
+      "is somebody's own, too, when the host has none of that name",
+      { copy: unowned, source: { state: "missing" } },
+      ["Idle"],
     ],
     [
       "is made anew when its type has to change",
