@@ -190,12 +190,13 @@ export class Member {
     return this.#virtualNode;
   }
 
-  /** Takes note of the virtual node; true when the member may take pods that it did not take before. */
+  /** Takes note of the virtual node; true when pods may be placed or bound there that could not be before. */
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
+    const isNew = this.#virtualNode === undefined;
     this.#virtualNode = node;
     this.#candidate = undefined;
-    return node?.cordoned === false;
+    return node?.cordoned === false || (isNew && node !== undefined);
   }
 
   get probed(): ProbeResult {

@@ -48,7 +48,7 @@ export function changedPrivileges(before: unknown, after: unknown): string[] {
 function privilegesOf(spec: unknown): Privileges {
   const found: Privileges = { given: new Map(), withheld: new Map() };
   const pod = fieldsOf(spec);
-  for (const field of GIVING) note(found.given, `spec.${field}`, pod[field]);
+  for (const field of GIVING) give(found.given, `spec.${field}`, pod[field]);
   for (const field of WITHHOLDING) note(found.withheld, `spec.${field}`, pod[field]);
   for (const list of ["initContainers", "containers"]) {
     for (const [index, container] of itemsOf(pod[list]).entries()) {
@@ -57,7 +57,7 @@ function privilegesOf(spec: unknown): Privileges {
   }
   for (const { name, ...source } of itemsOf(pod.volumes)) {
     for (const kind of Object.keys(source).filter((each) => !COMMON_VOLUMES.has(each))) {
-      note(found.given, `spec.volumes[${name}].${kind}`, source[kind]);
+      give(found.given, `spec.volumes[${name}].${kind}`, source[kind]);
     }
   }
   return found;
@@ -65,15 +65,20 @@ function privilegesOf(spec: unknown): Privileges {
 
 function noteContainer({ given, withheld }: Privileges, path: string, container: Fields): void {
   note(withheld, `${path}.securityContext`, container.securityContext);
-  for (const [index, { hostPort }] of itemsOf(container.ports).entries()) {
-    note(given, `${path}.ports[${index}].hostPort`, hostPort);
+  for (const { hostPort } of itemsOf(container.ports)) {
+    if (hostPort !== undefined) give(given, `${path}.ports: hostPort ${JSON.stringify(hostPort)}`, hostPort);
   }
   for (const handler of HANDLERS) {
     const actions = handler.reduce<Fields>((fields, field) => fieldsOf(fields[field]), container);
     for (const action of ["httpGet", "tcpSocket"]) {
-      note(given, `${path}.${handler.join(".")}.${action}.host`, fieldsOf(actions[action]).host);
+      give(given, `${path}.${handler.join(".")}.${action}.host`, fieldsOf(actions[action]).host);
     }
   }
+}
+
+/** What is off, or no port, or no name, gives nothing. */
+function give(found: Map<string, unknown>, path: string, value: unknown): void {
+  if (value !== false && value !== 0 && value !== "") note(found, path, value);
 }
 
 function note(found: Map<string, unknown>, path: string, value: unknown): void {

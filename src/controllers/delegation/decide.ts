@@ -7,6 +7,7 @@ import { decidePlacing } from "./decide-placing.ts";
 import { decideRunning, surplusHolders } from "./decide-running.ts";
 import { withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { COUNT_AGAIN_MS } from "./report.ts";
 
 // A member that keeps what is to be swept is told again this often.
 const SWEEP_AGAIN_MS = 10_000;
@@ -20,7 +21,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
   const { proxy } = observed;
   const sweeps = [...surplusDelegates(observed), ...staleDelegates(observed)];
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
-  const decision = decideFor(proxy, observed, now, wall);
+  const decision = lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now);
   if (sweeps.length === 0) return decision;
   const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
   return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
@@ -29,6 +30,19 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
 function decideFor(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   if (isDeleting(proxy)) return decideEnding(proxy, observed, wall);
   return isBound(proxy) ? decideRunning(proxy, observed, now, wall) : decidePlacing(proxy, observed, now);
+}
+
+/** A reason why the pod waits that differs in its numbers only is told when the last one is old enough. */
+function lookAgain(
+  decision: DelegationDecision,
+  proxy: Stored<Pod>,
+  { memory: { reportedAt } }: Observed,
+  now: number,
+): DelegationDecision {
+  if (reportedAt === undefined || isBound(proxy)) return decision;
+  const { requeueAt = Number.POSITIVE_INFINITY } = decision;
+  const againAt = reportedAt + COUNT_AGAIN_MS;
+  return now < againAt && againAt < requeueAt ? { ...decision, requeueAt: againAt } : decision;
 }
 
 function surplusDelegates(observed: Observed): Action[] {

@@ -23,7 +23,7 @@ import type { HeldDelegates } from "./held-delegates.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { CREATE_ENDS_MS, refusalOf } from "./refusal.ts";
+import { CREATE_ENDS_MS, isUnasked, refusalOf, UNASKED_MS } from "./refusal.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -182,7 +182,7 @@ export class Executor {
       }
       member.load.release(proxyUid);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (refused === undefined) throw error;
+      if (refused === undefined || this.#mayStillBeAsked(error, proxyUid, name, context.key)) throw error;
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
       if (mayBeThere) {
         const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
@@ -199,6 +199,15 @@ export class Executor {
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
+  }
+
+  /** Nobody else can have a pod that is bound to the member; others are given away when the webhook does not come back. */
+  #mayStillBeAsked(error: unknown, proxyUid: string, member: string, key: ObjectKey): boolean {
+    const { memories, clock, proxyOf } = this.#options;
+    if (!isUnasked(error) || memories.of(proxyUid).uncertain === member) return false;
+    const { since = clock.now() } = memories.of(proxyUid).attempts.get(member) ?? {};
+    const proxy = proxyOf(key);
+    return clock.now() < since + UNASKED_MS || (proxy !== undefined && isBound(proxy));
   }
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */

@@ -1,6 +1,7 @@
 import type { Placement } from "../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
+import { asksHostFirst } from "../../pods/overflow.ts";
 import { controllerOf, isDeleting } from "../../pods/phase.ts";
 
 /** A group as a pod names it. */
@@ -92,7 +93,7 @@ export class Groups {
       this.remove(uid);
       return;
     }
-    if (entry !== undefined && entry.group !== name.id) this.remove(uid);
+    if (entry !== undefined && entry.group !== name.id && !isSameOwners(proxy, entry.group, name.id)) this.remove(uid);
     const own = this.#pods.get(uid) ?? this.#add(proxy, name);
     const member = boundTo(proxy);
     const group = this.#groups.get(own.group);
@@ -182,4 +183,10 @@ export class Groups {
   #tell(group: Group): void {
     this.#onChange([...group.unbound.values()].map(({ key }) => key));
   }
+}
+
+/** The owners of one that has overflowed may be on the host's nodes: who owns them was known while it was looked at, and not after. */
+function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
+  const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
+  return asksHostFirst(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
 }

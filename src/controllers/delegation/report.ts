@@ -1,8 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Action, Observed } from "./model.ts";
 
-// How soon other numbers in the same words are worth telling.
-const COUNT_AGAIN_MS = 60_000;
+/** How soon other numbers in the same words are worth telling. */
+export const COUNT_AGAIN_MS = 60_000;
+
+// A number of its own: not a part of a name, nor anything between quotes.
+const NUMBER = /(?<![\w.:/"'-])\d[\d.]*/g;
 
 /** Why a pod waits, in one word and in a sentence, as of a time in epoch ms. */
 export interface Report {
@@ -23,5 +26,5 @@ export function report(proxy: Stored<Pod>, { memory }: Observed, { reason, messa
 }
 
 function inWords(message: string): string {
-  return message.replaceAll(/\d[\d.]*/g, "0");
+  return message.replaceAll(NUMBER, "0");
 }

@@ -2,6 +2,7 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import type { Timer } from "../../runtime/clock.ts";
@@ -46,6 +47,7 @@ export interface OverflowOptions extends ControllerOptions {
 
 // Members change all the time; pods that wait for room are looked at together.
 const ROOM_DELAY_MS = 500;
+const FIND_AGAIN_MS = 10_000;
 
 /**
  * Binds pods to virtual nodes for which the host's own scheduler has found no node for a while. It watches such pods alone, and
@@ -59,6 +61,8 @@ export class OverflowController {
   readonly #told = new Set<string>();
   readonly #groups: HostGroups;
   readonly #unmarked = new Unmarked();
+  readonly #ended = new AbortController();
+  #findTimer: Timer | undefined;
   #roomTimer: Timer | undefined;
   #supported = false;
 
@@ -99,17 +103,32 @@ export class OverflowController {
     );
   }
 
-  /** Reads the pods without a node, and those that are to be marked; the delegation controller must have started. */
+  /** Reads the pods without a node; the delegation controller must have started. */
   async start(signal: AbortSignal): Promise<void> {
-    const { host, registry } = this.#options;
+    const { host } = this.#options;
     this.#supported = await bindsLabels(host, signal);
     this.#pods.start();
     await this.#pods.whenSynced(signal);
+    if (this.#supported) void this.#findUnmarked();
+  }
+
+  /** Reads what earlier leaders have left unmarked; nobody waits for that, and few hosts have any. */
+  async #findUnmarked(): Promise<void> {
+    const { host, registry, clock, log } = this.#options;
     const members = registry.clusters().map(({ metadata }) => metadata.name);
-    for (const key of await this.#unmarked.find(host, members, signal)) this.#loop.enqueue(key);
+    try {
+      for (const key of await this.#unmarked.find(host, members, this.#ended.signal)) this.#loop.enqueue(key);
+    } catch (error) {
+      if (this.#ended.signal.aborted) return;
+      if (!isKubeError(error)) throw error;
+      log.warn({ code: error.code }, error.message);
+      this.#findTimer = clock.after(FIND_AGAIN_MS, () => void this.#findUnmarked());
+    }
   }
 
   async stop(): Promise<void> {
+    this.#ended.abort(new Error("the controller stops"));
+    this.#findTimer?.cancel();
     this.#roomTimer?.cancel();
     await this.#pods.stop();
     await this.#loop.stop();

@@ -126,7 +126,7 @@ describe("privileges that the host has judged in the pod as it is written", () =
     ["spec.containers[0].securityContext", add("containers/0/securityContext/privileged", true)],
     ["spec.containers[0].securityContext", { op: "remove", path: "/spec/containers/0/securityContext/runAsNonRoot" }],
     ["spec.containers[0].securityContext", { op: "remove", path: "/spec/containers/0/securityContext" }],
-    ["spec.containers[0].ports[0].hostPort", add("containers/0/ports", [{ containerPort: 80, hostPort: 22 }])],
+    ["spec.containers[0].ports: hostPort 22", add("containers/0/ports", [{ containerPort: 80, hostPort: 22 }])],
     [
       "spec.containers[0].readinessProbe.httpGet.host",
       { op: "copy", from: "/spec/containers/0/image", path: "/spec/containers/0/readinessProbe/httpGet/host" },
@@ -153,6 +153,10 @@ describe("privileges that the host has judged in the pod as it is written", () =
 
   test.each<[string, object]>([
     ["fewer of them", { op: "remove", path: "/spec/hostPID" }],
+    ["none, in words", { op: "replace", path: "/spec/hostPID", value: false }],
+    ["port 0 of the node", { op: "replace", path: "/spec/containers/0/ports/0/hostPort", value: 0 }],
+    ["a port before that of the node", add("containers/0/ports/0", { containerPort: 9090 })],
+    ["a probe of the pod itself", add("containers/0/readinessProbe/httpGet/host", "")],
     ["a volume less", { op: "remove", path: "/spec/volumes/0" }],
     ["a volume of its own", add("volumes/-", { name: "scratch", emptyDir: {} })],
     ["no port of the node", { op: "remove", path: "/spec/containers/0/ports/0/hostPort" }],

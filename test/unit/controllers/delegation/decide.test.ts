@@ -358,6 +358,16 @@ describe("a proxy without a node", () => {
     expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 59_999)).toBe(0);
     expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 60_000)).toBe(1);
     expect(about("west: full: 500m memory requested, 400m of 2 left", now)).toBe(1);
+    const named = world(proxyPod(), [], {
+      memory: memory({ reported: 'configmap "app-1" not found', reportedAt: now }),
+    });
+    const missing = 'configmap "app-2" not found';
+    expect(report(proxyPod(), named, { reason: "FailedMount", message: missing, now })).toHaveLength(1);
+    // What is not told now is told when it may be.
+    const full = member("west", { used: 100 });
+    const waiting = world(proxyPod(), [full], { memory: memory({ reported, reportedAt: now }), allows: () => "no" });
+    expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
+    expect(decide(waiting, now + 60_000).requeueAt).toBeUndefined();
   });
 
   test("never keeps two delegates: the one that is scheduled stays", () => {

@@ -9,7 +9,7 @@ import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
-import { delegateOf } from "./world.ts";
+import { boundProxy, delegateOf } from "./world.ts";
 
 const log = createLogger({ level: "silent" });
 const proxy = proxyPod();
@@ -26,9 +26,11 @@ interface Answers {
   readonly createSubresource?: () => Promise<unknown>;
   readonly patch?: () => Promise<unknown>;
   readonly remove?: () => Promise<unknown>;
+  /** The proxy, where it matters. */
+  readonly proxyOf?: () => Stored<Pod>;
 }
 
-function executorOf({ create, find, createSubresource, patch, remove }: Answers) {
+function executorOf({ create, find, createSubresource, patch, remove, proxyOf }: Answers) {
   const clock = { now: 1_000_000 };
   const client = fakeClient({
     create: (create ?? unexpected) as never,
@@ -55,7 +57,7 @@ function executorOf({ create, find, createSubresource, patch, remove }: Answers)
     registry: { member: (name: "west" | "east") => members[name] },
     shapes: new Shapes(),
     onRoom: () => {},
-    proxyOf: () => undefined,
+    proxyOf: proxyOf ?? (() => undefined),
     mayEnter: () => true,
     waitingSince: () => undefined,
     deletionCost: () => ({}),
@@ -132,8 +134,13 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
     'Internal error occurred: failed calling webhook "images.example": connection refused',
   );
   memories.forget(proxyUid);
-  expect(await execute(create)).toBeTypeOf("function");
+  // Most are back soon.
+  await expect(execute(create)).rejects.toBe(answer);
+  clock.now += 9_999;
+  await expect(execute(create)).rejects.toBe(answer);
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  clock.now += 1;
+  expect(await execute(create)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
     reason: "RefusedByMember",
     message: expect.stringContaining("failed calling webhook"),
@@ -178,4 +185,14 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
   answer = async () => proxy;
   expect(await execute(record)).toBeTypeOf("function");
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
+});
+
+test("a pod that is bound to a member whose webhook does not answer is made there when it does, however late", async () => {
+  const answer = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
+  const proxyOf = () => boundProxy();
+  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), proxyOf });
+  await expect(execute(create)).rejects.toBe(answer);
+  clock.now += 3_600_000;
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
 });
