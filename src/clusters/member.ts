@@ -16,7 +16,7 @@ import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { jsonEqual } from "../pods/equal.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent, sizeAsKept } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, fitsLargest, nodeFingerprint } from "./capacity.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
@@ -133,6 +133,7 @@ export class Member {
       clock,
       log,
       transform: withoutImages,
+      sizeOf: sizeAsKept,
       onEvent: (event) => this.#onNode(event),
       onState: () => this.#onConnection(),
     });

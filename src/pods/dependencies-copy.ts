@@ -136,11 +136,6 @@ export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean
   return ownerOf(copy)?.uid === source.metadata.uid;
 }
 
-/** True when the copy does, or does not say for which one it stands. */
-export function mayStandFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
-  return ownerOf(copy) === undefined || standsFor(copy, source);
-}
-
 /** Labels and annotations of a new copy: those of its source, and whose it is. */
 export function copyMetadata(
   { metadata }: Stored<KubeObject>,

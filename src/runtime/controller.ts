@@ -290,9 +290,9 @@ export class Controller<Key extends string, Observed, Action> {
   /** Milliseconds until a reconcile that took `tookMs` and failed is made again. */
   #delayAfter(error: unknown, state: KeyState<Observed>, tookMs: number): number {
     const backoffMs = this.#backoffOf(state).next();
-    const delayMs = isKubeError(error) ? Math.max(backoffMs, error.retryAfterMs ?? 0) : backoffMs;
     // What failed may succeed after the event; if not, the backoff goes on where it was.
-    return state.dirtySince === undefined ? delayMs : Math.min(delayMs, Math.max(0, DIRTY_PERIOD_MS - tookMs));
+    const sooner = state.dirtySince === undefined ? Number.POSITIVE_INFINITY : Math.max(0, DIRTY_PERIOD_MS - tookMs);
+    return Math.max(Math.min(backoffMs, sooner), isKubeError(error) ? (error.retryAfterMs ?? 0) : 0);
   }
 
   #backoffOf(state: KeyState<Observed>): Backoff {

@@ -107,6 +107,8 @@ export class Reflector<T extends KubeObject> {
   #doubted = false;
   /** Since when no watch has followed the server; undefined when one does, or it was listed since. */
   #lostSince: number | undefined;
+  /** The watch that is open, or was last, has brought a bookmark. */
+  #bookmarked = false;
   /** What each object holds of the budget, and all together. */
   #sizes = new Map<ObjectKey, number>();
   #bytes = 0;
@@ -269,13 +271,14 @@ export class Reflector<T extends KubeObject> {
   #stage(staging: Staging<T>, item: Stored<T>, size: number): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
+    const held = this.#sizes.get(key) ?? 0;
     // The same state again: keeping the object that is there halves what a relist costs in memory.
     if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
-      staging.keep(key, known, this.#sizes.get(key) ?? 0);
+      staging.keep(key, known, held);
       return;
     }
     const object = this.#transform(item);
-    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size)) throw this.#tooMuch();
+    if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw this.#tooMuch();
   }
 
   /** Takes an object's size to account; 0: it has gone. */
@@ -347,6 +350,7 @@ export class Reflector<T extends KubeObject> {
     this.#refusals = 0;
     this.#failing = undefined;
     this.#lostSince = undefined;
+    this.#bookmarked = false;
     this.#lastContactMs = this.#options.clock.now();
     this.#backoff.working();
     this.#setState("watching");
@@ -354,6 +358,7 @@ export class Reflector<T extends KubeObject> {
 
   #apply(event: WatchEvent<T>): void {
     if (event.type === "BOOKMARK") {
+      this.#bookmarked = true;
       this.#version = event.resourceVersion;
       return;
     }
@@ -401,8 +406,8 @@ export class Reflector<T extends KubeObject> {
     const { log, resource, clock } = this.#options;
     const now = clock.now();
     const silentSince = this.#lastContactMs ?? now;
-    // A connection that vanished without a word did so when it was last heard of.
-    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS ? now : silentSince;
+    // A connection that vanished without a word did so when it was last heard of; without bookmarks, silence says nothing.
+    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS || !this.#bookmarked ? now : silentSince;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#doubted = true;
     // What is not paged may be more than an answer may hold; and so may a page.
@@ -415,8 +420,8 @@ export class Reflector<T extends KubeObject> {
     } else if (isKubeError(error, "ServerError", "BadRequest")) {
       this.#refusals += 1;
       if (this.#refusals >= REFUSALS_BEFORE_RELIST) this.#version = undefined;
-    } else if (!isKubeError(error) || error.code === "BadAnswer") {
-      // What was missed in an unreadable event can only be found by a list.
+    } else if (!isKubeError(error) || (error.code === "BadAnswer" && error.status !== 404)) {
+      // What was missed in an unreadable event can only be found by a list. (With 404, a proxy in between answers for the server.)
       this.#version = undefined;
     }
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";

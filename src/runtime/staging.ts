@@ -19,10 +19,11 @@ export class Staging<T extends KubeObject> {
     if (this.#budget !== undefined) this.sizes.set(key, size);
   }
 
-  /** An object that takes room beside what is stored; false when there is none. */
-  add(key: ObjectKey, object: Stored<T>, size: number): boolean {
-    if (this.#budget?.hold(size) === false) return false;
-    this.#held += size;
+  /** An object that takes the place of one of that size, 0 for none; false when there is no room for it. */
+  add(key: ObjectKey, object: Stored<T>, size: number, replaced: number): boolean {
+    const more = size - replaced;
+    if (this.#budget?.hold(more) === false) return false;
+    this.#held += more;
     this.keep(key, object, size);
     return true;
   }

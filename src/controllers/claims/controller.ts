@@ -87,6 +87,7 @@ export class ClaimController {
     this.#copies = new Copies({
       hostId: identity.id,
       resources: new Map([[KIND, persistentVolumeClaims]]),
+      unowned: true,
       transform: (_, claim) => claim,
       onCopy: (_, { namespace, name }) => {
         this.#start();

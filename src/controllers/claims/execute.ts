@@ -122,7 +122,7 @@ export class Executor {
     const { memberNamespaces: namespaces, hostId, onRefusal } = this.#options;
     const ref = refOf(key);
     const made = await makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal });
-    if (made.type === "made") return shows(member, made.uid);
+    if (made.type === "made" || made.type === "found") return shows(member, made.uid);
     if (made.type === "gone") return () => true;
     const message =
       made.type === "refused"

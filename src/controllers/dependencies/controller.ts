@@ -10,7 +10,7 @@ import {
   dependencyKeys,
   dependencyRef,
 } from "../../pods/dependencies.ts";
-import { mayStandFor } from "../../pods/dependencies-copy.ts";
+import { standsFor } from "../../pods/dependencies-copy.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -221,7 +221,7 @@ export class DependencyController {
       return false;
     if (inStep(copy, source.object, { host: this.#options.identity })) return true;
     const { resourceVersion } = source.object.metadata;
-    return mayStandFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
+    return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
   }
 
   #onSource(key: DependencyKey): void {

@@ -18,8 +18,8 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly hostId: string;
   /** What is copied, each as a kind of its own. */
   readonly resources: ReadonlyMap<Kind, Resource<T>>;
-  /** Kinds that controllers make of copies, with their labels: only what says whose it is, is one. */
-  readonly derived?: ReadonlySet<Kind>;
+  /** Those that do not say whose they are, too. What only has the labels of one may be somebody else's. */
+  readonly unowned?: boolean;
   /** Makes copies smaller before they are kept. */
   readonly transform: (kind: Kind, object: Stored<T>) => Stored<T>;
   /** How many objects to ask for at once; default: what the reflector asks for. */
@@ -78,9 +78,8 @@ export class Copies<Kind extends string, T extends KubeObject> {
 
   of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#members.get(member)?.get(kind)?.store.get(objectKey({ namespace, name }));
-    if (found === undefined) return undefined;
-    const isOurs = this.#options.derived?.has(kind) === true ? isCopy : isLabelled;
-    return isOurs(found, this.#options.hostId) ? found : undefined;
+    const isOurs = this.#options.unowned === true ? isLabelled : isCopy;
+    return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
   /** Names of all copies in a member. */

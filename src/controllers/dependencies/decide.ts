@@ -1,10 +1,8 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import {
   contentOf,
   copyMetadataPatch,
   copyPatch,
-  mayStandFor,
   standsFor,
   toCopy,
   wantedMetadata,
@@ -51,8 +49,6 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [{ type: "create", ref, object, sourceVersion }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
-  // It gets back whose it is while a pod needs it so; but what was only made of a copy, with its labels, is somebody else's.
-  if (ownerOf(copy) === undefined && !(used && source.state === "present")) return { actions: [], outcome: "Idle" };
   const { uid, resourceVersion } = copy.metadata;
   const remove: Action = { type: "delete", ref, uid, resourceVersion };
   // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays.
@@ -76,7 +72,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
       ? { actions: [], outcome: "Refused", requeueAt: refused.until }
       : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
   }
-  if (contestedUntil !== undefined && mayStandFor(copy, source.object)) {
+  if (contestedUntil !== undefined && standsFor(copy, source.object)) {
     return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
   // Neither may be changed in place; it is made again at once.

@@ -123,7 +123,8 @@ export class Executor {
     const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
     switch (made.type) {
       case "made":
-        this.#note(action, context);
+      case "found":
+        if (made.type === "made") this.#note(action, context);
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":
         return () => true;

@@ -18,9 +18,9 @@ export interface CopySpec<T extends KubeObject> {
   readonly signal: AbortSignal;
 }
 
-/** What came of it: `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
+/** What came of it: `found` was made before, `gone` was there a moment ago, `foreign` is there and not made by Legation for this host. */
 export type Made =
-  | { readonly type: "made"; readonly uid: string }
+  | { readonly type: "made" | "found"; readonly uid: string }
   | { readonly type: "gone" }
   | { readonly type: "foreign" }
   | { readonly type: "refused"; readonly detail: string };
@@ -41,7 +41,7 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined)
-      return isCopy(there, hostId) ? { type: "made", uid: there.metadata.uid } : { type: "foreign" };
+      return isCopy(there, hostId) ? { type: "found", uid: there.metadata.uid } : { type: "foreign" };
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
   }
 }

@@ -52,7 +52,6 @@ export class ServiceController {
     this.#copies = new Copies<ServiceKind, ServiceObject>({
       hostId: identity.id,
       resources: RESOURCES,
-      derived: new Set<ServiceKind>(["EndpointSlice"]),
       transform: (_kind, object) => object,
       onCopy: (member, copy) => {
         this.#loop.enqueue(copyKey({ member: member.name, ...copy }));

@@ -1,5 +1,4 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import {
   isExported,
   isLike,
@@ -34,8 +33,6 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [{ type: "create", ref, object, source: source.object }], outcome: "Copying" };
   }
   if (copy.metadata.deletionTimestamp !== undefined) return { actions: [], outcome: "Removing" };
-  // It gets back whose it is while a pod needs it so; but what was only made of a copy, with its labels, is somebody else's.
-  if (ownerOf(copy) === undefined && !(kept && source.state === "present")) return { actions: [], outcome: "Idle" };
   const remove = removal(observed, copy);
   if (source.state === "missing") return { actions: [remove], outcome: "Removing" };
   if (!kept) {

@@ -121,7 +121,8 @@ export class Executor {
     const made = await makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object, signal });
     switch (made.type) {
       case "made":
-        this.#contests.noteAndTell(key, versionOf(source), ref, log);
+      case "found":
+        if (made.type === "made") this.#contests.noteAndTell(key, versionOf(source), ref, log);
         this.#refusals.delete(key);
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":

@@ -429,8 +429,19 @@ describe("when a watch ends", () => {
     });
 
     test("it lists also when that was by a connection that vanished without a word", async () => {
-      const a = await overtaken(1_000, () => clock.advance(150_000));
+      const a = await overtaken(1_000, async () => {
+        server.bookmark();
+        // An event that comes after it: it has been read.
+        put("c");
+        await expect.poll(() => events).toHaveLength(3);
+        await clock.advance(150_000);
+      });
       expect(inStore()).toEqual([a, "b@7"]);
+    });
+
+    test("it does not take the silence of a server without bookmarks for that", async () => {
+      await overtaken(1_000, () => clock.advance(150_000));
+      expect(listCount()).toBe(1);
     });
   });
 

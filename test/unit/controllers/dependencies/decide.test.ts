@@ -46,7 +46,6 @@ function outcome(parts: Partial<Observed>): string[] {
   return [outcome, ...actions.map(({ type }) => type)];
 }
 
-const unowned = copyOf(source(), { annotations: {} });
 const idle = { used: false, mounted: false };
 const changed = { state: "present", object: source({ data: { k: "bmV3" } }) } as const;
 
@@ -73,22 +72,6 @@ describe("a copy that is there", () => {
       "stands for a source that was made anew",
       { copy: copyOf(source({ metadata: { uid: "earlier" } })) },
       ["Copying", "patch"],
-    ],
-    ["is set right when somebody has taken off whose it is", { copy: unowned }, ["Copying", "patch"]],
-    [
-      "is left for a while when that is taken off again and again",
-      { copy: unowned, contestedUntil: now + 1 },
-      ["Contested"],
-    ],
-    [
-      "is somebody's own, with the labels of one, when it does not say whose it is and no pod needs it",
-      { copy: unowned, ...idle, idleSince: 0 },
-      ["Idle"],
-    ],
-    [
-      "is somebody's own, too, when the host has none of that name",
-      { copy: unowned, source: { state: "missing" } },
-      ["Idle"],
     ],
     [
       "is made anew when its type has to change",

@@ -41,7 +41,6 @@ function outcome(parts: Partial<Observed>): string[] {
 }
 
 const copy = copyOf(source());
-const unowned = copyOf(source(), { annotations: {} });
 const marked = copyOf(source(), {
   annotations: { ...copy.metadata.annotations, [EXPORTED_ANNOTATION]: "true" },
 });
@@ -67,13 +66,6 @@ describe("a copy that is there", () => {
   test.each<[string, Partial<Observed>, string[]]>([
     ["is left alone when it is like its source", {}, ["InStep"]],
     ["stays when nobody is an endpoint any more", { wanted: false }, ["InStep"]],
-    ["says again whose it is when somebody has taken that off", { copy: unowned }, ["Copying", "patch"]],
-    [
-      "is somebody's own when it does not say, and nobody needs it",
-      { copy: unowned, kept: false, idleSince: 0 },
-      ["Idle"],
-    ],
-    ["or when the host has none", { copy: unowned, source: { state: "missing" } }, ["Idle"]],
     ["follows its source", { source: { state: "present", object: changed } }, ["Copying", "patch"]],
     [
       "is left as it is when the member does not take the change",
