@@ -1,6 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
@@ -11,7 +11,7 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Outcome } from "../output.ts";
 import { admitPod, delegationMode } from "../plan/admission.ts";
 import { objectOf, type WrittenObject } from "../plan/documents.ts";
-import { makerOf } from "../plan/existing.ts";
+import { makerOf, missingOrdinal } from "../plan/existing.ts";
 import { isMakerOf, isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
 import { readClaims, readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
@@ -19,7 +19,8 @@ import type { HostState } from "../plan/simulation.ts";
 import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
 import type { Connection, Session } from "../session.ts";
 import { showFollowing } from "../status/screen.ts";
-import { podsWanted, runsOf } from "../status/wanted.ts";
+import { timeOf } from "../status/trouble.ts";
+import { lastRunOf, podsWanted, runsOf } from "../status/wanted.ts";
 import { type WorkloadFacts, workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -86,7 +87,7 @@ async function readWorkload(
     ...workload,
     replicas: podsWanted(object, kind, runs),
     pods,
-    refusals: refusals.items.filter(({ involvedObject = {} }) => isAtWork(workload, runs, involvedObject)),
+    refusals: refusals.items.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };
   const status = workloadStatus(facts, host, Date.now());
@@ -114,15 +115,18 @@ async function readRuns(
   return (await Promise.all(found)).filter((run) => run !== undefined);
 }
 
-/** Whether it makes pods of the workload now: what was said of an earlier run of a CronJob is over. */
+/** Whether it is of who makes pods of the workload now: what was said of an earlier run of a CronJob is over. */
 function isAtWork(
   workload: NamedWorkload,
+  object: WrittenObject,
   runs: readonly WrittenObject[],
-  maker: { readonly kind?: string; readonly name?: string },
+  event: KubeEvent,
 ): boolean {
-  if (workload.kind === "CronJob")
-    return maker.kind === "Job" && runs.some(({ metadata }) => metadata.name === maker.name);
-  return isMakerOf(workload, maker);
+  const { involvedObject: maker = {} } = event;
+  if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
+  if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
+  // Its own: a run for which not even the Job could be made.
+  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > (lastRunOf(object) ?? 0);
 }
 
 /** One more pod of the workload as admission would leave it, and its own claims; nothing when it would not be delegated. */
@@ -137,9 +141,10 @@ function nextPod(
   if (mode === undefined) return {};
   // Of a Deployment, the ReplicaSet of its present template.
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));
-  const admitted = admitPod(podOf(workload, spec, pods.length, maker), mode);
+  const index = workload.kind === "StatefulSet" ? missingOrdinal(pods, spec.firstOrdinal) : pods.length;
+  const admitted = admitPod(podOf(workload, spec, index, maker), mode);
   if (admitted.denied !== undefined || admitted.delegated !== true) return {};
   const { claims = [] } = spec;
-  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${pods.length}` }));
+  const own = claims.map((claim) => ({ ...claim, name: `${claim.name}-${workload.name}-${index}` }));
   return { next: admitted.object, nextClaims: own };
 }

@@ -81,6 +81,14 @@ function surplusOf(
   return [...live].sort(lastFirst).filter((pod) => !isWanted(ordinalOf(pod)));
 }
 
+/** The first ordinal that none of a StatefulSet's pods has. */
+export function missingOrdinal(pods: readonly Stored<Pod>[], firstOrdinal = 0): number {
+  const there = new Set(pods.map(ordinalOf));
+  let ordinal = firstOrdinal;
+  while (there.has(ordinal)) ordinal += 1;
+  return ordinal;
+}
+
 function comingOf(
   { kind }: NamedWorkload,
   { replicas, firstOrdinal = 0 }: Pick<WorkloadPods, "replicas" | "firstOrdinal">,

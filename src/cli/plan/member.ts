@@ -6,7 +6,13 @@ import { Load } from "../../clusters/load.ts";
 import { NodeFits } from "../../clusters/node-fits.ts";
 import type { PlacementMember } from "../../controllers/delegation/placement-members.ts";
 import type { Candidate } from "../../placement/candidate.ts";
-import { BEING_REMOVED, CORDONED, candidateOf, notAnswering } from "../../placement/member-candidate.ts";
+import {
+  BEING_REMOVED,
+  CORDONED,
+  candidateOf,
+  NO_VIRTUAL_NODE,
+  notAnswering,
+} from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
 
@@ -102,6 +108,7 @@ export class HostedMember implements PlacementMember {
     if (ready === undefined) {
       return { reason: "ClusterNotReady", message: "nobody has reported on it: does `legation controller` run?" };
     }
+    if (ready.reason === "NodeRefused") return NO_VIRTUAL_NODE;
     if (ready.status !== "True") return notAnswering(ready.message);
     if (this.#node !== undefined && !isNodeReady(this.#node)) {
       this.#guesses.add(

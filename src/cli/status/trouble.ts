@@ -77,16 +77,19 @@ function evictedAfter(tolerations: readonly Toleration[]): number | undefined {
   return limited.length === 0 ? undefined : Math.min(...limited);
 }
 
-/** Only while pods are missing: an event outlives what it tells of. */
+/** Only while pods are missing, or a CronJob's whole run: an event outlives what it tells of. */
 function refused({ replicas, pods, refusals }: TroubleFacts): Trouble[] {
   const there = pods.filter((pod) => !isTerminal(pod) && !isDeleting(pod)).length;
   const last = [...refusals].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
-  if (there >= replicas || last === undefined) return [];
+  if (last === undefined) return [];
   const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
+  if (kind === "CronJob") return [{ what: `its Job cannot be created (${timeOf(last)}): ${message}` }];
+  if (there >= replicas) return [];
   return [{ what: `${replicas - there} more cannot be created (${kind} ${name}, ${timeOf(last)}): ${message}` }];
 }
 
-function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
+/** When it was last told; RFC 3339. */
+export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): string {
   return lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "";
 }
 

@@ -11,7 +11,12 @@ const jobState = z.looseObject({
     .exactOptional(),
 });
 const cronJobState = z.looseObject({
-  status: z.looseObject({ active: z.array(z.looseObject({ name: z.string() })).exactOptional() }).exactOptional(),
+  status: z
+    .looseObject({
+      active: z.array(z.looseObject({ name: z.string() })).exactOptional(),
+      lastScheduleTime: z.string().exactOptional(),
+    })
+    .exactOptional(),
 });
 
 // With one of these a Job's controller makes no more pods (k8s.io/api/batch/v1).
@@ -27,6 +32,12 @@ export function podsWanted(object: WrittenObject, kind: WorkloadKind, runs: read
 /** Names of a CronJob's Jobs that are under way. */
 export function runsOf(cronJob: WrittenObject): string[] {
   return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
+}
+
+/** When a CronJob last began a run; epoch ms. */
+export function lastRunOf(cronJob: WrittenObject): number | undefined {
+  const at = Date.parse(readFields(cronJobState, cronJob).status?.lastScheduleTime ?? "");
+  return Number.isNaN(at) ? undefined : at;
 }
 
 /** Suspended, or ended: it has no pods to wait for. */

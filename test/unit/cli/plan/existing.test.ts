@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { WrittenObject } from "../../../../src/cli/plan/documents.ts";
+import { missingOrdinal } from "../../../../src/cli/plan/existing.ts";
 import { type Plan, planOf } from "../../../../src/cli/plan/plan.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { deployment, division, host, type MemberParts } from "./host.ts";
@@ -191,4 +192,17 @@ describe("in overflow mode", () => {
       message: expect.stringContaining("no member cluster has room either: "),
     });
   });
+});
+
+test.each<[string, readonly string[], number, number]>([
+  ["none is there", [], 3, 3],
+  ["one in the middle is missing", ["web-0", "web-2"], 0, 1],
+  ["all are there", ["web-2", "web-3"], 2, 4],
+])("the next pod of a StatefulSet is the first that is missing: %s", (_case, names, first, next) => {
+  expect(
+    missingOrdinal(
+      names.map((name) => proxyPod({ name })),
+      first,
+    ),
+  ).toBe(next);
 });

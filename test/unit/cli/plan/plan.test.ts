@@ -41,6 +41,13 @@ describe("where the replicas of a Deployment would go", () => {
           conditions: [{ type: "Ready", status: "False", reason: "R", message: "it hangs", lastTransitionTime: "x" }],
         },
       },
+      nodeless: {
+        status: {
+          conditions: [
+            { type: "Ready", status: "False", reason: "NodeRefused", message: "m", lastTransitionTime: "x" },
+          ],
+        },
+      },
       small: {
         status: { largestNode: { cpu: "500m", pods: "10" }, allocatable: { cpu: "4", pods: "10" }, nodeKinds: [] },
       },
@@ -56,6 +63,7 @@ describe("where the replicas of a Deployment would go", () => {
       forbidden: "its namespaceSelector does not admit namespace team",
       limited: "its limit of cpu: 1 requested, 500m of 500m left",
       lost: "its API server does not answer: it hangs",
+      nodeless: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
       small: "cpu: 1 requested, the largest node has 500m",
       tainted: "the pod does not tolerate its taint team=gold:NoSchedule",
       unknown: "nobody has reported on it: does `legation controller` run?",

@@ -141,6 +141,30 @@ test("what a controller said of an earlier run of a CronJob, or of a Job that is
   expect(await show("job", "web-1", {})).toContain(trouble);
 });
 
+test("a CronJob whose Job cannot even be made says so, until a later run has begun", async () => {
+  const events = [
+    {
+      metadata: {},
+      reason: "FailedCreate",
+      involvedObject: { kind: "CronJob", name: "web" },
+      message: "Error creating job: exceeded quota",
+      lastTimestamp: "2026-01-01T00:00:00Z",
+    },
+  ];
+  const trouble = "its Job cannot be created (2026-01-01T00:00:00Z): Error creating job: exceeded quota";
+  const began = (lastScheduleTime: string): object => stored(cronJob({}, {}), { status: { lastScheduleTime } });
+  for (const [cron, troubled] of [
+    [stored(cronJob({}, {})), true],
+    [began("2025-12-31T23:00:00Z"), true],
+    [began("2026-01-01T01:00:00Z"), false],
+  ] as const) {
+    objects = { ...objects, events, cronjobs: [cron] };
+    session.out.length = 0;
+    expect(await run("cronjob", "web")).toBe(0);
+    expect(session.out.join("").includes(trouble)).toBe(troubled);
+  }
+});
+
 test("a workload that is not on the host is an error that says what to check", async () => {
   expect(await run("deployment", "web")).toBe(1);
   expect(session.err.join("")).toContain("Deployment team/web: is not on the host");
