@@ -269,6 +269,8 @@ describe("a plan", () => {
     await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: web({}) });
     // As an autoscaler would: the manifest does not say how many.
     await kubectl(hostCluster(), ["-n", namespace, "scale", "deployment", "hosted", "--replicas=2"]);
+    // What is there before a quota is counted when that is made, and not again for minutes.
+    await kubectl(hostCluster(), ["-n", namespace, "rollout", "status", "deployment", "hosted", "--timeout=60s"]);
     const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
     const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "small" } };
     await host.raw({ method: "POST", path, body: { ...quota, spec: { hard: { pods: "2" } } } });
