@@ -64,7 +64,7 @@ export function observe(world: World, proxy: Stored<Pod> | undefined): Observed 
     proxy,
     members: viewsOf(world),
     memory: world.memory[proxy?.metadata.uid ?? ""] ?? { fresh: true, attempts: new Map() },
-    allows: () => undefined,
+    excludes: () => undefined,
     apiAccess: () => ({ mode: "none" }),
     outOfService: (member) => memberOf(world, member).outOfService,
   };
@@ -187,7 +187,10 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
     case "resolve": {
       const pod = truth(memberOf(world, step.member));
       if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid) return world;
-      return forgets((memories) => memories.certain(step.proxyUid));
+      return forgets((memories) => {
+        if (step.refusal !== undefined) memories.refuse(step.proxyUid, step.refusal, 0, NOW);
+        memories.certain(step.proxyUid);
+      });
     }
     case "taken":
       return taken(world, step);

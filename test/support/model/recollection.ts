@@ -17,13 +17,14 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, uncertain, promised, attempts } = memories.of(uid);
+    const { fresh, uncertain, doubt, promised, attempts } = memories.of(uid);
     if (fresh && uncertain === undefined && promised === undefined && attempts.size === 0) continue;
     result[uid] = {
       fresh,
       // How often a member refused only changes for how long.
       attempts: new Map([...attempts].map(([name, attempt]) => [name, { ...attempt, refusals: 1 }])),
       ...(uncertain === undefined ? {} : { uncertain }),
+      ...(doubt === undefined ? {} : { doubt }),
       ...(promised === undefined ? {} : { promised }),
     };
   }
@@ -38,13 +39,19 @@ export function later(memory: Recollections): Recollections {
         name,
         { ...attempt, since: LONG_AGO, ...(attempt.until === undefined ? {} : { until: NOW }) },
       ]);
-      return [uid, { ...entry, attempts: new Map(attempts) }];
+      const { doubt } = entry;
+      const old = doubt === undefined ? {} : { doubt: { ...doubt, since: LONG_AGO, lastAt: LONG_AGO } };
+      return [uid, { ...entry, ...old, attempts: new Map(attempts) }];
     }),
   );
 }
 
-function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, promised }: Memory): void {
+function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, doubt, promised }: Memory): void {
   if (!fresh) memories.inherited(uid);
+  if (uncertain !== undefined && doubt !== undefined) {
+    const { message } = doubt;
+    for (const at of [doubt.since, doubt.lastAt]) memories.uncertain(uid, uncertain, { at, message });
+  }
   for (const [name, { since, refusal, until = 0, parked }] of attempts) {
     memories.attempt(uid, name, since, parked);
     if (refusal !== undefined) memories.refuse(uid, refusal, 0, until - FIRST_RETRY_MS);
