@@ -1,3 +1,4 @@
+import type { NodeAddressType } from "../api/kubelet-endpoint.ts";
 import type { ServersOptions } from "../kubelet/servers.ts";
 import type { CertificateSource } from "../kubelet/serving-certificate.ts";
 import { Failure } from "./failure.ts";
@@ -7,7 +8,7 @@ import type { Environment } from "./flag.ts";
 export interface KubeletInput {
   readonly kubeletListen?: { readonly host: string; readonly port: number } | undefined;
   readonly nodeAddress?: string | undefined;
-  readonly nodeAddressType?: "InternalIP" | "ExternalIP" | undefined;
+  readonly nodeAddressType?: NodeAddressType | undefined;
   readonly kubeletCertFile?: string | undefined;
   readonly kubeletKeyFile?: string | undefined;
   readonly kubeletCertificateSigner?: string | undefined;

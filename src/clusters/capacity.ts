@@ -5,7 +5,6 @@ import { isNodeReady } from "../placement/node-fit.ts";
 /** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
 export interface Capacity {
   readonly nodes: number;
-  readonly readyNodes: number;
   /** Of all nodes. */
   readonly capacity: Record<string, number>;
   /** Of the nodes that take new pods. */
@@ -22,21 +21,18 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
   const allocatable: Record<string, number> = {};
   const largestNode: Record<string, number> = {};
   let count = 0;
-  let readyNodes = 0;
   let features: readonly string[] | undefined;
   for (const node of nodes) {
     count += 1;
     const declared = node.status?.declaredFeatures ?? [];
     features = features?.filter((feature) => declared.includes(feature)) ?? declared;
     addAmounts(capacity, parseAmounts(node.status?.capacity));
-    if (!isNodeReady(node)) continue;
-    readyNodes += 1;
-    if (!takesPods(node)) continue;
+    if (!isNodeReady(node) || !takesPods(node)) continue;
     const amounts = parseAmounts(node.status?.allocatable);
     addAmounts(allocatable, amounts);
     for (const [name, value] of Object.entries(amounts)) largestNode[name] = Math.max(largestNode[name] ?? 0, value);
   }
-  return { nodes: count, readyNodes, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
+  return { nodes: count, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
 }
 
 /** Whether a node may have as much of each resource, as far as the largest of each tell. */

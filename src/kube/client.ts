@@ -25,7 +25,6 @@ export interface ListOptions extends RequestOptions {
   readonly limit?: number;
   readonly continue?: string;
   readonly resourceVersion?: string;
-  readonly resourceVersionMatch?: "Exact" | "NotOlderThan";
 }
 
 export interface ListPage<T extends KubeObject> {
@@ -78,7 +77,7 @@ export type WatchEvent<T extends KubeObject> =
       /** Bytes of heap that it takes, roughly. */
       readonly size: number;
     }
-  | { readonly type: "BOOKMARK"; readonly resourceVersion: string; readonly initialEventsEnd: boolean };
+  | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
 
 export interface WatchOptions {
   /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */

@@ -77,14 +77,13 @@ export class HttpClient implements ClusterClient {
   }
 
   async list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): Promise<ListPage<T>> {
-    const { namespace, labelSelector, fieldSelector, limit, resourceVersion, resourceVersionMatch } = options;
+    const { namespace, labelSelector, fieldSelector, limit, resourceVersion } = options;
     const query = {
       labelSelector,
       fieldSelector,
       limit,
       continue: options.continue,
       resourceVersion,
-      resourceVersionMatch,
     };
     const request: WireRequest = {
       verb: "list",

@@ -105,9 +105,7 @@ function decode<T extends KubeObject>(
       break;
     case "BOOKMARK":
       if (isRecord(object) && isRecord(object.metadata) && typeof object.metadata.resourceVersion === "string") {
-        const { resourceVersion, annotations } = object.metadata;
-        const initialEventsEnd = isRecord(annotations) && annotations["k8s.io/initial-events-end"] === "true";
-        return { type, resourceVersion, initialEventsEnd };
+        return { type, resourceVersion: object.metadata.resourceVersion };
       }
       break;
     case "ERROR":

@@ -1,4 +1,5 @@
 import { virtualNodeName } from "../api/keys.ts";
+import type { KubeletEndpoint, NodeAddressType } from "../api/kubelet-endpoint.ts";
 import type { Certificate } from "../certificates/issue.ts";
 import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -13,14 +14,6 @@ import type { PodSource } from "./pod-lookup.ts";
 import { type CertificateSource, ServingCertificate } from "./serving-certificate.ts";
 import { Streams } from "./streams.ts";
 
-/** Where a virtual node's kubelet API is reached. */
-export interface NodeEndpoint {
-  readonly address: string;
-  /** What the node calls an IP address; default InternalIP. */
-  readonly addressType?: "InternalIP" | "ExternalIP";
-  readonly port: number;
-}
-
 /** How the virtual nodes' kubelet API is served. */
 export interface ServersOptions {
   readonly listen: {
@@ -31,7 +24,7 @@ export interface ServersOptions {
   /** IP address or DNS name at which the host's API server reaches this process. */
   readonly address: string;
   /** What the nodes call it, when it is an IP address. */
-  readonly addressType?: "InternalIP" | "ExternalIP";
+  readonly addressType?: NodeAddressType;
   readonly certificate: CertificateSource;
   /** The host, as a client of its own: callers that are checked take no place of other requests. */
   readonly host: ClusterClient;
@@ -124,7 +117,7 @@ export class NodeServers {
   }
 
   /** Where the node of `cluster` is served; undefined while it is not. */
-  endpoint(cluster: string): NodeEndpoint | undefined {
+  endpoint(cluster: string): KubeletEndpoint | undefined {
     const port = this.#served.get(cluster)?.port;
     const { address, addressType } = this.#options;
     return port === undefined ? undefined : { address, ...(addressType === undefined ? {} : { addressType }), port };

@@ -36,8 +36,6 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Keep `metadata.managedFields`, which nobody here reads: by default they are not even parsed. */
-  readonly keepManagedFields?: boolean;
   /** Makes objects smaller before they are stored; may change its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
@@ -254,7 +252,8 @@ export class Reflector<T extends KubeObject> {
       const page = await client.list(resource, {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
-        dropManagedFields: this.#options.keepManagedFields !== true,
+        // Nobody here reads them.
+        dropManagedFields: true,
         ...this.#selection(),
         ...(this.#pageSize === undefined ? {} : { limit: this.#pageSize }),
         ...(token === undefined ? {} : { continue: token }),
@@ -334,7 +333,7 @@ export class Reflector<T extends KubeObject> {
       resourceVersion,
       signal,
       timeoutSeconds: WATCH_SECONDS.least + Math.floor(Math.random() * WATCH_SECONDS.spread),
-      dropManagedFields: this.#options.keepManagedFields !== true,
+      dropManagedFields: true,
       idleTimeoutMs: WATCH_IDLE_MS,
       onOpen: () => this.#opened(),
       ...this.#selection(),

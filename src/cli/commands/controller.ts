@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { NODE_ADDRESS_TYPES } from "../../api/kubelet-endpoint.ts";
 import { serverForMembers } from "../../controllers/home-api/address.ts";
 import { lead } from "../../controllers/lead.ts";
 import { createClusterClient } from "../../kube/connect.ts";
@@ -86,7 +87,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
   input: withGlobals({
     kubeletListen: listenAddress.optional(),
     nodeAddress: z.string().min(1).optional(),
-    nodeAddressType: z.enum(["InternalIP", "ExternalIP"]).optional(),
+    nodeAddressType: z.enum(NODE_ADDRESS_TYPES).optional(),
     kubeletCertFile: z.string().min(1).optional(),
     kubeletKeyFile: z.string().min(1).optional(),
     kubeletCertificateSigner: z

@@ -11,15 +11,16 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { findByList } from "../../kube/find-by-list.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { seenUid } from "../../pods/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isLabelled } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { Contests } from "../copying/contests.ts";
+import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import { Contests } from "../dependencies/contests.ts";
-import { findByList, makeCopy, REFUSALS } from "../dependencies/make-copy.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
 

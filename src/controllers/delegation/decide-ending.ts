@@ -59,7 +59,7 @@ function concerns(member: MemberView, proxy: Stored<Pod>, observed: Observed): b
   if (member.read) return false;
   return isBound(proxy)
     ? member === boundMember(proxy, observed)
-    : mayHold(observed.memory, member.name) && observed.allows(member.candidate) === undefined;
+    : mayHold(observed.memory, member.name) && observed.excludes(member.candidate) === undefined;
 }
 
 /**

@@ -57,7 +57,7 @@ function awaitPlacement(proxy: Stored<Pod>, observed: Observed, now: number): De
 
 /** Members that may have its delegate all the same must have shown or denied it. */
 function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
-  const { members, memory, allows } = observed;
+  const { members, memory, excludes } = observed;
   const reason = "ClusterNotReady";
   const uncertain = members.find(({ name }) => name === memory.uncertain);
   if (uncertain?.reachable === true) return decideDoubt(proxy, uncertain.name, observed, now);
@@ -65,7 +65,7 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     const message = `${uncertain.name}: may have the pod and does not answer; no other member gets it before that is known`;
     return waiting(proxy, observed, { reason, message, now });
   }
-  const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && allows(candidate) === undefined);
+  const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && excludes(candidate) === undefined);
   const unread = holding.filter(({ read }) => !read);
   if (unread.length > 0) {
     const names = unread.map(({ name }) => name).join(", ");

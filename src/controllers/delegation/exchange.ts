@@ -6,7 +6,7 @@ import { events, pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { placementEvent } from "./events.ts";
+import { warningEvent } from "../warning-event.ts";
 import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
@@ -69,7 +69,11 @@ export class Exchange {
   async #tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
     const { host, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
-    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.wall()), { signal });
+    await host.create(
+      events,
+      warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: clock.wall() }),
+      { signal },
+    );
     memories.reported(proxyUid, message, clock.now());
   }
 

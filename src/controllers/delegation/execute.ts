@@ -17,7 +17,7 @@ import { notPlacedCondition } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
-import { placementEvent } from "./events.ts";
+import { warningEvent } from "../warning-event.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import type { Memories } from "./memory.ts";
@@ -375,7 +375,9 @@ export class Executor {
       ),
     );
     try {
-      await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, now), { signal });
+      await host.create(events, warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: now }), {
+        signal,
+      });
     } catch (error) {
       // Its namespace is on its way out. Whatever else it was, all of it is said again.
       if (!isKubeError(error, "Forbidden", "NotFound")) throw error;
@@ -386,7 +388,11 @@ export class Executor {
 
   async #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key, signal }: Context): Result {
     const { host, clock } = this.#options;
-    await host.create(events, placementEvent(objectRef(key), proxyUid, reason, message, clock.wall()), { signal });
+    await host.create(
+      events,
+      warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: clock.wall() }),
+      { signal },
+    );
     return undefined;
   }
 

@@ -101,8 +101,8 @@ export interface Observed {
   readonly proxy: Stored<Pod> | undefined;
   readonly members: readonly MemberView[];
   readonly memory: Memory;
-  /** Whether the author's placement allows a member; the text says why not. What it does not allow never had the pod. */
-  readonly allows: (candidate: Candidate) => string | undefined;
+  /** Why the author's placement leaves a member out; undefined when it does not. What is left out never had the pod. */
+  readonly excludes: (candidate: Candidate) => string | undefined;
   /** What a member lacks for the pod at present: it may have had the pod all the same. */
   readonly lacks?: (candidate: Candidate) => string | undefined;
   /** What the pod requests in a member; absent: what its spec says, everywhere. */

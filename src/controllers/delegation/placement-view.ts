@@ -70,7 +70,7 @@ export class PlacementView {
     proxy: Stored<Pod> | undefined,
   ): Pick<
     Observed,
-    | "allows"
+    | "excludes"
     | "lacks"
     | "invalid"
     | "optedIn"
@@ -81,18 +81,18 @@ export class PlacementView {
     | "refusedBefore"
     | "follows"
   > {
-    if (proxy === undefined || isBound(proxy)) return { allows: () => undefined };
-    if (!this.#options.rules.optedIn(proxy)) return { allows: () => undefined, optedIn: false };
+    if (proxy === undefined || isBound(proxy)) return { excludes: () => undefined };
+    if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
-      return { allows: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
+      return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host: what is left is not divided.
     const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
     const { clusters, api, overrides } = placement;
     const { homeApi } = this.#options;
     return {
-      allows: (candidate) => placementExcludes(placement, candidate),
+      excludes: (candidate) => placementExcludes(placement, candidate),
       lacks: (candidate) =>
         apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, placement, candidate),
       ...(clusters === undefined ? {} : { named: clusters }),

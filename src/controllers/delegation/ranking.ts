@@ -26,14 +26,14 @@ export function requestsFor(proxy: Stored<Pod>, { members, requestsIn }: Observe
 }
 
 function rankInput(proxy: Stored<Pod>, observed: Observed, needs?: Needs): RankInput {
-  const { members, allows, lacks, rules, requestsIn } = observed;
+  const { members, excludes, lacks, rules, requestsIn } = observed;
   const refused = ({ name }: Candidate): string | undefined => {
     const readiness = needs?.in(name);
     return typeof readiness === "object" ? readiness.refused : undefined;
   };
   const selection: Rule = {
     refusal: (candidate) => {
-      const message = allows(candidate) ?? lacks?.(candidate) ?? refused(candidate);
+      const message = excludes(candidate) ?? lacks?.(candidate) ?? refused(candidate);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };

@@ -14,13 +14,13 @@ import { standsFor } from "../../pods/dependencies-copy.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
+import { Copies } from "../copying/copies.ts";
+import type { CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
-import { Copies } from "./copies.ts";
 import { decide, inStep } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
-import type { CopyingOptions } from "./options.ts";
 import { Sources } from "./sources.ts";
 import { Users, usesOf } from "./users.ts";
 

@@ -7,9 +7,9 @@ import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { Contests } from "./contests.ts";
+import { Contests } from "../copying/contests.ts";
+import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
-import { makeCopy, REFUSALS } from "./make-copy.ts";
 import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
 
 export interface ExecutorOptions {

@@ -9,7 +9,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { placementEvent } from "../delegation/events.ts";
+import { warningEvent } from "../warning-event.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
@@ -255,7 +255,10 @@ export class HomeApiController {
     { proxyUid, reason, message }: { readonly proxyUid: string; readonly reason: string; readonly message: string },
     { key, signal }: Context,
   ): Promise<void> {
-    const event = placementEvent(objectRef(key), proxyUid, reason, message, this.#options.clock.wall());
+    const event = warningEvent(
+      { ...objectRef(key), uid: proxyUid },
+      { reason, message, at: this.#options.clock.wall() },
+    );
     await this.#options.host.create(events, event, { signal });
   }
 }

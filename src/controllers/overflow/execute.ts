@@ -15,7 +15,7 @@ import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { placementEvent } from "../delegation/events.ts";
+import { warningEvent } from "../warning-event.ts";
 import type { OverflowOptions } from "./controller.ts";
 import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
@@ -178,7 +178,7 @@ export class Executor {
     message: string,
   ): Promise<void> {
     const { host, clock } = this.#options;
-    const event = placementEvent(objectRef(key), uid, reason, message, clock.wall());
+    const event = warningEvent({ ...objectRef(key), uid }, { reason, message, at: clock.wall() });
     const { namespace = "" } = event.metadata;
     const named: KubeEvent = name === undefined ? event : { ...event, metadata: { namespace, name } };
     try {

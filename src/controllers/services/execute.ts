@@ -4,13 +4,13 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events, type Resource, services } from "../../kube/resources.ts";
+import { apiVersionOf, events, type Resource, services } from "../../kube/resources.ts";
 import type { ServiceObject } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { Contests } from "../dependencies/contests.ts";
-import { makeCopy } from "../dependencies/make-copy.ts";
-import { serviceEvent } from "./events.ts";
+import { Contests } from "../copying/contests.ts";
+import { makeCopy } from "../copying/make-copy.ts";
+import { warningEvent } from "../warning-event.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
@@ -185,10 +185,10 @@ export class Executor {
     this.#options.onRefusal(ref);
     if (told !== message) {
       log.info(message);
-      await this.#tell(
-        serviceEvent(source, "NotInMember", `${ref.member}: ${message}`, this.#options.clock.wall()),
-        signal,
-      );
+      const resource = resourceOf(ref);
+      const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...source.metadata };
+      const event = { reason: "NotInMember", message: `${ref.member}: ${message}`, at: this.#options.clock.wall() };
+      await this.#tell(warningEvent(about, event), signal);
     }
     return () => true;
   }

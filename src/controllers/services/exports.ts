@@ -2,14 +2,14 @@ import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { serviceExports, services } from "../../kube/resources.ts";
+import { findByList } from "../../kube/find-by-list.ts";
+import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
 import { isExported, toExport } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { findByList } from "../dependencies/make-copy.ts";
-import { serviceEvent } from "./events.ts";
+import { warningEvent } from "../warning-event.ts";
 import type { Action, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
@@ -69,8 +69,9 @@ export class Exports {
     this.#made.set(key, { copyUid: uid, due, ...(problem === undefined ? {} : { told: problem }) });
     if (problem !== undefined && problem !== told) {
       log.info(problem);
-      const exported = { apiVersion: "multicluster.x-k8s.io/v1alpha1", kind: "ServiceExport", ...source };
-      await tell(serviceEvent(exported, "NotExported", `${ref.member}: ${problem}`, clock.wall()), signal);
+      const exported = { apiVersion: apiVersionOf(serviceExports), kind: serviceExports.kind, ...source.metadata };
+      const event = { reason: "NotExported", message: `${ref.member}: ${problem}`, at: clock.wall() };
+      await tell(warningEvent(exported, event), signal);
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
   }

@@ -1,9 +1,11 @@
 import { CLUSTER_FINALIZER, clusterOfNode, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
 import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { findByList } from "../../kube/find-by-list.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { jsonEqual } from "../../pods/equal.ts";
@@ -11,10 +13,9 @@ import { Controller, type ControllerOptions, type Shown } from "../../runtime/co
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { findByList } from "../dependencies/make-copy.ts";
 import { decide, LEASE_SECONDS, RENEW_EVERY_MS } from "./decide.ts";
 import { looksLikeOurOwnTrouble } from "./disruption.ts";
-import type { Action, KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
+import type { Action, MemberFacts, Observed } from "./model.ts";
 
 export interface VirtualNodeOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -173,7 +174,6 @@ export class VirtualNodeController {
         message,
         nodesRead: false,
         nodes: 0,
-        readyNodes: 0,
         capacity: {},
         allocatable: {},
         features: [],
@@ -182,7 +182,7 @@ export class VirtualNodeController {
       };
     }
     this.#note(member);
-    const { nodes: count, readyNodes, capacity, allocatable, largestNode, features } = member.capacity;
+    const { nodes: count, capacity, allocatable, largestNode, features } = member.capacity;
     const { foreign } = member;
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
@@ -200,7 +200,6 @@ export class VirtualNodeController {
       ...(version === undefined ? {} : { version }),
       ...(server === undefined ? {} : { server }),
       nodes: count,
-      readyNodes,
       capacity,
       allocatable,
       // What a member was not heard to say since this controller began is not taken back.

@@ -7,10 +7,11 @@ import {
   VIRTUAL_NODE_TAINT,
   virtualNodeName,
 } from "../../api/keys.ts";
+import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
-import type { KubeletEndpoint, MemberFacts, Observed } from "./model.ts";
+import type { MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };

@@ -1,4 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
+import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { NodeKinds } from "../../placement/node-kinds.ts";
 
@@ -15,7 +16,6 @@ export interface MemberFacts {
   /** Its nodes have been read since this controller began: what follows is what it has. */
   readonly nodesRead: boolean;
   readonly nodes: number;
-  readonly readyNodes: number;
   /** Amounts in base units. */
   readonly capacity: Readonly<Record<string, number>>;
   readonly allocatable: Readonly<Record<string, number>>;
@@ -32,15 +32,6 @@ export interface MemberFacts {
   readonly waiting: number;
   /** Delegates there that are kept though the host does not know them; absent: none. */
   readonly held?: number;
-}
-
-/** Where the API server finds the kubelet API of the virtual nodes. */
-export interface KubeletEndpoint {
-  /** IP address or DNS name. */
-  readonly address: string;
-  /** What the node calls an IP address; default InternalIP. */
-  readonly addressType?: "InternalIP" | "ExternalIP";
-  readonly port: number;
 }
 
 /** The kubelet API of the virtual nodes, by the names of their Clusters. */

@@ -51,15 +51,15 @@ describe("a watch", () => {
     expect(`${JSON.stringify({ ...event, size: undefined })}\n`).toBe(text);
   });
 
-  test("gives bookmarks, and the end of the initial events", async () => {
+  test("gives bookmarks", async () => {
     const annotations = { "k8s.io/initial-events-end": "true" };
     const text =
       line("BOOKMARK", { metadata: { resourceVersion: "8" } }) +
       line("BOOKMARK", { metadata: { resourceVersion: "9", annotations } });
     server.faults.push(stream(text, "end"));
     expect(await collect()).toEqual([
-      { type: "BOOKMARK", resourceVersion: "8", initialEventsEnd: false },
-      { type: "BOOKMARK", resourceVersion: "9", initialEventsEnd: true },
+      { type: "BOOKMARK", resourceVersion: "8" },
+      { type: "BOOKMARK", resourceVersion: "9" },
     ]);
   });
 

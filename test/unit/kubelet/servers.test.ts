@@ -26,7 +26,7 @@ async function start(): Promise<NodeServers> {
     host: fakeClient({
       list: () => Promise.resolve({ items: [], resourceVersion: "1", size: 0 }),
       watch: async function* (_resource, { signal }) {
-        yield { type: "BOOKMARK", resourceVersion: "2", initialEventsEnd: false };
+        yield { type: "BOOKMARK", resourceVersion: "2" };
         if (!signal.aborted) await once(signal, "abort");
       },
     }),

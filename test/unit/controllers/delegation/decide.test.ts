@@ -92,8 +92,8 @@ describe("a proxy without a node", () => {
     const west = member("west");
     const candidate = { ...west.candidate, closed };
     const east = member("east");
-    const allows = ({ name }: { name: string }): string | undefined => (name === "east" ? "not named" : undefined);
-    const { actions } = decide(world(proxyPod(), [{ ...west, candidate }, east], { allows }), now);
+    const excludes = ({ name }: { name: string }): string | undefined => (name === "east" ? "not named" : undefined);
+    const { actions } = decide(world(proxyPod(), [{ ...west, candidate }, east], { excludes }), now);
     expect(actions).toEqual([
       {
         type: "report",
@@ -146,7 +146,7 @@ describe("a proxy without a node", () => {
   });
 
   test("says which of the named members do not exist", () => {
-    const observed = world(proxyPod(), [member("west")], { named: ["wset"], allows: () => "not named" });
+    const observed = world(proxyPod(), [member("west")], { named: ["wset"], excludes: () => "not named" });
     expect(decide(observed, now).actions).toMatchObject([
       { message: "west: not named; wset: no Cluster of that name has joined" },
     ]);
@@ -365,7 +365,7 @@ describe("a proxy without a node", () => {
     expect(report(proxyPod(), named, { reason: "FailedMount", message: missing, now })).toHaveLength(1);
     // What is not told now is told when it may be.
     const full = member("west", { used: 100 });
-    const waiting = world(proxyPod(), [full], { memory: memory({ reported, reportedAt: now }), allows: () => "no" });
+    const waiting = world(proxyPod(), [full], { memory: memory({ reported, reportedAt: now }), excludes: () => "no" });
     expect(decide(waiting, now + 1).requeueAt).toBe(now + 60_000);
     expect(decide(waiting, now + 60_000).requeueAt).toBeUndefined();
   });

@@ -30,7 +30,7 @@ export function world(proxy: Stored<Pod> | undefined, members: MemberView[], par
     proxy,
     members,
     memory: memory(),
-    allows: () => undefined,
+    excludes: () => undefined,
     apiAccess: () => ({ mode: "member" }),
     outOfService: () => false,
     ...parts,

@@ -14,7 +14,6 @@ function facts(parts: Partial<MemberFacts> = {}): MemberFacts {
     reachable: true,
     version: "v1.36.3",
     nodes: 2,
-    readyNodes: 2,
     capacity: amounts,
     allocatable: amounts,
     features: [],

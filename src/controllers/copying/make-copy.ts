@@ -1,8 +1,8 @@
-import type { KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { findByList } from "../../kube/find-by-list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
 
@@ -44,16 +44,4 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
       return isCopy(there, hostId) ? { type: "found", uid: there.metadata.uid } : { type: "foreign" };
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
   }
-}
-
-/** One object by a list, as watches are: the right to get single ones is not needed for anything else. */
-export async function findByList<T extends KubeObject>(
-  client: ClusterClient,
-  resource: Resource<T>,
-  { namespace, name }: { readonly namespace?: string; readonly name: string },
-  signal: AbortSignal,
-): Promise<Stored<T> | undefined> {
-  const place = namespace === undefined ? {} : { namespace };
-  const { items } = await client.list(resource, { ...place, fieldSelector: `metadata.name=${name}`, signal });
-  return items[0];
 }

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { Contests } from "../../../../src/controllers/dependencies/contests.ts";
+import { Contests } from "../../../../src/controllers/copying/contests.ts";
 import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";

@@ -1,0 +1,15 @@
+import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "./client.ts";
+import type { Resource } from "./resources.ts";
+
+/** One object by a list, as watches are: the right to get single ones is not needed for anything else. */
+export async function findByList<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  { namespace, name }: { readonly namespace?: string; readonly name: string },
+  signal: AbortSignal,
+): Promise<Stored<T> | undefined> {
+  const place = namespace === undefined ? {} : { namespace };
+  const { items } = await client.list(resource, { ...place, fieldSelector: `metadata.name=${name}`, signal });
+  return items[0];
+}
