@@ -21,7 +21,8 @@ export class Staging<T extends KubeObject> {
 
   /** An object that takes the place of one of that size, 0 for none; false when there is no room for it. */
   add(key: ObjectKey, object: Stored<T>, size: number, replaced: number): boolean {
-    const more = size - replaced;
+    // What it takes less is given up when nothing can fail any more.
+    const more = Math.max(0, size - replaced);
     if (this.#budget?.hold(more) === false) return false;
     this.#held += more;
     this.keep(key, object, size);

@@ -126,7 +126,7 @@ function isAtWork(
   if (workload.kind !== "CronJob") return isMakerOf(workload, maker);
   if (maker.kind === "Job") return runs.some(({ metadata }) => metadata.name === maker.name);
   // Its own: a run for which not even the Job could be made.
-  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > (lastRunOf(object) ?? 0);
+  return isMakerOf(workload, maker) && Date.parse(timeOf(event)) > lastRunOf(object, runs);
 }
 
 /** One more pod of the workload as admission would leave it, and its own claims; nothing when it would not be delegated. */

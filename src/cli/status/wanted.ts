@@ -3,6 +3,7 @@ import { readFields, type WrittenObject } from "../plan/documents.ts";
 import { podsOf, type WorkloadKind } from "../plan/workloads.ts";
 
 const jobState = z.looseObject({
+  metadata: z.looseObject({ creationTimestamp: z.string().nullish() }),
   spec: z.looseObject({ suspend: z.boolean().exactOptional() }),
   status: z
     .looseObject({
@@ -15,6 +16,7 @@ const cronJobState = z.looseObject({
     .looseObject({
       active: z.array(z.looseObject({ name: z.string() })).exactOptional(),
       lastScheduleTime: z.string().exactOptional(),
+      lastSuccessfulTime: z.string().exactOptional(),
     })
     .exactOptional(),
 });
@@ -34,10 +36,12 @@ export function runsOf(cronJob: WrittenObject): string[] {
   return readFields(cronJobState, cronJob).status?.active?.map(({ name }) => name) ?? [];
 }
 
-/** When a CronJob last began a run; epoch ms. */
-export function lastRunOf(cronJob: WrittenObject): number | undefined {
-  const at = Date.parse(readFields(cronJobState, cronJob).status?.lastScheduleTime ?? "");
-  return Number.isNaN(at) ? undefined : at;
+/** Up to when a CronJob is known to have begun its runs; epoch ms, 0: never. `runs` are its Jobs that are under way. */
+export function lastRunOf(cronJob: WrittenObject, runs: readonly WrittenObject[]): number {
+  const { lastScheduleTime, lastSuccessfulTime } = readFields(cronJobState, cronJob).status ?? {};
+  const made = runs.map((run) => readFields(jobState, run).metadata.creationTimestamp);
+  const times = [lastScheduleTime, lastSuccessfulTime, ...made].map((time) => Date.parse(time ?? ""));
+  return Math.max(0, ...times.filter((time) => !Number.isNaN(time)));
 }
 
 /** Suspended, or ended: it has no pods to wait for. */

@@ -39,7 +39,7 @@ export class Exchange {
       const refused = forwardRefusal(name, patch, error);
       if (refused === undefined) throw error;
       // Which of the parts it does not take is known when each was sent alone.
-      if (patch.apart === undefined) await this.#tellOnce(proxyUid, "NotForwarded", refused, context);
+      if (patch.apart === undefined) await this.tellOnce(proxyUid, "NotForwarded", refused, context);
       if (!isRecorded(patch)) this.#noteIneffective(proxyUid, patch);
       let shown: Awaited<Result>;
       for (const part of partsOf(patch)) {
@@ -66,7 +66,7 @@ export class Exchange {
   }
 
   /** An event for the author, unless it says what the last one said. */
-  async #tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
+  async tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
     const { host, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
     await host.create(
@@ -107,7 +107,7 @@ export class Exchange {
     this.#noteIneffective(uid, action.patch);
     context.log.warn(message);
     try {
-      await this.#tellOnce(uid, "StatusRefused", message, context);
+      await this.tellOnce(uid, "StatusRefused", message, context);
     } catch (error) {
       // Its namespace may be on its way out.
       if (!isKubeError(error)) throw error;

@@ -18,6 +18,7 @@ import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { warningEvent } from "../warning-event.ts";
+import { awaitsDelegate } from "./decide-awaited.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import type { Memories } from "./memory.ts";
@@ -182,7 +183,13 @@ export class Executor {
       }
       member.load.release(proxyUid);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (refused === undefined || this.#mayStillBeAsked(error, proxyUid, name, context.key)) throw error;
+      if (refused === undefined || this.#isEarly(error, proxyUid, name)) throw error;
+      const proxy = this.#options.proxyOf(context.key);
+      // Nobody else can have it, and a refusal would be its end: it is made when the webhook is back.
+      if (isUnasked(error) && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
+        await this.#exchange.tellOnce(proxyUid, refused.reason, `${name}: ${refused.message}`, context);
+        throw error;
+      }
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
       if (mayBeThere) {
         const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
@@ -201,13 +208,12 @@ export class Executor {
     }
   }
 
-  /** Nobody else can have a pod that is bound to the member; others are given away when the webhook does not come back. */
-  #mayStillBeAsked(error: unknown, proxyUid: string, member: string, key: ObjectKey): boolean {
-    const { memories, clock, proxyOf } = this.#options;
-    if (!isUnasked(error) || memories.of(proxyUid).uncertain === member) return false;
-    const { since = clock.now() } = memories.of(proxyUid).attempts.get(member) ?? {};
-    const proxy = proxyOf(key);
-    return clock.now() < since + UNASKED_MS || (proxy !== undefined && isBound(proxy));
+  /** A webhook that does not answer may be back in a moment, unless what an earlier creation did has to be found out. */
+  #isEarly(error: unknown, proxyUid: string, member: string): boolean {
+    const { memories, clock } = this.#options;
+    const { uncertain, attempts } = memories.of(proxyUid);
+    const { since = clock.now() } = attempts.get(member) ?? {};
+    return isUnasked(error) && uncertain !== member && clock.now() < since + UNASKED_MS;
   }
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */

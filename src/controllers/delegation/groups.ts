@@ -2,7 +2,7 @@ import type { Placement } from "../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { asksHostFirst } from "../../pods/overflow.ts";
-import { controllerOf, isDeleting } from "../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting } from "../../pods/phase.ts";
 
 /** A group as a pod names it. */
 export interface GroupName {
@@ -188,5 +188,5 @@ export class Groups {
 /** The owners of one that has overflowed may be on the host's nodes: who owns them was known while it was looked at, and not after. */
 function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
   const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
-  return asksHostFirst(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
+  return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
 }

@@ -5,7 +5,7 @@ import type { Action, Observed } from "./model.ts";
 export const COUNT_AGAIN_MS = 60_000;
 
 // A number of its own: not a part of a name, nor anything between quotes.
-const NUMBER = /(?<![\w.:/"'-])\d[\d.]*/g;
+const NUMBER = /(?<![\w./"'-])\d[\d.]*/g;
 
 /** Why a pod waits, in one word and in a sentence, as of a time in epoch ms. */
 export interface Report {

@@ -109,7 +109,7 @@ export class OverflowController {
     this.#supported = await bindsLabels(host, signal);
     this.#pods.start();
     await this.#pods.whenSynced(signal);
-    if (this.#supported) void this.#findUnmarked();
+    void this.#findUnmarked();
   }
 
   /** Reads what earlier leaders have left unmarked; nobody waits for that, and few hosts have any. */

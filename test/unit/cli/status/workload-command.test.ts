@@ -157,6 +157,8 @@ test("a CronJob whose Job cannot even be made says so, until a later run has beg
     [stored(cronJob({}, {})), true],
     [began("2025-12-31T23:00:00Z"), true],
     [began("2026-01-01T01:00:00Z"), false],
+    // What is refused at first is tried again: the time of a run is when it was due.
+    [stored(cronJob({}, {}), { status: { lastSuccessfulTime: "2026-01-01T00:00:05Z" } }), false],
   ] as const) {
     objects = { ...objects, events, cronjobs: [cron] };
     session.out.length = 0;

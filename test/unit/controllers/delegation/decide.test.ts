@@ -358,6 +358,9 @@ describe("a proxy without a node", () => {
     expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 59_999)).toBe(0);
     expect(about("west: full: 500m cpu requested, 300.5m of 2 left", now + 60_000)).toBe(1);
     expect(about("west: full: 500m memory requested, 400m of 2 left", now)).toBe(1);
+    const socket = (port: number): string => `west: fails to say so: read tcp 127.0.0.1:${port}->127.0.0.1:2379: reset`;
+    const cut = world(proxyPod(), [], { memory: memory({ reported: socket(43512), reportedAt: now }) });
+    expect(report(proxyPod(), cut, { reason: "ClusterNotReady", message: socket(43513), now })).toEqual([]);
     const named = world(proxyPod(), [], {
       memory: memory({ reported: 'configmap "app-1" not found', reportedAt: now }),
     });

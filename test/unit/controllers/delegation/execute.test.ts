@@ -21,7 +21,7 @@ function failure(code: KubeErrorCode, detail: string): KubeError {
 }
 
 interface Answers {
-  readonly create?: () => Promise<unknown>;
+  readonly create?: (resource: { readonly plural: string }, object: unknown) => Promise<unknown>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
   readonly patch?: () => Promise<unknown>;
@@ -187,12 +187,41 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });
 
-test("a pod that is bound to a member whose webhook does not answer is made there when it does, however late", async () => {
-  const answer = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
-  const proxyOf = () => boundProxy();
-  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), proxyOf });
-  await expect(execute(create)).rejects.toBe(answer);
-  clock.now += 3_600_000;
-  await expect(execute(create)).rejects.toBe(answer);
+const unasked = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
+
+test("a pod that is made again in its member, whose webhook does not answer, says so and is made when it does", async () => {
+  let fails: unknown = unasked;
+  const told: unknown[] = [];
+  const { clock, memories, execute } = executorOf({
+    create: (resource, event) => {
+      if (resource.plural !== "events") return Promise.reject(fails);
+      told.push(event);
+      return Promise.resolve({});
+    },
+    proxyOf: () => boundProxy(),
+  });
+  await expect(execute(create)).rejects.toBe(unasked);
+  expect(told).toEqual([]);
+  for (const later of [10_000, 3_600_000]) {
+    clock.now += later;
+    await expect(execute(create)).rejects.toBe(unasked);
+  }
+  expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining("images.example") }]);
   expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  fails = failure("Forbidden", "exceeded quota");
+  expect(await execute(create)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
+});
+
+test("one that has overflowed is refused by it after a while, so that others like it need not follow", async () => {
+  const annotations = { "legation.dev/cluster": "west" };
+  const overflowed = proxyPod({ metadata: { annotations }, spec: { nodeName: "legation-west" } });
+  const { clock, memories, execute } = executorOf({
+    create: () => Promise.reject(unasked),
+    proxyOf: () => overflowed,
+  });
+  await expect(execute(create)).rejects.toBe(unasked);
+  clock.now += 10_000;
+  expect(await execute(create)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
 });
