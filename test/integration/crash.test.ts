@@ -82,7 +82,7 @@ const points: readonly Point[] = [
   { write: "its namespace is created", of: ends, where: "member", method: "POST", path: "" },
   { write: "its delegate is created", of: ends, where: "member", method: "POST", path: "/pods" },
   { write: "it is bound", of: ends, where: "host", method: "POST", path: `${proxy}/binding` },
-  { write: "it is told to run", of: ends, ...status, body: /"phase":"Running"/, endsAfter: "2s" },
+  { write: "it is told to run", of: ends, ...status, body: /"phase":"Running"/, endsAfter: "5s" },
   { write: "it is told to have ended", of: ends, ...status, body: /"phase":"Succeeded"/ },
   { write: "its delegate is deleted", of: ends, where: "member", method: "DELETE", path: proxy },
   { write: "its finalizer is removed", of: ends, where: "host", method: "PATCH", path: proxy },

@@ -56,6 +56,20 @@ async function setColor(color: string): Promise<void> {
   } else await host.patch(configMaps, ref, { type: "merge", body: { data: { color } } });
 }
 
+/**
+ * Makes a backup old: a real one is behind by more writes than a restored server does before anybody has asked it. One that has
+ * come as far again within a minute is not told from a server that was only restarted.
+ */
+async function age(client: ClusterClient): Promise<void> {
+  const clocks = Array.from({ length: 20 }, (_, number) => ({ namespace, name: `clock-${number}` }));
+  const make = (metadata: object) => client.create(configMaps, { apiVersion: "v1", kind: "ConfigMap", metadata });
+  await Promise.all(clocks.map(make));
+  for (let at = 0; at < 50; at++) {
+    const body = { data: { at: String(at) } };
+    await Promise.all(clocks.map((clock) => client.patch(configMaps, clock, { type: "merge", body })));
+  }
+}
+
 async function colorInWest(): Promise<string | undefined> {
   return (await clients().west.find(configMaps, { namespace, name: "settings" }))?.data?.color;
 }
@@ -111,6 +125,7 @@ describe("a host that is restored from a backup of etcd", () => {
     await controller.stop();
     await ageLease(host);
     using backup = await backUp(hostCluster());
+    await age(host);
     await controller.start();
 
     await host.delete(pods, { namespace, name: "deleted" });
@@ -177,6 +192,7 @@ describe("a member that is restored from a backup of etcd", () => {
     await Promise.all(["stays", "deleted", "ends"].map((name) => inHost(name)));
     const delegate = await inWest("stays");
     using backup = await backUp(memberCluster("west"));
+    await age(west);
     const ended = { metadata: { annotations: { [KWOK_ANNOTATIONS.outcome]: "succeeded" } } };
     await host.patch(pods, { namespace, name: "ends" }, { type: "merge", body: ended });
 
