@@ -4,6 +4,7 @@ import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { isBefore } from "../../runtime/resource-version.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
@@ -36,6 +37,8 @@ export class EventFollower {
   readonly #abort = new AbortController();
   #running: Promise<void> | undefined;
   #version: string | undefined;
+  /** The watch was lost: the server may have gone back in time since. */
+  #doubted = false;
   /** What happened before has been told; epoch ms. */
   #toldUntil: number;
   #lastProblem: string | undefined;
@@ -61,6 +64,7 @@ export class EventFollower {
     while (!signal.aborted) {
       let delayMs: number;
       try {
+        if (this.#doubted) await this.#confirm(signal);
         this.#version ??= await this.#list(signal);
         await this.#watch(this.#version, signal);
         this.#toldUntil = this.#options.clock.wall();
@@ -72,6 +76,14 @@ export class EventFollower {
       // Rejects when it is stopped, which the loop sees.
       if (delayMs > 0) await this.#options.clock.sleep(delayMs, signal).catch(() => {});
     }
+  }
+
+  /** A server that was restored from a backup would accept a watch from a version that it has still to come to. */
+  async #confirm(signal: AbortSignal): Promise<void> {
+    const { client, fieldSelector } = this.#options;
+    const { resourceVersion } = await client.list(events, { fieldSelector, limit: 1, dropManagedFields: true, signal });
+    if (this.#version !== undefined && isBefore(resourceVersion, this.#version)) this.#version = undefined;
+    this.#doubted = false;
   }
 
   async #list(signal: AbortSignal): Promise<string> {
@@ -135,6 +147,7 @@ export class EventFollower {
     // After a lost connection the watch goes on where it was; for all else the list is the way out. A server that was not even
     // there may come back with an older state than it had, and would be waited for in silence.
     if (!isKubeError(error, "AnswerLost", "TooManyRequests")) this.#version = undefined;
+    this.#doubted = this.#version !== undefined;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     const message = error instanceof Error ? error.message : String(error);
     // Said once, and not with every attempt of a member that is away.

@@ -84,7 +84,7 @@ describe("following a member's events", () => {
     await expect.poll(() => told).toEqual(["new one 1", "again one 2", "new two 1"]);
   });
 
-  test("goes on where it was after a lost connection, without a list", async () => {
+  test("goes on where it was after a lost connection, once it knows that the server has not gone back", async () => {
     follower.start();
     await watching();
     put("one", ago(0));
@@ -94,7 +94,23 @@ describe("following a member's events", () => {
     put("two", ago(0));
     await untilWatching();
     await expect.poll(() => told).toEqual(["new one 1", "new two 1"]);
-    expect(kinds()).toEqual(["list", "watch", "watch"]);
+    expect(kinds()).toEqual(["list", "watch", "list", "watch"]);
+    expect(server.requests[2]?.query.get("limit")).toBe("1");
+    expect(server.requests[3]?.query.get("resourceVersion")).toBe("2");
+  });
+
+  test("begins anew where a lost connection was that to a server which has gone back in time", async () => {
+    follower.start();
+    await watching();
+    const restore = server.world.backUp();
+    for (let index = 0; index < 5; index += 1) put(`e${index}`, ago(0));
+    await expect.poll(() => told).toHaveLength(5);
+    server.cutConnections();
+    await expect.poll(() => server.openWatches).toBe(0);
+    restore();
+    put("later", ago(0));
+    await untilWatching();
+    await expect.poll(() => told.at(-1)).toBe("new later 1");
   });
 
   test("tells what was missed when the history is gone, and nothing from long before", async () => {
