@@ -4,12 +4,8 @@ import type { Candidate } from "./candidate.ts";
 import { type Division, divide, type Replicas, sum } from "./division.ts";
 import { roomFor } from "./room.ts";
 
-/** A workload's replicas, and the members that they are divided over. */
-export interface OpenDivisionInput {
-  /** How many there are to be, those in closed members included. */
-  readonly total: number;
-  /** Where those are that have a member. */
-  readonly placed: Replicas;
+/** How an author wants a workload divided, and the members as they are for it. */
+export interface OpenMembers {
   readonly preferences: SchedulingPreferences;
   /** The members that may have replicas now. */
   readonly candidates: readonly Candidate[];
@@ -17,9 +13,17 @@ export interface OpenDivisionInput {
   readonly full: ReadonlySet<string>;
   /** Members that do not answer or are cordoned: what is there stays there. */
   readonly closed: ReadonlySet<string>;
-  readonly requests: Amounts;
   /** What one requests in a member where that is different; absent: nowhere. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
+}
+
+/** A workload's replicas, and the members that they are divided over. */
+export interface OpenDivisionInput extends OpenMembers {
+  /** How many there are to be, those in closed members included. */
+  readonly total: number;
+  /** Where those are that have a member. */
+  readonly placed: Replicas;
+  readonly requests: Amounts;
   /** `namespace/name` of the workload. */
   readonly key: string;
 }

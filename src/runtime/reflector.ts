@@ -8,7 +8,8 @@ import { turn } from "../kube/turn.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
-import { isBefore, sameVersion } from "./resource-version.ts";
+import { goneBackTo } from "./gone-back.ts";
+import { sameVersion } from "./resource-version.ts";
 import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 
@@ -199,19 +200,15 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /**
-   * A server that was restored from a backup is behind us. It would accept a watch from our version, and tell of nothing
-   * until it has come that far again: the store would keep what it has forgotten. After a while it may be that far.
-   */
+  /** The store must not keep what a server has forgotten that was restored from a backup. After a while it may be as far again. */
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
     const { client, resource, clock, log } = this.#options;
-    const { resourceVersion } = await client.list(resource, { ...this.#selection(), limit: 1, signal });
-    const goneBack = isBefore(resourceVersion, version);
-    if (goneBack) {
-      log.warn({ resource: resource.plural, version, now: resourceVersion }, "the server has gone back in time");
+    const goneBack = await goneBackTo(client, resource, version, { ...this.#selection(), signal });
+    if (goneBack !== undefined) {
+      log.warn({ resource: resource.plural, version, now: goneBack }, "the server has gone back in time");
     }
     const now = clock.now();
-    if (goneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
+    if (goneBack !== undefined || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
   }
 
   get #paged(): number {

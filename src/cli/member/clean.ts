@@ -2,6 +2,7 @@ import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listPages } from "../../kube/list-pages.ts";
 import {
   endpointSlices,
   namespaces,
@@ -12,7 +13,6 @@ import {
 } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
-import { listPages } from "../pages.ts";
 import { namespaceGone, remove } from "../removal.ts";
 import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";

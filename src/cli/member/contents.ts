@@ -2,9 +2,9 @@ import { HOST_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listPages } from "../../kube/list-pages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Discovery } from "../discovery/discovery.ts";
-import { listPages } from "../pages.ts";
 
 /** What is in a namespace beside Legation's own. */
 export interface Contents {

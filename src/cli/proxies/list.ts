@@ -1,9 +1,9 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
-import { listPages } from "../pages.ts";
 
 /** Proxies of the host: all, or those bound to one node. */
 export function listProxies(

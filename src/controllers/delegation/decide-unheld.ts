@@ -26,13 +26,14 @@ const NOTHING: DelegationDecision = { actions: [], outcome: "Waiting" };
 
 /** No member is known to have the delegate: once it is sure that none has, and that all is known, the best one gets it. */
 export function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
-  return (
+  const early =
     recoverDeparted(proxy, observed) ??
     awaitPlacement(proxy, observed, now) ??
     awaitDenials(proxy, observed, now) ??
-    awaitNeeds(proxy, observed, now) ??
-    chooseMember(proxy, observed, now)
-  );
+    awaitGroup(proxy, observed, now);
+  if (early !== undefined) return early;
+  const needs = observed.needs?.();
+  return awaitNeeds(proxy, observed, needs, now) ?? chooseMember(proxy, observed, needs, now);
 }
 
 /** It has run and gone before the host was told: bound to what it had, its end is told as of any other. */
@@ -95,19 +96,30 @@ function decideDoubt(proxy: Stored<Pod>, name: string, observed: Observed, now: 
   return { actions: [...told, resolve], outcome: "Placing" };
 }
 
-/** What else must be known or there before a member is chosen; most of it comes by an event of its own. */
-function awaitNeeds(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
+function awaitGroup(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
   const quietUntil = observed.follows === true ? waitingSince(proxy, observed) + FOLLOW_QUIETLY_MS : 0;
-  if (now < quietUntil) return { ...NOTHING, requeueAt: quietUntil };
-  const needs = observed.needs?.();
+  return now < quietUntil ? { ...NOTHING, requeueAt: quietUntil } : undefined;
+}
+
+/** What else must be known or there before a member is chosen; most of it comes by an event of its own. */
+function awaitNeeds(
+  proxy: Stored<Pod>,
+  observed: Observed,
+  needs: Needs | undefined,
+  now: number,
+): DelegationDecision | undefined {
   if (needs?.missing !== undefined) return waiting(proxy, observed, { ...needs.missing, now });
   return needs?.read === false || observed.settling === true ? NOTHING : undefined;
 }
 
-function chooseMember(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision {
+function chooseMember(
+  proxy: Stored<Pod>,
+  observed: Observed,
+  needs: Needs | undefined,
+  now: number,
+): DelegationDecision {
   const { members, memory } = observed;
   const { uid: proxyUid } = proxy.metadata;
-  const needs = observed.needs?.();
   const ranking = rankFor(proxy, observed, needs);
   const occupied = new Set(members.filter(({ delegate }) => delegate !== undefined).map(({ name }) => name));
   const free = (names: readonly string[]): string[] => openMembers(names, observed, now);
@@ -129,15 +141,14 @@ function chooseMember(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   // A delegate of an earlier proxy is still under that name: its end is an event of its own, but it may never come.
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
-  const expiry = nextExpiry(observed, now);
   if (best === undefined) {
     const message = explain(allRefusals(ranking, observed, now));
-    return waiting(proxy, observed, { reason: "NotPlaced", message, now }, expiry);
+    return waiting(proxy, observed, { reason: "NotPlaced", message, now }, nextExpiry(observed, now));
   }
   if (occupied.has(best)) {
     if (now < awaitUntil) return { actions: [], outcome: "Withdrawing", requeueAt: awaitUntil };
     const message = `${best}: still has the delegate of an earlier pod of that name`;
-    return waiting(proxy, observed, { reason: "NotPlaced", message, now }, expiry);
+    return waiting(proxy, observed, { reason: "NotPlaced", message, now }, nextExpiry(observed, now));
   }
   if (!isReady(needs, best)) return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   return create(proxy, observed, best, fitting.length === 0);

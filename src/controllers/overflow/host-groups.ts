@@ -1,6 +1,7 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -8,7 +9,6 @@ import type { FindPod } from "../delegation/groups.ts";
 
 // A pod of the group that the host's scheduler places just now is seen by the next one that is due.
 const FRESH_MS = 3000;
-const PAGE = 500;
 
 interface Reading {
   /** When it was done; epoch ms. */
@@ -77,20 +77,14 @@ export class HostGroups {
 
   async #list(namespace: string, signal: AbortSignal): Promise<Stored<Pod>[]> {
     const found: Stored<Pod>[] = [];
-    let token: string | undefined;
-    do {
-      const { items, continue: next } = await this.#options.host.list(pods, {
-        namespace,
-        labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
-        fieldSelector: "spec.nodeName!=",
-        limit: PAGE,
-        dropManagedFields: true,
-        signal,
-        ...(token === undefined ? {} : { continue: token }),
-      });
-      found.push(...items);
-      token = next;
-    } while (token !== undefined);
+    const pages = listPages(this.#options.host, pods, {
+      namespace,
+      labelSelector: `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`,
+      fieldSelector: "spec.nodeName!=",
+      dropManagedFields: true,
+      signal,
+    });
+    for await (const page of pages) found.push(...page);
     return found;
   }
 }

@@ -4,7 +4,7 @@ import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { isBefore } from "../../runtime/resource-version.ts";
+import { goneBackTo } from "../../runtime/gone-back.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
@@ -64,7 +64,7 @@ export class EventFollower {
     while (!signal.aborted) {
       let delayMs: number;
       try {
-        if (this.#doubted) await this.#confirm(signal);
+        if (this.#doubted && this.#version !== undefined) await this.#confirm(this.#version, signal);
         this.#version ??= await this.#list(signal);
         await this.#watch(this.#version, signal);
         this.#toldUntil = this.#options.clock.wall();
@@ -78,11 +78,9 @@ export class EventFollower {
     }
   }
 
-  /** A server that was restored from a backup would accept a watch from a version that it has still to come to. */
-  async #confirm(signal: AbortSignal): Promise<void> {
+  async #confirm(version: string, signal: AbortSignal): Promise<void> {
     const { client, fieldSelector } = this.#options;
-    const { resourceVersion } = await client.list(events, { fieldSelector, limit: 1, dropManagedFields: true, signal });
-    if (this.#version !== undefined && isBefore(resourceVersion, this.#version)) this.#version = undefined;
+    if ((await goneBackTo(client, events, version, { fieldSelector, signal })) !== undefined) this.#version = undefined;
     this.#doubted = false;
   }
 

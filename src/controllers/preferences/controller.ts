@@ -1,11 +1,9 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
-import type { SchedulingPreferences } from "../../api/preferences.ts";
-import type { Amounts } from "../../api/quantity.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import type { Candidate } from "../../placement/candidate.ts";
+import type { OpenMembers } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { claimNames } from "../../pods/claims.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
@@ -18,18 +16,9 @@ import type { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
 
 /** What an author wants of a workload's division, and the members as they are for it. */
-export interface Sharing {
-  readonly preferences: SchedulingPreferences;
-  /** The members that may have its replicas now. */
-  readonly candidates: readonly Candidate[];
-  /** Those of them that get no more at present. */
-  readonly full: ReadonlySet<string>;
-  /** Members that do not answer or are cordoned. */
-  readonly closed: ReadonlySet<string>;
-  /** Some member of them all has still to be read. */
+export interface Sharing extends OpenMembers {
+  /** Some member of them all has still to be read: until then it looks closed, and all is out of order. */
   readonly settling: boolean;
-  /** What a replica requests in a member; absent: the same everywhere. */
-  readonly requestsIn?: (candidate: Candidate) => Amounts;
 }
 
 export interface PreferencesOptions extends ControllerOptions {

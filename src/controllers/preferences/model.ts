@@ -1,8 +1,7 @@
 import type { ObjectKey } from "../../api/kubernetes.ts";
-import type { SchedulingPreferences } from "../../api/preferences.ts";
 import type { Amounts } from "../../api/quantity.ts";
-import type { Candidate } from "../../placement/candidate.ts";
 import type { Replicas } from "../../placement/division.ts";
+import type { OpenMembers } from "../../placement/open-division.ts";
 
 /** One replica that has a member. */
 export interface Replica {
@@ -28,8 +27,7 @@ export interface OtherReplicas {
 }
 
 /** Everything that one decision about an owner's replicas depends on. */
-export interface Observed {
-  readonly preferences: SchedulingPreferences;
+export interface Observed extends OpenMembers {
   /** `namespace/name` of the workload: makes clusters of one weight come in an order of its own. */
   readonly key: string;
   /** Its owner makes a new one for each that is evicted, and loses nothing by it. */
@@ -41,17 +39,9 @@ export interface Observed {
   readonly replacingUntil?: number;
   /** What the Deployment's other ReplicaSets have while it is updated; absent: nothing. */
   readonly others?: OtherReplicas;
-  /** The members that may have replicas now. */
-  readonly candidates: readonly Candidate[];
-  /** Those of them that get no more at present: they keep what they have. */
-  readonly full: ReadonlySet<string>;
-  /** Members that do not answer or are cordoned: what is there stays there. */
-  readonly closed: ReadonlySet<string>;
   /** Some member has still to be read: until then it looks closed, and all is out of order. */
   readonly settling: boolean;
   readonly requests: Amounts;
-  /** What one requests in a member where that is different; absent: nowhere. */
-  readonly requestsIn?: (candidate: Candidate) => Amounts;
   /** Members that did not get what was moved for them, and until when it is not tried again; epoch ms. */
   readonly futile: ReadonlyMap<string, number>;
 }

@@ -1,6 +1,6 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import type { ClusterClient, ListOptions } from "../kube/client.ts";
-import type { Resource } from "../kube/resources.ts";
+import type { ClusterClient, ListOptions } from "./client.ts";
+import type { Resource } from "./resources.ts";
 
 const PAGE_SIZE = 500;
 
