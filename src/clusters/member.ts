@@ -1,27 +1,28 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL } from "../api/keys.ts";
-import type { KubeNode, ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
+import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
-import { nodes, pods } from "../kube/resources.ts";
+import { pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
-import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
+import type { NodeKinds } from "../placement/node-kinds.ts";
 import { madeByHost, ownerOf } from "../pods/delegate.ts";
 import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { jsonEqual } from "../pods/equal.ts";
 import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { Reflector, type ReflectorEvent, sizeAsKept } from "../runtime/reflector.ts";
+import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type Capacity, capacityOf, fitsLargest, nodeFingerprint } from "./capacity.ts";
+import { type Capacity, fitsLargest } from "./capacity.ts";
+import { Departed } from "./departed.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
 import { Load } from "./load.ts";
-import { NodeFits } from "./node-fits.ts";
+import { MemberNodes } from "./member-nodes.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
 import { type Counted, type Unreadable, unreadable } from "./reading.ts";
@@ -50,12 +51,8 @@ export interface VirtualNode {
 
 // Of the heap that this process may have: one member may not take it from the others, whatever it holds.
 const SHARE_OF_HEAP = 0.5;
-// Last states of delegates that went are needed once, by the reconcile that follows; the rest are bounded.
-const DEPARTED_KEPT = { pods: 10_000, bytes: 64 * 2 ** 20 };
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
-// Thousands of nodes are a second's work, and some of them change all the time.
-const KINDS_EVERY_MS = 30_000;
 const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
 
 /**
@@ -71,18 +68,13 @@ export class Member {
   readonly #hostId: string;
   readonly #clock: Clock;
   readonly #delegates: Reflector<Pod>;
-  readonly #nodes: Reflector<KubeNode>;
+  readonly #nodes: MemberNodes;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
   readonly #foreign: ForeignUsage;
-  readonly #fits: NodeFits = new NodeFits(() => this.#nodes.store.list());
   readonly #listener: MemberListener;
-  readonly #departed = new Map<ObjectKey, { readonly pod: Stored<Pod>; readonly bytes: number }>();
-  #departedBytes = 0;
+  readonly #departed = new Departed();
   #probed: ProbeResult = NOT_PROBED;
-  #capacity: Capacity | undefined;
-  #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
-  #nodesVersion = 0;
   #endedVersion = 0;
   #wasReachable = false;
   #reachableSince = 0;
@@ -126,15 +118,15 @@ export class Member {
       onEvent: (event) => this.#onDelegate(event),
       onState: () => this.#onConnection(),
     });
-    this.#nodes = new Reflector({
+    this.#nodes = new MemberNodes({
       client,
-      resource: nodes,
       budget: this.memory,
       clock,
       log,
-      transform: withoutImages,
-      sizeOf: sizeAsKept,
-      onEvent: (event) => this.#onNode(event),
+      onChange: () => {
+        this.#candidate = undefined;
+        listener.onCapacity(this);
+      },
       onState: () => this.#onConnection(),
     });
     this.#promptness = new Promptness({
@@ -229,7 +221,7 @@ export class Member {
 
   /** Its nodes have been listed since this connection began: what they offer is known. */
   get nodesRead(): boolean {
-    return this.#nodes.store.synced;
+    return this.#nodes.read;
   }
 
   #probeSettings(): ProbeSettings {
@@ -251,27 +243,21 @@ export class Member {
   }
 
   get nodesVersion(): number {
-    return this.#nodesVersion;
+    return this.#nodes.version;
   }
 
   /** Changes with everything that may let it take a pod that it has refused: its nodes, and delegates that ended. */
   get roomVersion(): string {
-    return `${this.#nodesVersion}.${this.#endedVersion}`;
+    return `${this.#nodes.version}.${this.#endedVersion}`;
   }
 
   get capacity(): Capacity {
-    this.#capacity ??= capacityOf(this.#nodes.store.list());
-    return this.#capacity;
+    return this.#nodes.capacity;
   }
 
-  /** Its nodes in few words, for the host, and not newer than people need it; undefined when there are too many kinds. */
+  /** Its nodes in few words, for the host; undefined when there are too many kinds. */
   get nodeKinds(): NodeKinds | undefined {
-    const now = this.#clock.now();
-    const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
-    if (version !== this.#nodesVersion && now - at >= KINDS_EVERY_MS) {
-      this.#kinds = { version: this.#nodesVersion, at: now, value: nodeKindsOf(this.#nodes.store.list()) };
-    }
-    return this.#kinds?.value;
+    return this.#nodes.kinds;
   }
 
   /** What pods that are not this host's request there, as last read. */
@@ -312,13 +298,12 @@ export class Member {
 
   /** The last state of a delegate under this key that was seen to go. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#departed.get(key)?.pod;
+    return this.#departed.get(key);
   }
 
   /** The last state has been used. */
   forgetDeparted(key: ObjectKey): void {
-    this.#departedBytes -= this.#departed.get(key)?.bytes ?? 0;
-    this.#departed.delete(key);
+    this.#departed.forget(key);
   }
 
   /** Settles as the answer to a request that was sent to the member; one that is overdue makes others preferred. */
@@ -355,7 +340,7 @@ export class Member {
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
-      nodesFor: (needs) => this.#fits.fit(needs),
+      nodesFor: this.#nodes.fitting,
     });
   }
 
@@ -376,7 +361,7 @@ export class Member {
     let freed: boolean;
     if (event.type === "deleted") {
       freed = this.load.forget(object);
-      this.#keepDeparted(key, object);
+      this.#departed.keep(key, object);
     } else {
       freed = this.load.count(object, ownerOf(object)?.uid);
     }
@@ -385,26 +370,6 @@ export class Member {
     // One that had no node leaves none free.
     if (isBound(object)) this.#endedVersion += 1;
     this.#listener.onEnded(this, object);
-  }
-
-  #keepDeparted(key: ObjectKey, pod: Stored<Pod>): void {
-    this.forgetDeparted(key);
-    const bytes = JSON.stringify(pod).length;
-    this.#departed.set(key, { pod, bytes });
-    this.#departedBytes += bytes;
-    for (const oldest of this.#departed.keys()) {
-      if (this.#departed.size <= DEPARTED_KEPT.pods && this.#departedBytes <= DEPARTED_KEPT.bytes) break;
-      this.forgetDeparted(oldest);
-    }
-  }
-
-  #onNode(event: ReflectorEvent<KubeNode>): void {
-    if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
-    this.#capacity = undefined;
-    this.#candidate = undefined;
-    this.#fits.forget();
-    this.#nodesVersion += 1;
-    this.#listener.onCapacity(this);
   }
 
   #onProbe(result: ProbeResult): void {
@@ -456,11 +421,4 @@ export class Member {
     if (at === undefined || this.#stopped) return;
     this.#failureTimer = this.#clock.after(at - this.#clock.now(), () => this.#onConnection());
   }
-}
-
-/** Node objects list every image they hold: kilobytes that nobody here reads. */
-function withoutImages(node: Stored<KubeNode>): Stored<KubeNode> {
-  if (node.status === undefined) return node;
-  const { images: _images, ...status } = node.status;
-  return { ...node, status };
 }

@@ -203,7 +203,12 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     },
     ...running,
   });
-  const overflow: OverflowController = new OverflowController({ host, registry, delegation, ...running });
+  const overflow: OverflowController = new OverflowController({
+    host,
+    registry,
+    placement: delegation.overflow,
+    ...running,
+  });
   const preferences: PreferencesController = new PreferencesController({
     host,
     owned: delegation.owned,

@@ -160,9 +160,9 @@ export class Simulation {
         const others = ranking.refusals.filter(({ cluster }) => cluster !== member);
         // Before the pod's own requests count.
         const behind = parked ? [] : behindBest(input, ranking, member);
-        this.#placing.memories.attempt(proxy.metadata.uid, member, this.#now, parked);
         const { uid, namespace } = proxy.metadata;
-        this.#members.get(member)?.load.reserve(uid, podRequests(delegate), namespace, parked);
+        const asked = { requests: podRequests(delegate), namespace, parked };
+        this.#placing.reservations.attempt(uid, member, asked, proxy);
         // What its scheduler says there, only the member knows: until then this is all that the condition has to tell.
         if (parked) return { waitsIn: member, reason: "Unschedulable", message: explain(ranking.refusals), others };
         this.#bind(proxy, member);

@@ -1,17 +1,13 @@
 import type { ApiMode } from "../../api/annotations.ts";
 import { clusterOfNode, DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
 import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
-import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
-import type { Refusal } from "../../placement/candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { podRequests } from "../../placement/requests.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound } from "../../pods/phase.ts";
-import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -22,25 +18,23 @@ import { decide } from "./decide.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { isFor } from "./delegates.ts";
 import { Executor } from "./execute.ts";
-import type { FindPod, GroupName } from "./groups.ts";
 import { HeldDelegates } from "./held-delegates.ts";
 import { unknownView, viewOf } from "./member-view.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { NAMESPACE_INDEX, UID_INDEX } from "./placement-rules.ts";
+import { OverflowPlacement } from "./overflow-placement.ts";
+import { NAMESPACE_INDEX } from "./placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "./placing.ts";
-import { shapeOf } from "./shapes.ts";
+import { WaitingProxies } from "./waiting-proxies.ts";
 import { PodWay } from "./way.ts";
 
 const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
-// Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
-const ROOM_DELAY_MS = 250;
-const FEW = 100;
-const PLACED_DELAY_MS = 1000;
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
 export class DelegationController {
+  /** For pods that are no proxies yet. */
+  readonly overflow: OverflowPlacement;
   readonly #options: DelegationOptions;
   readonly #proxies: Reflector<Pod>;
   readonly #namespaces: Reflector<Namespace>;
@@ -49,10 +43,7 @@ export class DelegationController {
   readonly #executor: Executor;
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
-  /** Proxies that have no node yet, looked at again when members change, and since when nothing but that is missing. */
-  readonly #unbound = new Map<ObjectKey, number>();
-  #roomTimer: Timer | undefined;
-  #placedTimer: Timer | undefined;
+  readonly #waiting: WaitingProxies;
   /** The proxies that were there when this controller began to lead have been read. */
   #leading = false;
 
@@ -101,16 +92,28 @@ export class DelegationController {
         for (const key of keys) this.#loop.enqueue(key);
       },
     });
+    const { memories, reservations } = this.#placing;
+    const proxyOf = (key: ObjectKey): Stored<Pod> | undefined => this.#proxies.store.get(key);
+    this.#waiting = new WaitingProxies({ clock, memories, proxyOf, enqueue: (key) => this.#loop.enqueue(key) });
+    this.overflow = new OverflowPlacement({
+      placing: this.#placing,
+      registry: options.registry,
+      namespaces: this.#namespaces.store,
+      proxies: this.#proxies.store,
+      clock,
+      observe: (key, pod) => this.#observed(key, pod),
+      onRoom: () => this.onRoom(),
+    });
     this.#held = new HeldDelegates(options);
     this.#executor = new Executor({
       ...options,
       held: this.#held,
-      memories: this.#placing.memories,
+      memories,
+      reservations,
       mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
-      shapes: this.#placing.shapes,
-      proxyOf: (key) => this.#proxies.store.get(key),
+      proxyOf,
       onRoom: () => this.onRoom(),
-      waitingSince: (key) => this.#unbound.get(key),
+      waitingSince: (key) => this.#waiting.since(key),
       deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
     });
     const way =
@@ -118,9 +121,9 @@ export class DelegationController {
       new PodWay({
         traces: options.traces,
         host: options.identity.name,
-        proxyOf: (key) => this.#proxies.store.get(key),
-        memoryOf: (proxyUid) => this.#placing.memories.of(proxyUid),
-        waitingSince: (key) => this.#unbound.get(key),
+        proxyOf,
+        memoryOf: (proxyUid) => memories.of(proxyUid),
+        waitingSince: (key) => this.#waiting.since(key),
         now: () => clock.now(),
       });
     this.#loop = new Controller<ObjectKey, Observed, Action>(
@@ -158,8 +161,7 @@ export class DelegationController {
   }
 
   async stop(): Promise<void> {
-    this.#roomTimer?.cancel();
-    this.#placedTimer?.cancel();
+    this.#waiting.stop();
     await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop()]);
     await this.#loop.stop();
   }
@@ -173,9 +175,7 @@ export class DelegationController {
   waitingIn(cluster: string): number {
     const member = this.#options.registry.member(cluster);
     let count = this.#executor.creatingIn(cluster);
-    for (const key of this.#unbound.keys()) {
-      const proxy = this.#proxies.store.get(key);
-      if (proxy === undefined) continue;
+    for (const [key, proxy] of this.#waiting.list()) {
       const delegate = member?.delegate(key);
       const isThere = isFor(delegate, proxy) && delegate !== undefined && !this.#isElsewhere(key, delegate, cluster);
       if (isThere || this.#placing.memories.of(proxy.metadata.uid).uncertain === cluster) count += 1;
@@ -221,83 +221,9 @@ export class DelegationController {
     return this.#placing.view.sharing(proxy);
   }
 
-  /** What a decision about a pod in overflow mode sees, which is no proxy yet; `find` has others that are none. */
-  observeOverflow(pod: Stored<Pod>, find: FindPod): Observed {
-    this.#placing.rules.update(pod, find);
-    const key = objectKey(pod.metadata);
-    return { ...this.#observed(key, pod), needs: () => undefined };
-  }
-
-  /** The pod's group, and the member that has its pods; undefined when it has none. */
-  groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined {
-    const group = this.#placing.rules.groupOf(pod, find);
-    const home = this.#placing.groups.placeOf(pod.metadata.uid)?.home;
-    return group === undefined ? undefined : { ...group, ...(home === undefined ? {} : { home }) };
-  }
-
-  /** Whether the namespace has a mode of delegation. */
-  optedIn(namespace: string): boolean {
-    return this.#namespaces.store.get(objectKey({ name: namespace })) !== undefined;
-  }
-
-  /** How long the host must have found the pod unschedulable; what cannot be read is said when it is due. */
-  overflowAfterSeconds(pod: Stored<Pod>): number {
-    const parsed = this.#placing.rules.parse(pod);
-    return (parsed.ok ? parsed.placement.overflowAfterSeconds : undefined) ?? DEFAULT_OVERFLOW_AFTER_SECONDS;
-  }
-
-  /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
-  reserve(pod: Stored<Pod>, name: string, delegate: Pod): boolean {
-    const { uid, namespace } = pod.metadata;
-    if (!this.#placing.groups.mayEnter(uid, name)) return false;
-    this.#placing.overflow(pod, name, this.#options.clock.now());
-    this.#options.registry.member(name)?.load.reserve(uid, podRequests(delegate), namespace);
-    return true;
-  }
-
-  /** The pod was not bound to the member. */
-  giveUp(uid: string, name: string): void {
-    // It was, though nobody has answered: from then on it is a proxy like any other.
-    if (this.#proxies.store.countByIndex(UID_INDEX, uid) > 0) return;
-    this.#options.registry.member(name)?.load.release(uid);
-    this.#placing.giveUp(uid);
-    this.onRoom();
-  }
-
-  /** The member would not take the pod, nor another of its shape. */
-  refusedBy(pod: Stored<Pod>, refusal: Refusal): void {
-    const member = this.#options.registry.member(refusal.cluster);
-    if (member === undefined) return;
-    this.#placing.shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, this.#options.clock.now());
-  }
-
-  /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */
-  acceptedBy(pod: Stored<Pod>, name: string): boolean {
-    const member = this.#options.registry.member(name);
-    if (member === undefined || this.#placing.shapes.empty) return false;
-    const shape = shapeOf(pod);
-    const known = this.#placing.shapes.refusal(name, shape, "", member.roomVersion, this.#options.clock.now());
-    return known?.refusal.reason === "RefusedByMember" && this.#placing.shapes.accept(name, shape);
-  }
-
-  /** A pod in overflow mode waits for no member any more. Its group forgets it, unless it is, or is to be, a proxy. */
-  leave(uid: string): void {
-    const known =
-      this.#proxies.store.countByIndex(UID_INDEX, uid) > 0 || this.#placing.memories.of(uid).room !== undefined;
-    if (!known) this.#placing.groups.remove(uid);
-  }
-
   /** The proxies that nobody has taken yet, for metrics. */
-  waiting(): { readonly count: number; readonly oldestSeconds: number } {
-    let oldest = this.#options.clock.now();
-    const now = oldest;
-    let count = 0;
-    for (const [key, since] of this.#unbound) {
-      if ((this.#proxies.store.get(key)?.spec?.schedulingGates ?? []).length > 0) continue;
-      count += 1;
-      oldest = Math.min(oldest, since);
-    }
-    return { count, oldestSeconds: (now - oldest) / 1000 };
+  waiting(): ReturnType<WaitingProxies["summary"]> {
+    return this.#waiting.summary();
   }
 
   /** Something under the key changed, in this member if one is named. */
@@ -314,30 +240,17 @@ export class DelegationController {
 
   /** A member's nodes changed: proxies that wait may fit now. */
   onCapacity(): void {
-    // Each look at one is a look at all members: what many of them are to hear of, they hear together.
-    if (this.#unbound.size > FEW) this.onRoom();
-    else this.#lookAtWaiting();
-  }
-
-  #lookAtWaiting(): void {
-    for (const key of this.#unbound.keys()) this.#loop.enqueue(key);
+    this.#waiting.onCapacity();
   }
 
   /** A delegate has ended: a proxy that waits may have its place. */
   onRoom(): void {
-    if (this.#roomTimer !== undefined || this.#unbound.size === 0) return;
-    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
-      this.#roomTimer = undefined;
-      this.#lookAtWaiting();
-    });
+    this.#waiting.onRoom();
   }
 
   /** What was read of a member counts no more: its new connection must show first what it has of the proxies that wait. */
   onReconnected(member: string): void {
-    for (const key of this.#unbound.keys()) {
-      const proxy = this.#proxies.store.get(key);
-      if (proxy !== undefined) this.#placing.memories.unproven(proxy.metadata.uid, member);
-    }
+    this.#waiting.onReconnected(member);
   }
 
   /** A member came back or was lost: everything it has, and everything that waits, is looked at again. */
@@ -364,38 +277,18 @@ export class DelegationController {
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
     if (cluster !== undefined && moved) this.#options.onBound(cluster);
     if (type === "deleted") {
-      this.#unbound.delete(key);
-      // It may have had a promise of room without ever getting a delegate.
-      const { room } = this.#placing.memories.of(uid);
-      if (room !== undefined) this.#options.registry.member(room)?.load.release(uid);
+      this.#waiting.remove(key);
       this.#placing.remove(object);
     } else if (isBound(object)) {
-      this.#unbound.delete(key);
-      if (moved && this.#leading) this.#onPlaced();
+      this.#waiting.remove(key);
+      if (moved && this.#leading) this.#waiting.onPlaced();
     } else {
-      this.#noteWaiting(key, object);
+      this.#waiting.add(key, object);
       if (!this.#leading) this.#placing.memories.inherited(uid);
     }
     if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
-  }
-
-  /** A proxy has its place: one that was told why it waits may now have another (an even spread, a limit). */
-  #onPlaced(): void {
-    if (this.#placedTimer !== undefined || this.#unbound.size === 0) return;
-    this.#placedTimer = this.#options.clock.after(PLACED_DELAY_MS, () => {
-      this.#placedTimer = undefined;
-      for (const key of this.#unbound.keys()) {
-        const uid = this.#proxies.store.get(key)?.metadata.uid ?? "";
-        if (this.#placing.memories.of(uid).reported !== undefined) this.#loop.enqueue(key);
-      }
-    });
-  }
-
-  #noteWaiting(key: ObjectKey, { spec }: Stored<Pod>): void {
-    const gated = (spec?.schedulingGates ?? []).length > 0;
-    if (gated || !this.#unbound.has(key)) this.#unbound.set(key, this.#options.clock.now());
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {
@@ -434,7 +327,7 @@ export class DelegationController {
     proxy: Stored<Pod> | undefined,
     members = [...this.#options.registry.members().map((member) => viewOf(member, key)), ...this.#unknown(proxy)],
   ): Observed {
-    const waitingSince = this.#unbound.get(key);
+    const waitingSince = this.#waiting.since(key);
     return {
       ref: objectRef(key),
       host: this.#options.identity,

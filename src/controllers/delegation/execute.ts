@@ -10,7 +10,6 @@ import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
-import type { Refusal } from "../../placement/candidate.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
@@ -25,7 +24,7 @@ import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { CREATE_ENDS_MS, isUnasked, refusalOf, UNASKED_MS } from "./refusal.ts";
-import { type Shapes, shapeOf } from "./shapes.ts";
+import type { Reservations } from "./reservations.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -36,8 +35,7 @@ interface ExecutorOptions extends DelegationOptions {
   readonly memories: Memories;
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  /** What members have said of pods like others. */
-  readonly shapes: Shapes;
+  readonly reservations: Reservations;
   /** Since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
   /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
@@ -75,9 +73,7 @@ export class Executor {
         return this.#counted(action.member, () => this.#create(action, context));
       case "promise": {
         const { member, proxyUid, requests } = action;
-        this.#releaseRoom(proxyUid);
-        this.#options.memories.promised(proxyUid, member);
-        this.#member(member)?.load.reserve(proxyUid, requests, objectRef(context.key).namespace);
+        this.#options.reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace });
         return Promise.resolve(undefined);
       }
       case "prepare":
@@ -110,8 +106,7 @@ export class Executor {
         return this.#evict(action, context);
       case "refuse": {
         const { proxyUid, refusal, nodesVersion } = action;
-        this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now());
-        this.#noteRefusal(context.key, refusal);
+        this.#options.reservations.refuse(proxyUid, refusal, nodesVersion, this.#options.proxyOf(context.key));
         return Promise.resolve(undefined);
       }
     }
@@ -145,7 +140,7 @@ export class Executor {
   }
 
   async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
-    const { memories, clock, shapes } = this.#options;
+    const { memories, reservations, clock, proxyOf } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
     // Another pod of its group was faster, and goes elsewhere.
@@ -154,11 +149,8 @@ export class Executor {
     // A copy that went since the decision is made again first, unless the delegate may be there already.
     const mayBeThere = memories.of(proxyUid).uncertain === name;
     if (!prepared && !mayBeThere) return shownPrepared(name);
-    // What was promised elsewhere is not needed any more.
-    this.#releaseRoom(proxyUid);
-    memories.attempt(proxyUid, name, clock.now(), parked);
-    if (parked !== true) this.#withShape(context.key, (shape) => shapes.attempt(name, shape, proxyUid, clock.now()));
-    member.load.reserve(proxyUid, podRequests(delegate), delegate.metadata?.namespace, parked);
+    const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
+    reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
     try {
       const made = await member.answerOf(
         this.#options.memberNamespaces.createIn(member, delegate.metadata?.namespace ?? "", context.signal, () =>
@@ -181,10 +173,10 @@ export class Executor {
         memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
-      member.load.release(proxyUid);
+      reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
       if (refused === undefined || this.#isEarly(error, proxyUid, name)) throw error;
-      const proxy = this.#options.proxyOf(context.key);
+      const proxy = proxyOf(context.key);
       // Nobody else can have it, and a refusal would be its end: it is made when the webhook is back.
       if (isUnasked(error) && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
         await this.#exchange.tellOnce(proxyUid, refused.reason, `${name}: ${refused.message}`, context);
@@ -200,9 +192,7 @@ export class Executor {
       // A definite no: the server has not made it, and others may have the room that was kept for it.
       this.#options.onRoom();
       memories.certain(proxyUid);
-      const refusal = { cluster: name, ...refused };
-      memories.refuse(proxyUid, refusal, member.nodesVersion, clock.now());
-      this.#noteRefusal(context.key, refusal);
+      reservations.refuse(proxyUid, { cluster: name, ...refused }, member.nodesVersion, proxyOf(context.key));
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -308,8 +298,7 @@ export class Executor {
 
   /** The member is known not to have the proxy's delegate. */
   #unmade(member: Member, proxyUid: string): Shown<Observed> {
-    this.#options.memories.certain(proxyUid);
-    member.load.release(proxyUid);
+    this.#options.reservations.unmade(proxyUid, member.name);
     return () => true;
   }
 
@@ -331,11 +320,7 @@ export class Executor {
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
       this.#noteBound(proxyUid, member);
-      // Its scheduler was faster than the withdrawal that the promise was for.
-      if (this.#options.memories.of(proxyUid).room !== member) this.#releaseRoom(proxyUid);
-      this.#options.memories.forget(proxyUid);
-      const accepted = this.#withShape(key, (shape) => this.#options.shapes.accept(member, shape));
-      if (accepted === true) this.#options.onRoom();
+      if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {
       // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
       if (!isKubeError(error, "NotFound")) throw error;
@@ -450,27 +435,6 @@ export class Executor {
     const since = attempts.get(member)?.since;
     if (metrics === undefined || since === undefined || !fresh) return;
     metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);
-  }
-
-  /** Other pods of this shape need not find out for themselves. */
-  #noteRefusal(key: ObjectKey, refusal: Refusal): void {
-    const { proxyOf, shapes, clock } = this.#options;
-    const proxy = proxyOf(key);
-    const member = this.#member(refusal.cluster);
-    if (proxy === undefined || member === undefined) return;
-    shapes.refuse(member.name, shapeOf(proxy), refusal, member.roomVersion, clock.now());
-  }
-
-  /** Does something with the proxy's shape, where any shape matters. */
-  #withShape<T>(key: ObjectKey, act: (shape: string) => T): T | undefined {
-    const { proxyOf, shapes } = this.#options;
-    const proxy = shapes.empty ? undefined : proxyOf(key);
-    return proxy === undefined ? undefined : act(shapeOf(proxy));
-  }
-
-  #releaseRoom(proxyUid: string): void {
-    const { room } = this.#options.memories.of(proxyUid);
-    if (room !== undefined) this.#member(room)?.load.release(proxyUid);
   }
 
   #member(name: string): Member | undefined {

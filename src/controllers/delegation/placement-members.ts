@@ -1,3 +1,4 @@
+import type { Load } from "../../clusters/load.ts";
 import type { Candidate } from "../../placement/candidate.ts";
 
 /** A member, as far as placement is concerned. */
@@ -9,6 +10,8 @@ export interface PlacementMember {
   readonly settling: boolean;
   /** Changes with everything that may let it take a pod that it has refused. */
   readonly roomVersion: string;
+  /** Where room is kept for pods that are about to come. */
+  readonly load: Pick<Load, "reserve" | "release">;
   candidate(): Candidate;
 }
 

@@ -9,7 +9,8 @@ import type { DelegationOptions } from "./options.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts";
 import { PlacementView } from "./placement-view.ts";
-import { Shapes, shapeOf } from "./shapes.ts";
+import { type Asked, Reservations } from "./reservations.ts";
+import { Shapes } from "./shapes.ts";
 
 /** What the store of proxies must be indexed by. */
 export const PLACING_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
@@ -36,6 +37,7 @@ export class Placing {
   readonly groups: Groups;
   readonly memories: Memories;
   readonly shapes: Shapes = new Shapes();
+  readonly reservations: Reservations;
   readonly rules: PlacementRules;
   readonly view: PlacementView;
   /** Pods in overflow mode that are about to be bound, by uid: no proxies yet. */
@@ -53,22 +55,22 @@ export class Placing {
     const rules = new PlacementRules({ registry, namespaces, defaults, proxies, overflowing, owned, memories, groups });
     this.groups = groups;
     this.memories = memories;
+    this.reservations = new Reservations({ registry, memories, shapes, clock });
     this.rules = rules;
     this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
   }
 
   /** A pod in overflow mode is about to be bound to the member: it counts there from now on. */
-  overflow(pod: Stored<Pod>, member: string, now: number): void {
+  overflow(pod: Stored<Pod>, member: string, asked: Asked): void {
     const { uid } = pod.metadata;
     this.#overflowing.set(uid, pod);
-    this.memories.attempt(uid, member, now);
-    if (!this.shapes.empty) this.shapes.attempt(member, shapeOf(pod), uid, now);
+    this.reservations.attempt(uid, member, asked, pod);
   }
 
   /** It was not bound. */
-  giveUp(uid: string): void {
+  giveUp(uid: string, member: string): void {
     this.#overflowing.delete(uid);
-    this.memories.certain(uid);
+    this.reservations.unmade(uid, member);
     this.memories.forget(uid);
   }
 
@@ -83,7 +85,7 @@ export class Placing {
   remove(proxy: Stored<Pod>): void {
     const { uid } = proxy.metadata;
     this.#overflowing.delete(uid);
-    this.memories.forget(uid);
+    this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);
   }

@@ -4,12 +4,11 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import type { Refusal } from "../../placement/candidate.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
-import type { FindPod, GroupName } from "../delegation/groups.ts";
-import type { Observed as PlacementObserved } from "../delegation/model.ts";
+import type { FindPod } from "../delegation/groups.ts";
+import type { OverflowPlacement } from "../delegation/overflow-placement.ts";
 import { UID_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -19,30 +18,10 @@ import { Sightings } from "./seen.ts";
 import { bindsLabels } from "./support.ts";
 import { Unmarked } from "./unmarked.ts";
 
-/** What the delegation controller knows of members and does with a pod from its Binding on. */
-export interface Delegation {
-  optedIn(namespace: string): boolean;
-  overflowAfterSeconds(pod: Stored<Pod>): number;
-  /** `find` has pods that are no proxies, of which some own others. */
-  observeOverflow(pod: Stored<Pod>, find: FindPod): PlacementObserved;
-  /** The pod's group, and the member that has its pods; undefined when it has none. */
-  groupOf(pod: Stored<Pod>, find: FindPod): (GroupName & { readonly home?: string }) | undefined;
-  /** Keeps room in the member for the delegate of a pod that is about to be bound; false when its group may not go there now. */
-  reserve(pod: Stored<Pod>, member: string, delegate: Pod): boolean;
-  /** Takes that back. */
-  giveUp(uid: string, member: string): void;
-  /** The member would not take the pod, nor another of its shape. */
-  refusedBy(pod: Stored<Pod>, refusal: Refusal): void;
-  /** The member would take the pod; true when it had refused others of its shape, which may be tried again. */
-  acceptedBy(pod: Stored<Pod>, member: string): boolean;
-  /** The pod waits for no member any more: it is the host's, a proxy or gone. */
-  leave(uid: string): void;
-}
-
 export interface OverflowOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly registry: Registry;
-  readonly delegation: Delegation;
+  readonly placement: OverflowPlacement;
 }
 
 // Members change all the time; pods that wait for room are looked at together.
@@ -68,7 +47,7 @@ export class OverflowController {
 
   constructor(options: OverflowOptions) {
     this.#options = options;
-    const { host, clock, log, delegation } = options;
+    const { host, clock, log, placement } = options;
     this.#pods = new Reflector({
       client: host,
       resource: pods,
@@ -82,7 +61,7 @@ export class OverflowController {
     this.#groups = new HostGroups({
       host,
       clock,
-      groupOf: (pod, find) => delegation.groupOf(pod, (uid) => this.#waiting(uid) ?? find(uid))?.id,
+      groupOf: (pod, find) => placement.groupOf(pod, (uid) => this.#waiting(uid) ?? find(uid))?.id,
     });
     const executor = new Executor({
       ...options,
@@ -148,7 +127,7 @@ export class OverflowController {
     if (type === "deleted") {
       this.#sightings.forget(uid);
       this.#told.delete(uid);
-      this.#options.delegation.leave(uid);
+      this.#options.placement.leave(uid);
     } else {
       this.#sightings.see(object, this.#options.clock.now());
     }
@@ -158,17 +137,17 @@ export class OverflowController {
   #observe(key: ObjectKey): Observed | undefined {
     const pod = this.#unmarked.get(key) ?? this.#pods.store.get(key);
     if (pod === undefined) return undefined;
-    const { delegation, clock } = this.#options;
+    const { placement, clock } = this.#options;
     const { uid, namespace = "" } = pod.metadata;
     const find: FindPod = (other) => this.#waiting(other) ?? this.#groups.pod(namespace, other);
     return {
       pod,
       supported: this.#supported,
-      optedIn: delegation.optedIn(namespace),
+      optedIn: placement.optedIn(namespace),
       seen: this.#sightings.of(uid, clock.now()),
-      afterMs: delegation.overflowAfterSeconds(pod) * 1000,
+      afterMs: placement.overflowAfterSeconds(pod) * 1000,
       told: this.#told.has(uid),
-      view: () => delegation.observeOverflow(pod, find),
+      view: () => placement.observe(pod, find),
       group: () => this.#unsettled(pod, find),
     };
   }
@@ -179,7 +158,7 @@ export class OverflowController {
   }
 
   #unsettled(pod: Stored<Pod>, find: FindPod): UnsettledGroup | undefined {
-    const group = this.#options.delegation.groupOf(pod, find);
+    const group = this.#options.placement.groupOf(pod, find);
     if (group === undefined || group.home !== undefined) return undefined;
     const onHost = this.#groups.has(pod.metadata.namespace ?? "", group.id);
     return { text: group.text, ...(onHost === undefined ? {} : { onHost }) };

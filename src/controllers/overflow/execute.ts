@@ -64,28 +64,27 @@ export class Executor {
   }
 
   async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
-    const { registry, delegation, podOf } = this.#options;
+    const { registry, placement, podOf } = this.#options;
     const { member: name, uid, resourceVersion, delegate } = action;
     const member = registry.member(name);
     const pod = podOf(context.key);
-    if (member === undefined || pod?.metadata.uid !== uid || !delegation.reserve(pod, name, delegate))
-      return () => true;
+    if (member === undefined || pod?.metadata.uid !== uid || !placement.reserve(pod, name, delegate)) return () => true;
     let bound = false;
     try {
       const refusal = await this.#try(member, delegate, context);
       if (refusal !== undefined) {
-        delegation.refusedBy(pod, refusal);
+        placement.refusedBy(pod, refusal);
         return () => true;
       }
-      if (delegation.acceptedBy(pod, name)) this.#options.onRoom();
+      if (placement.acceptedBy(pod, name)) this.#options.onRoom();
       bound = await this.#bind(pod, action, context);
     } finally {
       if (!bound) {
-        delegation.giveUp(uid, name);
+        placement.giveUp(uid, name);
         // Others may have the room that was kept for it.
         this.#options.onRoom();
         // Its end was seen while room was kept for it.
-        if (podOf(context.key)?.metadata.uid !== uid) delegation.leave(uid);
+        if (podOf(context.key)?.metadata.uid !== uid) placement.leave(uid);
       }
     }
     const left = hasLeft(uid);
@@ -143,7 +142,7 @@ export class Executor {
 
   /** Makes the pod a proxy if it is bound and none yet. */
   async #mark({ uid, member }: ActionOf<"mark">, { key, signal, log }: Context): Promise<Shown<Observed> | undefined> {
-    const { host, delegation, unmarked } = this.#options;
+    const { host, placement, unmarked } = this.#options;
     const ref = objectRef(key);
     const pod = await host.find(pods, ref, { signal });
     if (pod?.metadata.uid === uid && isOverflow(pod) && boundTo(pod) === member) {
@@ -154,8 +153,8 @@ export class Executor {
     unmarked.forget(key);
     if (pod?.metadata.uid === uid) return isBound(pod) ? hasLeft(uid) : undefined;
     // Gone, perhaps before it was shown as a proxy: then nobody else hears of that.
-    delegation.giveUp(uid, member);
-    delegation.leave(uid);
+    placement.giveUp(uid, member);
+    placement.leave(uid);
     return hasLeft(uid);
   }
 

@@ -13,8 +13,6 @@ import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
 import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing.ts";
-import { shapeOf } from "../../../src/controllers/delegation/shapes.ts";
-import type { Refusal } from "../../../src/placement/candidate.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { boundTo } from "../../../src/pods/bound.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
@@ -202,24 +200,22 @@ export class Simulation {
   #execute(action: Action, key: ObjectKey): void {
     const proxy = this.#proxies.get(key);
     if (proxy === undefined) return;
-    const { uid } = proxy.metadata;
+    const { uid, namespace } = proxy.metadata;
+    const { reservations } = this.#placing;
     switch (action.type) {
       case "create": {
         const member = this.#member(action.member);
         if (!this.#placing.groups.mayEnter(uid, member.name)) return;
-        this.#release(uid);
-        this.#placing.memories.attempt(uid, member.name, this.#now, action.parked);
-        this.#placing.shapes.attempt(member.name, shapeOf(proxy), uid, this.#now);
-        member.load.reserve(uid, podRequests(action.delegate), proxy.metadata.namespace, action.parked);
+        const asked = { requests: podRequests(action.delegate), namespace, parked: action.parked === true };
+        reservations.attempt(uid, member.name, asked, proxy);
         const refused = member.create(action.delegate);
         if (refused === undefined) {
           this.#placing.memories.found(uid, member.name, this.#now);
           return;
         }
-        member.load.release(uid);
-        this.#placing.memories.certain(uid);
+        reservations.unmade(uid, member.name);
         const message = `its API server refused the pod: ${refused}`;
-        this.#refuse(proxy, { cluster: member.name, reason: "RefusedByMember", message });
+        reservations.refuse(uid, { cluster: member.name, reason: "RefusedByMember", message }, 0, proxy);
         return;
       }
       case "bind": {
@@ -229,21 +225,18 @@ export class Simulation {
           ...this.#placing.divisions.costAnnotations(uid),
         };
         const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(action.member) };
-        this.#placing.memories.forget(uid);
-        this.#placing.shapes.accept(action.member, shapeOf(proxy));
+        reservations.settle(uid, action.member, proxy);
         this.#update({ ...proxy, metadata: { ...proxy.metadata, annotations }, spec });
         return;
       }
       case "promise":
-        this.#release(uid);
-        this.#placing.memories.promised(uid, action.member);
-        this.#member(action.member).load.reserve(uid, action.requests, proxy.metadata.namespace);
+        reservations.promise(uid, action.member, { requests: action.requests, namespace });
         return;
       case "delete":
         this.#member(action.member).delete(key);
         return;
       case "refuse":
-        this.#refuse(proxy, action.refusal);
+        reservations.refuse(uid, action.refusal, 0, proxy);
         return;
       case "report": {
         this.#placing.memories.reported(uid, action.message, this.#now);
@@ -257,17 +250,6 @@ export class Simulation {
       default:
         throw new Error(`a scenario does not come to ${action.type}`);
     }
-  }
-
-  #refuse(proxy: Stored<Pod>, refusal: Refusal): void {
-    this.#placing.memories.refuse(proxy.metadata.uid, refusal, 0, this.#now);
-    const { roomVersion } = this.#member(refusal.cluster);
-    this.#placing.shapes.refuse(refusal.cluster, shapeOf(proxy), refusal, roomVersion, this.#now);
-  }
-
-  #release(uid: string): void {
-    const { room } = this.#placing.memories.of(uid);
-    if (room !== undefined) this.#member(room).load.release(uid);
   }
 
   #member(name: string): SimulatedMember {

@@ -4,6 +4,7 @@ import { Load } from "../../../../src/clusters/load.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
 import { Memories } from "../../../../src/controllers/delegation/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/model.ts";
+import { Reservations } from "../../../../src/controllers/delegation/reservations.ts";
 import { Shapes } from "../../../../src/controllers/delegation/shapes.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
@@ -50,12 +51,15 @@ function executorOf({ create, find, createSubresource, patch, remove, proxyOf }:
   });
   const members = { west: newMember("west"), east: newMember("east") };
   const memories = new Memories();
+  const now = { now: () => clock.now, wall: () => clock.now };
+  const registry = { member: (name: "west" | "east") => members[name] };
+  const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
   const options = {
     memories,
-    clock: { now: () => clock.now, wall: () => clock.now },
+    reservations,
+    clock: now,
     host: client,
-    registry: { member: (name: "west" | "east") => members[name] },
-    shapes: new Shapes(),
+    registry,
     onRoom: () => {},
     proxyOf: proxyOf ?? (() => undefined),
     mayEnter: () => true,

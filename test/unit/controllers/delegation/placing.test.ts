@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
+import { Load } from "../../../../src/clusters/load.ts";
 import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { rank } from "../../../../src/placement/rank.ts";
@@ -17,6 +18,7 @@ function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; p
     read: true,
     settling: false,
     roomVersion: "",
+    load: new Load(),
     candidate: () => one,
   }));
   const proxies = new Store<Pod>(PLACING_INDEXES);
@@ -41,7 +43,7 @@ function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; p
       rules,
       candidates: members.map((one) => one.candidate()),
     }).fitting;
-    placing.overflow(waiting, best, 0);
+    placing.overflow(waiting, best, { requests: { pods: 1 }, namespace: "team" });
     return best;
   };
   return { proxies, placing, place };
@@ -80,7 +82,7 @@ describe("pods in overflow mode that are due together", () => {
     proxies.set(bound);
     all.update(bound);
     expect(place(overflowing("b", spread))).toBe("east");
-    all.giveUp("b");
+    all.giveUp("b", "east");
     expect(place(overflowing("c", spread))).toBe("east");
   });
 });
@@ -98,7 +100,7 @@ describe("a pod in overflow mode that a pod owns", () => {
     const { placing: all } = placing();
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
     expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
-    all.overflow(driver, "west", 0);
+    all.overflow(driver, "west", { requests: { pods: 1 }, namespace: "team" });
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
   });
 });

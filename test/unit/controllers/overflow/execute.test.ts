@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import type { Delegation } from "../../../../src/controllers/overflow/controller.ts";
+import type { OverflowPlacement } from "../../../../src/controllers/delegation/overflow-placement.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
 import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
@@ -22,7 +22,7 @@ const MARK = { type: "mark", uid, member: "west" } as const;
 interface Setting {
   /** The pod as the host shows it after its Binding; absent: it is gone. */
   readonly stored?: Stored<Pod>;
-  readonly reserve?: Delegation["reserve"];
+  readonly reserve?: OverflowPlacement["reserve"];
   /** What comes of the Binding, and then of patches, in this order; nothing: they succeed. */
   readonly failures?: Partial<Record<"binding" | "patch", KubeError[]>>;
 }
@@ -59,7 +59,7 @@ function executing({ stored, reserve = () => true, failures = {} }: Setting) {
   const executor = new Executor({
     host,
     registry: { member: () => west },
-    delegation: { reserve, giveUp: (gone: string) => given.push(gone), leave: () => {}, acceptedBy: () => false },
+    placement: { reserve, giveUp: (gone: string) => given.push(gone), leave: () => {}, acceptedBy: () => false },
     podOf: () => WAITING,
     unmarked,
     clock: { now: () => 0, wall: () => 0 },
@@ -138,7 +138,7 @@ test("a pod that the host's scheduler was faster with is not looked at for marks
 
 test("room is kept for what the delegate requests, as overrides make it", async () => {
   const kept: Pod[] = [];
-  const reserve: Delegation["reserve"] = (_pod, _member, delegate) => {
+  const reserve: OverflowPlacement["reserve"] = (_pod, _member, delegate) => {
     kept.push(delegate);
     return false;
   };

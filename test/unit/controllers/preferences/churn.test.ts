@@ -136,8 +136,7 @@ class Churn {
     const member = this.members.find(({ name }) => name === best);
     if (member === undefined || awaited !== undefined) return;
     const { uid, namespace } = proxy.metadata;
-    member.load.reserve(uid, REQUESTS, namespace);
-    this.#placing.memories.attempt(uid, member.name, NOW);
+    this.#placing.reservations.attempt(uid, member.name, { requests: REQUESTS, namespace }, proxy);
     const spec = { containers: [], ...proxy.spec, nodeName: virtualNodeName(member.name) };
     const status = { phase: "Running", conditions: [{ type: "Ready", status: "True" }] };
     this.#show({ ...proxy, spec, status });

@@ -1,0 +1,114 @@
+import type { KubeNode, Stored } from "../api/kubernetes.ts";
+import type { ClusterClient } from "../kube/client.ts";
+import type { ByteBudget } from "../kube/limits.ts";
+import { nodes } from "../kube/resources.ts";
+import type { Candidate } from "../placement/candidate.ts";
+import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
+import type { Clock } from "../runtime/clock.ts";
+import { Reflector, type ReflectorEvent, sizeAsKept } from "../runtime/reflector.ts";
+import type { Logger } from "../telemetry/logger.ts";
+import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
+import { NodeFits } from "./node-fits.ts";
+
+/** What a member's nodes are read with. */
+export interface MemberNodesOptions {
+  readonly client: ClusterClient;
+  readonly budget: ByteBudget;
+  readonly clock: Clock;
+  readonly log: Logger;
+  /** They have changed in a way that matters to placement. */
+  readonly onChange: () => void;
+  /** Their watch has come up, or failed. */
+  readonly onState: () => void;
+}
+
+// Thousands of nodes are a second's work, and some of them change all the time.
+const KINDS_EVERY_MS = 30_000;
+
+/** The nodes of one member by watch, and what they offer together. */
+export class MemberNodes {
+  readonly #reflector: Reflector<KubeNode>;
+  readonly #clock: Clock;
+  readonly #onChange: () => void;
+  readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
+  #capacity: Capacity | undefined;
+  #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
+  #version = 0;
+
+  constructor({ client, budget, clock, log, onChange, onState }: MemberNodesOptions) {
+    this.#clock = clock;
+    this.#onChange = onChange;
+    this.#reflector = new Reflector({
+      client,
+      resource: nodes,
+      budget,
+      clock,
+      log,
+      transform: withoutImages,
+      sizeOf: sizeAsKept,
+      onEvent: (event) => this.#onNode(event),
+      onState,
+    });
+  }
+
+  start(): void {
+    this.#reflector.start();
+  }
+
+  stop(): Promise<void> {
+    return this.#reflector.stop();
+  }
+
+  /** Tries at once what has failed. */
+  retry(): void {
+    this.#reflector.retry();
+  }
+
+  /** They have been listed since this connection began: what they offer is known. */
+  get read(): boolean {
+    return this.#reflector.store.synced;
+  }
+
+  /** Why they cannot be read, and since when; epoch ms. */
+  get failing(): Reflector<KubeNode>["failing"] {
+    return this.#reflector.failing;
+  }
+
+  /** Counts their changes that matter to placement. */
+  get version(): number {
+    return this.#version;
+  }
+
+  get capacity(): Capacity {
+    this.#capacity ??= capacityOf(this.#reflector.store.list());
+    return this.#capacity;
+  }
+
+  /** In few words, for the host, and not newer than people need it; undefined when there are too many kinds. */
+  get kinds(): NodeKinds | undefined {
+    const now = this.#clock.now();
+    const { version, at = Number.NEGATIVE_INFINITY } = this.#kinds ?? {};
+    if (version !== this.#version && now - at >= KINDS_EVERY_MS) {
+      this.#kinds = { version: this.#version, at: now, value: nodeKindsOf(this.#reflector.store.list()) };
+    }
+    return this.#kinds?.value;
+  }
+
+  /** How many of them a pod with these needs may go to. */
+  readonly fitting: Required<Candidate>["nodesFor"] = (needs) => this.#fits.fit(needs);
+
+  #onNode(event: ReflectorEvent<KubeNode>): void {
+    if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
+    this.#capacity = undefined;
+    this.#fits.forget();
+    this.#version += 1;
+    this.#onChange();
+  }
+}
+
+/** Node objects list every image they hold: kilobytes that nobody here reads. */
+function withoutImages(node: Stored<KubeNode>): Stored<KubeNode> {
+  if (node.status === undefined) return node;
+  const { images: _images, ...status } = node.status;
+  return { ...node, status };
+}

@@ -1,0 +1,110 @@
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { isGated } from "../../pods/phase.ts";
+import type { Clock, Timer } from "../../runtime/clock.ts";
+import type { Memories } from "./memory.ts";
+
+/** What waiting proxies are kept by. */
+export interface WaitingProxiesOptions {
+  readonly clock: Clock;
+  readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
+  /** Has a proxy looked at again. */
+  readonly enqueue: (key: ObjectKey) => void;
+}
+
+// Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
+const ROOM_DELAY_MS = 250;
+const PLACED_DELAY_MS = 1000;
+const FEW = 100;
+
+/** Proxies that have no node yet. They are looked at again when something has changed that may let a member take them. */
+export class WaitingProxies {
+  readonly #options: WaitingProxiesOptions;
+  /** Since when nothing but a node is missing; epoch ms. */
+  readonly #since = new Map<ObjectKey, number>();
+  #roomTimer: Timer | undefined;
+  #placedTimer: Timer | undefined;
+
+  constructor(options: WaitingProxiesOptions) {
+    this.#options = options;
+  }
+
+  /** A proxy without a node is there; one with scheduling gates waits for those. */
+  add(key: ObjectKey, proxy: Stored<Pod>): void {
+    if (isGated(proxy) || !this.#since.has(key)) this.#since.set(key, this.#options.clock.now());
+  }
+
+  /** The proxy has a node, or is gone. */
+  remove(key: ObjectKey): void {
+    this.#since.delete(key);
+  }
+
+  /** Since when the proxy waits for a member; epoch ms. */
+  since(key: ObjectKey): number | undefined {
+    return this.#since.get(key);
+  }
+
+  /** Those that are still there. */
+  *list(): Generator<readonly [ObjectKey, Stored<Pod>]> {
+    for (const key of this.#since.keys()) {
+      const proxy = this.#options.proxyOf(key);
+      if (proxy !== undefined) yield [key, proxy];
+    }
+  }
+
+  /** How many nobody has taken yet, and how long the oldest of them has waited, for metrics. */
+  summary(): { readonly count: number; readonly oldestSeconds: number } {
+    const now = this.#options.clock.now();
+    let oldest = now;
+    let count = 0;
+    for (const [key, since] of this.#since) {
+      const proxy = this.#options.proxyOf(key);
+      if (proxy !== undefined && isGated(proxy)) continue;
+      count += 1;
+      oldest = Math.min(oldest, since);
+    }
+    return { count, oldestSeconds: (now - oldest) / 1000 };
+  }
+
+  /** Members' nodes, or what is said of members, have changed: any may fit now. */
+  onCapacity(): void {
+    // Each look at one is a look at all members: what many of them are to hear of, they hear together.
+    if (this.#since.size > FEW) this.onRoom();
+    else this.#lookAtAll();
+  }
+
+  /** A delegate has ended: one may have its place. */
+  onRoom(): void {
+    if (this.#roomTimer !== undefined || this.#since.size === 0) return;
+    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
+      this.#roomTimer = undefined;
+      this.#lookAtAll();
+    });
+  }
+
+  /** A proxy has its place: one that was told why it waits may now have another (an even spread, a limit). */
+  onPlaced(): void {
+    if (this.#placedTimer !== undefined || this.#since.size === 0) return;
+    this.#placedTimer = this.#options.clock.after(PLACED_DELAY_MS, () => {
+      this.#placedTimer = undefined;
+      for (const [key, { metadata }] of this.list()) {
+        if (this.#options.memories.of(metadata.uid).reported !== undefined) this.#options.enqueue(key);
+      }
+    });
+  }
+
+  /** What was read of a member counts no more: its new connection must show first what it has of them. */
+  onReconnected(member: string): void {
+    for (const [, { metadata }] of this.list()) this.#options.memories.unproven(metadata.uid, member);
+  }
+
+  stop(): void {
+    this.#roomTimer?.cancel();
+    this.#placedTimer?.cancel();
+  }
+
+  #lookAtAll(): void {
+    for (const key of this.#since.keys()) this.#options.enqueue(key);
+  }
+}
