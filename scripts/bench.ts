@@ -7,16 +7,17 @@ import { type Figure, lineOf, meets } from "../test/bench/figures.ts";
 import { plot, tableOf } from "../test/bench/scale/plot.ts";
 import { benchScale } from "../test/bench/scale/scale.bench.ts";
 import { benchSoak } from "../test/bench/scale/soak.bench.ts";
+import { benchShares } from "../test/bench/shares.bench.ts";
 import { benchWebhook } from "../test/bench/webhook.bench.ts";
 import { startClusters } from "../test/support/clusters/start.ts";
 import { ROOT } from "../test/support/legation/cli.ts";
 import { startLegation } from "../test/support/legation/start.ts";
 import { readOptions, refuse } from "./options.ts";
 
-const PARTS = ["client", "webhook", "delegation", "division", "scale", "soak"];
+const PARTS = ["client", "webhook", "delegation", "shares", "division", "scale", "soak"];
 const USAGE = `Figures, and whether they meet their targets (docs/performance.md).
 
-  npm run bench -- [--only client,webhook,delegation] [--pods 1000,5000]
+  npm run bench -- [--only client,webhook,delegation,shares] [--pods 1000,5000]
   npm run bench -- --only scale [--sizes 1x1000,100x20000] [--plot FILE.svg]
   npm run bench -- --only soak [--pods 9000]
 
@@ -27,7 +28,7 @@ const USAGE = `Figures, and whether they meet their targets (docs/performance.md
 Exits with 0 whether targets are met or not.`;
 const { values } = readOptions(USAGE, {
   pods: { type: "string", default: "1000,5000" },
-  only: { type: "string", default: "client,webhook,delegation" },
+  only: { type: "string", default: "client,webhook,delegation,shares" },
   sizes: { type: "string", default: "1x1000,1x5000,1x20000,10x1000,10x5000,10x20000,100x1000,100x5000,100x20000" },
   plot: { type: "string" },
 });
@@ -82,7 +83,7 @@ if (parts.has("client")) {
   onFigure({ name: "client: watch events", value: watchEvents.legation.perSecond, unit: "/s" });
   onFigure({ name: "client: watch events / client-node's", value: watchEvents.ratio, unit: "" });
 }
-if (["webhook", "delegation", "division"].some((part) => parts.has(part))) {
+if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(part))) {
   await using legation = await startLegation({
     host,
     members: { west: clusters.get("west"), east: clusters.get("east") },
@@ -105,6 +106,10 @@ if (["webhook", "delegation", "division"].some((part) => parts.has(part))) {
   }
   if (parts.has("delegation")) {
     await whileItRuns(benchDelegation({ host, members, legation, pods: counts, onProgress: progress, onFigure }));
+  }
+  if (parts.has("shares")) {
+    const [pods = 0] = counts;
+    await whileItRuns(benchShares({ host, members, legation, pods, onProgress: progress, onFigure }));
   }
   if (parts.has("division")) {
     await whileItRuns(benchDivision({ host, members, pods: counts, onProgress: progress, onFigure }));
