@@ -71,6 +71,8 @@ export const COPY_LABEL_VALUE = "true";
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */
 export const OWNER_ANNOTATION = "legation.dev/owner";
+/** Annotation on a delegate: its proxy's uid, for a pod that asks for its own by the downward API. */
+export const PROXY_UID_ANNOTATION = "legation.dev/proxy-uid";
 /** Annotation on a delegate: JSON `{labels, annotations, gates, spec}`, what it has from its proxy; all else is the member's. */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
@@ -119,8 +121,9 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   MEMBER_NODE_ANNOTATION,
   OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
+  PROXY_UID_ANNOTATION,
   FORWARDED_ANNOTATION,
 ]);
 
-/** Tells a cluster autoscaler that a pod may be moved, though it has no controller in its cluster. */
+/** Tells a cluster autoscaler that a pod may be moved, though no workload of its cluster makes it again. */
 export const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";

@@ -1,4 +1,4 @@
-import { HOST_LABEL } from "../api/keys.ts";
+import { HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import { type Amounts, addAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
@@ -54,7 +54,8 @@ export class ForeignUsage {
     const { client, hostId, onChange } = this.#options;
     try {
       const { items, continue: next } = await client.list(pods, {
-        labelSelector: `${HOST_LABEL}!=${hostId}`,
+        // Proxies of a member that is a host itself run elsewhere.
+        labelSelector: `${HOST_LABEL}!=${hostId},${PROXY_LABEL}!=${PROXY_LABEL_VALUE}`,
         fieldSelector: RUNNING,
         limit: PAGE,
         dropManagedFields: true,

@@ -1,3 +1,4 @@
+import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { KubeNode, Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { ByteBudget } from "../kube/limits.ts";
@@ -41,6 +42,8 @@ export class MemberNodes {
     this.#reflector = new Reflector({
       client,
       resource: nodes,
+      // A member may be a host itself: what its own members have is theirs to offer.
+      labelSelector: `!${VIRTUAL_NODE_LABEL}`,
       budget,
       clock,
       log,

@@ -1,17 +1,34 @@
 import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
+import type { OwnerReference } from "../api/kubernetes.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
+import type { Clock } from "../runtime/clock.ts";
 import type { Member } from "./member.ts";
 import { SharedCreation } from "./shared-creation.ts";
 
-/** Makes the namespaces that members lack when something is first created there. */
+// A namespace that is made again has another uid, and what names the old one as its owner is deleted as garbage.
+const UID_HOLDS_MS = 5_000;
+// Where it may not be read: the member was joined before hosts read namespaces, or has just been started.
+const ASK_AGAIN_MS = 10_000;
+
+interface KnownUid {
+  readonly until: number;
+  /** Undefined: it may not be read. */
+  readonly uid: Promise<string | undefined>;
+}
+
+/** The namespaces of members: what they lack is made when something is first created there. */
 export class MemberNamespaces {
   readonly #identity: HostIdentity;
+  readonly #clock: Pick<Clock, "now">;
   readonly #creations = new SharedCreation();
+  /** The oldest first. */
+  readonly #uids = new Map<string, KnownUid>();
 
-  constructor(identity: HostIdentity) {
+  constructor(identity: HostIdentity, clock: Pick<Clock, "now">) {
     this.#identity = identity;
+    this.#clock = clock;
   }
 
   /** Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. */
@@ -24,6 +41,47 @@ export class MemberNamespaces {
       if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
       await this.#creations.make(shared, seen, () => this.#create(member, namespace, signal));
       return await create();
+    }
+  }
+
+  /**
+   * What controls a delegate whose proxy has a controller: its namespace, which is there as long as it is. A ReplicaSet of the
+   * member would take a pod that nobody controls for one of its own, and delete what it then has too many. Empty where the host may
+   * not read namespaces. Rejects with KubeError, NotFound when there is no such namespace.
+   */
+  async controllersOf(member: Member, name: string): Promise<OwnerReference[]> {
+    const uid = await this.#uidOf(member, name);
+    return uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name, uid, controller: true }];
+  }
+
+  #uidOf(member: Member, name: string): Promise<string | undefined> {
+    const key = `${member.name}/${name}`;
+    const now = this.#clock.now();
+    const known = this.#uids.get(key);
+    if (known !== undefined && now < known.until) return known.uid;
+    // Several wait for the answer: none of them can call it off.
+    const uid = this.#read(member, name).catch((error: unknown) => {
+      this.#uids.delete(key);
+      if (!isKubeError(error, "Forbidden")) throw error;
+      this.#remember(key, { until: now + ASK_AGAIN_MS, uid });
+      return undefined;
+    });
+    this.#remember(key, { until: now + UID_HOLDS_MS, uid });
+    return uid;
+  }
+
+  async #read(member: Member, name: string): Promise<string | undefined> {
+    const { metadata } = await member.client.get(namespaces, { name });
+    return metadata.uid;
+  }
+
+  #remember(key: string, known: KnownUid): void {
+    this.#uids.delete(key);
+    this.#uids.set(key, known);
+    const now = this.#clock.now();
+    for (const [oldest, { until }] of this.#uids) {
+      if (now < until) break;
+      this.#uids.delete(oldest);
     }
   }
 

@@ -150,7 +150,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     onChange: onMembers,
     ...running,
   });
-  const memberNamespaces = new MemberNamespaces(identity);
+  const memberNamespaces = new MemberNamespaces(identity, clock);
   const copying: CopyingOptions = {
     host,
     identity,

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { DELEGATE_UID_ANNOTATION, HOST_LABEL, virtualNodeName } from "../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION, HOST_LABEL, VIRTUAL_NODE_LABEL, virtualNodeName } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import type { Member } from "../clusters/member.ts";
@@ -68,7 +68,8 @@ export class UsageReader {
     try {
       const [pods, nodes] = await Promise.all([
         ask(member, `${PATH}/pods?labelSelector=${encodeURIComponent(HOST_LABEL)}`, podMetrics),
-        ask(member, `${PATH}/nodes`, nodeMetrics),
+        // A member that is a host itself has virtual nodes, too.
+        ask(member, `${PATH}/nodes?labelSelector=${encodeURIComponent(`!${VIRTUAL_NODE_LABEL}`)}`, nodeMetrics),
       ]);
       this.#complaint = undefined;
       this.#counters.begin();

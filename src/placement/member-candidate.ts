@@ -18,6 +18,19 @@ export type MemberFacts = Pick<
   readonly nodeTaints: readonly Taint[];
 };
 
+// Of the node lifecycle controller (k8s.io/api/core/v1 well_known_taints.go).
+const STATE_TAINTS = new Set(
+  [
+    "not-ready",
+    "unreachable",
+    "unschedulable",
+    "memory-pressure",
+    "disk-pressure",
+    "pid-pressure",
+    "network-unavailable",
+  ].map((name) => `node.kubernetes.io/${name}`),
+);
+
 /** Its Cluster is on its way out. */
 export const BEING_REMOVED: NonNullable<Candidate["closed"]> = {
   reason: "ClusterBeingRemoved",
@@ -59,7 +72,10 @@ export function candidateOf(facts: MemberFacts): Candidate {
   };
 }
 
-/** Not of Kubernetes' own, which say of the virtual node what the member's state says already, and not Legation's own. */
+/**
+ * Not those that Kubernetes puts on a node for its state, which say of the virtual node what the member's state says already, and
+ * not Legation's own. `out-of-service` is an operator's word.
+ */
 function isForPods({ key }: Taint): boolean {
-  return key !== VIRTUAL_NODE_TAINT && !key.startsWith("node.kubernetes.io/");
+  return key !== VIRTUAL_NODE_TAINT && !STATE_TAINTS.has(key);
 }

@@ -7,6 +7,7 @@ import {
   OWN_DELETION_COST_ANNOTATION,
   OWNER_ANNOTATION,
   PROXY_LABEL,
+  PROXY_UID_ANNOTATION,
   SAFE_TO_EVICT_ANNOTATION,
   SCHEDULER_NAME,
   SCHEDULER_NAME_ANNOTATION,
@@ -16,6 +17,7 @@ import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
+import { withProxyUid } from "./own-uid.ts";
 import { isReplaced } from "./phase.ts";
 
 /** The host as its members know it. */
@@ -97,6 +99,8 @@ export function toDelegate(
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
   const owner: Owner = { cluster: host.name, namespace, name, uid };
+  // What uses the member's API is known there under the delegate's own uid.
+  const known = spec === undefined || access.mode === "member" ? spec : withProxyUid(spec);
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -109,10 +113,11 @@ export function toDelegate(
         ...(mayMove(proxy) ? { [SAFE_TO_EVICT_ANNOTATION]: "true" } : {}),
         ...annotations,
         [OWNER_ANNOTATION]: JSON.stringify(owner),
+        ...(known === spec ? {} : { [PROXY_UID_ANNOTATION]: uid }),
         [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
       },
     },
-    ...(spec === undefined ? {} : { spec: delegateSpec(spec, proxy, access) }),
+    ...(known === undefined ? {} : { spec: delegateSpec(known, proxy, access) }),
   };
 }
 

@@ -65,15 +65,18 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): Pod
   return wanted as PodStatus;
 }
 
-/** The status of a proxy on a node that is not heard of: not Ready, as the node lifecycle controller marks such pods. */
-export function unheardStatus({ status }: Pod, now: number): PodStatus {
+/**
+ * The status that a proxy is to have, but not Ready: nobody may count on it. So the node lifecycle controller marks the pods of a
+ * node that is not heard of.
+ */
+export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
   const lastTransitionTime = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
-  const conditions = (status?.conditions ?? []).map((condition) =>
-    condition.type === "Ready" && condition.status === "True"
-      ? { ...condition, status: "False", lastTransitionTime }
-      : condition,
-  );
-  return { ...status, conditions };
+  const shown = conditionOf(proxy, "Ready");
+  const conditions = (wanted.conditions ?? []).map((condition) => {
+    if (condition.type !== "Ready" || condition.status !== "True") return condition;
+    return shown?.status === "False" ? shown : { ...condition, status: "False", lastTransitionTime };
+  });
+  return { ...wanted, conditions };
 }
 
 /** The patch that turns the proxy's status into `wanted`; undefined when they are equal, so that nothing is written. */

@@ -1,8 +1,8 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { HOST_LABEL, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
-import { events, pods, type Resource } from "../../src/kube/resources.ts";
-import { conditionOf } from "../../src/pods/phase.ts";
+import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
 import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { ready } from "../support/harness/at-rest.ts";
@@ -13,10 +13,10 @@ import { hostNodeWrites } from "../support/harness/host-nodes.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
-import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podOf, podsOf, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { change, createIn } from "../support/harness/workloads.ts";
+import { change, createIn, deleteFrom } from "../support/harness/workloads.ts";
 
 useLegation();
 const clients = useClients();
@@ -162,6 +162,71 @@ describe("labels and annotations", () => {
     const proxy = await podOf(clients().host, namespace, "web");
     expect(proxy?.metadata.labels?.["member.example.com/label"]).toBeUndefined();
     expect(proxy?.metadata.annotations?.["member.example.com/note"]).toBeUndefined();
+  });
+});
+
+describe("a Deployment's pods in a member", () => {
+  test("are not taken by a ReplicaSet there whose selector matches them", async () => {
+    const namespace = await optedIn();
+    const { host, west } = clients();
+    const annotations = { "legation.dev/clusters": "west" };
+    await createIn(host, namespace, [replicated("Deployment", 3, { template: template({}, annotations) })]);
+    const areRunning = async (): Promise<string[]> =>
+      (await podsOf(host, namespace)).filter(running).map(({ metadata }) => metadata.uid);
+    await eventually(async () => (await areRunning()).length === 3, { what: "3 running" });
+    const before = await areRunning();
+
+    const own = [replicated("ReplicaSet", 1)];
+    await createIn(west, namespace, own);
+    onTestFinished(() => deleteFrom(west, namespace, own));
+    const controllers = async (): Promise<(string | undefined)[]> =>
+      (await podsOf(west, namespace)).filter(running).map((pod) => controllerOf(pod)?.kind);
+    // With pods that nobody controls it would have two too many, and delete them.
+    await eventually(async () => (await controllers()).includes("ReplicaSet"), { what: "its own pod" });
+    expect((await controllers()).sort()).toEqual(["Namespace", "Namespace", "Namespace", "ReplicaSet"]);
+    expect((await areRunning()).sort()).toEqual(before.sort());
+  });
+});
+
+describe("a field that a member's API server takes out of pods without a word", () => {
+  const renamed = { hostnameOverride: "web.example" };
+
+  test("keeps pods with it from that member, which says why", async () => {
+    const namespace = await optedIn();
+    const annotations = { "legation.dev/clusters": "east" };
+    await clients().host.create(pods, aPod(namespace, "web", { annotations, spec: renamed }));
+    const why = await waitingFor(clients().host, namespace, "web", "without spec.hostnameOverride");
+    expect(why).toContain("east: its API server refused the pod: it would run without");
+    expect(await podLives(memberCluster("east"), namespace)).toEqual([]);
+  });
+
+  test("is there in a member that knows it", async () => {
+    const namespace = await optedIn();
+    await runningPod(aPod(namespace, "web", { spec: renamed }));
+    expect((await podOf(clients().west, namespace, "web"))?.spec).toMatchObject(renamed);
+  });
+});
+
+describe("a pod that waits in a member", () => {
+  test("is taken out of it when the member's virtual node is cordoned, and is back afterwards", async () => {
+    const namespace = await optedIn();
+    const { host, west } = clients();
+    const annotations = { "legation.dev/clusters": "west", [KWOK_ANNOTATIONS.outcome]: "running" };
+    const large = { requests: { cpu: "1000" } };
+    const spec = { containers: [{ name: "main", image: "main:1", resources: large }] };
+    await host.create(pods, aPod(namespace, "large", { annotations, spec }));
+    const waits = (): Promise<Stored<Pod> | undefined> => podOf(west, namespace, "large");
+    await eventually(async () => (await waits()) !== undefined, { what: "a delegate in west" });
+    const cordon = async (unschedulable: boolean): Promise<void> => {
+      const body = { spec: { unschedulable } };
+      await host.patch(nodes, { name: "legation-west" }, { type: "strategic", body });
+    };
+    onTestFinished(() => cordon(false));
+    await cordon(true);
+    await eventually(async () => (await waits()) === undefined, { what: "no delegate in west" });
+    await waitingFor(host, namespace, "large", "west: its virtual node is cordoned");
+    await cordon(false);
+    await eventually(async () => (await waits()) !== undefined, { what: "a delegate in west again" });
   });
 });
 

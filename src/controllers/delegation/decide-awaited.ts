@@ -9,7 +9,7 @@ import {
   unschedulableMessage,
 } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { delegateFor, isFor } from "./delegates.ts";
+import { createIn, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { report } from "./report.ts";
 
@@ -90,7 +90,6 @@ function decideUnmade(
   observed: Observed,
   now: number,
 ): DelegationDecision {
-  const { uid: proxyUid } = proxy.metadata;
   const waiting = (reason: string, message: string, requeueAt: number): DelegationDecision => ({
     actions: report(proxy, observed, { reason, message, now }),
     outcome: "Waiting",
@@ -109,8 +108,7 @@ function decideUnmade(
   }
   const { refusal, until = 0 } = observed.memory.attempts.get(name) ?? {};
   if (refusal !== undefined && now < until) return waiting(refusal.reason, `${name}: ${refusal.message}`, until);
-  const create: Action = { type: "create", member: name, proxyUid, delegate: delegateFor(proxy, observed, name) };
-  return { actions: [create], outcome: "Placing" };
+  return { actions: [createIn(proxy, observed, name)], outcome: "Placing" };
 }
 
 function record(proxy: Stored<Pod>, delegate: Stored<Pod>): Action {

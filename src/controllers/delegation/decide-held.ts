@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Refusal } from "../../placement/candidate.ts";
+import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
 import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { isBound, isDeleting, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
@@ -12,6 +12,8 @@ import { unknownPlacement } from "./unknown-placement.ts";
 
 // Its scheduler makes room on the node that it has named, by evicting pods that may take their time to end.
 const PREEMPTION_MS = 10 * 60_000;
+// What keeps a node from pods that are not bound yet, whoever else has room: as a scheduler sees it each time it looks.
+const FORBIDDING: readonly RefusalReason[] = ["NotPermitted", "Cordoned", "Tainted"];
 
 /** A member has the delegate: its scheduler is given its time, and then the next member that has room gets the pod. */
 export function decideHeld(
@@ -56,7 +58,7 @@ export function decideHeld(
   const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
   const ranking = rankFor(proxy, observed, observed.needs?.());
   const forbidden = ranking.refusals.find(
-    ({ cluster, reason }) => cluster === holder.name && reason === "NotPermitted",
+    ({ cluster, reason }) => cluster === holder.name && FORBIDDING.includes(reason),
   );
   if (forbidden !== undefined) {
     return {

@@ -1,12 +1,12 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { statusFrom, statusPatch, unheardStatus } from "../../pods/feedback.ts";
+import { notReady, statusFrom, statusPatch } from "../../pods/feedback.ts";
 import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { delegateFor, isFor, withdraw } from "./delegates.ts";
+import { createIn, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
@@ -15,14 +15,14 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   if (member === undefined || !member.reachable || !member.read) {
     const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
     return {
-      actions: unheard ? statusWrite(proxy, unheardStatus(proxy, wall)) : [],
+      actions: unheard ? statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall)) : [],
       outcome: "Unreachable",
     };
   }
   const { delegate } = member;
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
-    return { actions: follow(proxy, member, delegate), outcome: isTerminal(proxy) ? "Finished" : "Running" };
+    return { actions: follow(proxy, member, delegate, wall), outcome: isTerminal(proxy) ? "Finished" : "Running" };
   }
   if (isTerminal(proxy)) {
     // One that was made while the store did not yet show how the proxy had ended: nobody would ever hear of it.
@@ -81,16 +81,23 @@ export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   return [{ type: "status", patch: { ...patch, metadata: { uid, resourceVersion } }, resourceVersion }];
 }
 
-function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
+function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, wall: number): Action[] {
   // As kubelet: a pod whose phase on the API server is terminal has no business running.
   if (isTerminal(proxy)) return isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
-  if (isDeleting(delegate) && !isTerminal(delegate) && isReplaced(proxy)) {
+  if (isDeleting(delegate) && !isTerminal(delegate)) {
+    if (!isReplaced(proxy)) return lastOf(proxy, delegate, wall);
     // Not at once, since the containers may have been given time.
     const graceSeconds = Math.max(1, deletionGrace(delegate) ?? 1);
     return [...feedback(proxy, delegate), { type: "evict", proxyUid: proxy.metadata.uid, graceSeconds }];
   }
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
   return [...feedback(proxy, delegate), ...forwards(proxy, member, delegate)];
+}
+
+/** A pod that is being deleted is no endpoint and no healthy replica. The proxy is not being deleted: its readiness has to say so. */
+function lastOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): Action[] {
+  const wanted = statusFrom(proxy, delegate);
+  return wanted === undefined ? [] : statusWrite(proxy, notReady(proxy, wanted, wall));
 }
 
 /** A second delegate of the same proxy: kept when the proxy has never started, so that it runs at most once. */
@@ -113,10 +120,7 @@ function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wa
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
     if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
-    const { uid: proxyUid } = proxy.metadata;
-    const delegate = delegateFor(proxy, observed, member.name);
-    const create: Action = { type: "create", member: member.name, proxyUid, delegate };
-    return { actions: [create], outcome: "Placing" };
+    return { actions: [createIn(proxy, observed, member.name)], outcome: "Placing" };
   }
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.
   const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { hasStarted, isTerminal } from "../../pods/phase.ts";
-import { bindTo, delegateFor, isFor } from "./delegates.ts";
+import { bindTo, createIn, isFor } from "./delegates.ts";
 import { type Action, type DelegationDecision, mayHold, type Needs, type Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, parkable, rankFor, requestsFor } from "./ranking.ts";
 import { CREATE_ENDS_MS } from "./refusal.ts";
@@ -159,12 +159,7 @@ function isReady(needs: Needs | undefined, member: string): boolean {
 }
 
 function create(proxy: Stored<Pod>, observed: Observed, member: string, parked = false): DelegationDecision {
-  const { uid: proxyUid } = proxy.metadata;
-  const delegate = delegateFor(proxy, observed, member);
-  return {
-    actions: [{ type: "create", member, proxyUid, delegate, ...(parked ? { parked } : {}) }],
-    outcome: "Placing",
-  };
+  return { actions: [createIn(proxy, observed, member, parked)], outcome: "Placing" };
 }
 
 function waiting(proxy: Stored<Pod>, observed: Observed, why: Report, requeueAt?: number): DelegationDecision {

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
-import { isDeleting } from "../../pods/phase.ts";
+import { controllerOf, isDeleting } from "../../pods/phase.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 
 /** True when the pod is the delegate of exactly this proxy. */
@@ -21,7 +21,20 @@ export function bindTo(proxy: Stored<Pod>, { name: member }: MemberView, delegat
   return { type: "bind", member, proxyUid, delegateUid: delegate.metadata.uid, memberNode };
 }
 
-/** The delegate as the member is to have it. A member that its overrides do not fit is not given the pod. */
+/** Makes the delegate in a member. A member that its overrides do not fit is not given the pod. */
+export function createIn(
+  proxy: Stored<Pod>,
+  observed: Observed,
+  member: string,
+  parked = false,
+): Extract<Action, { readonly type: "create" }> {
+  const { uid: proxyUid } = proxy.metadata;
+  const controlled = controllerOf(proxy) !== undefined;
+  const delegate = delegateFor(proxy, observed, member);
+  return { type: "create", member, proxyUid, delegate, controlled, ...(parked ? { parked } : {}) };
+}
+
+/** The delegate as the member is to have it. */
 export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: string): Pod {
   const candidate = observed.members.find(({ name }) => name === member)?.candidate;
   const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);

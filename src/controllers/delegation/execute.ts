@@ -5,17 +5,19 @@ import {
   MEMBER_NODE_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
+import { droppable } from "../../pods/dropped-fields.ts";
 import { notPlacedCondition } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
+import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { warningEvent } from "../warning-event.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
@@ -139,7 +141,8 @@ export class Executor {
     return Promise.resolve(shownPrepared(member));
   }
 
-  async #create({ member: name, delegate, proxyUid, parked }: ActionOf<"create">, context: Context): Result {
+  async #create(action: ActionOf<"create">, context: Context): Result {
+    const { member: name, delegate, proxyUid, parked } = action;
     const { memories, reservations, clock, proxyOf } = this.#options;
     const member = this.#member(name);
     if (member === undefined) return undefined;
@@ -152,15 +155,7 @@ export class Executor {
     const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
     reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
     try {
-      const made = await member.answerOf(
-        this.#options.memberNamespaces.createIn(member, delegate.metadata?.namespace ?? "", context.signal, () =>
-          member.client.create(pods, delegate, {
-            signal: context.signal,
-            dropManagedFields: true,
-            metadataOnly: true,
-          }),
-        ),
-      );
+      const made = await member.answerOf(this.#make(member, action, context.signal));
       this.#noteDelegated(context.key, proxyUid, name);
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
@@ -196,6 +191,26 @@ export class Executor {
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
+  }
+
+  /** Creates the delegate in its namespace, which is made first if need be. */
+  #make(
+    member: Member,
+    { delegate, controlled }: ActionOf<"create">,
+    signal: AbortSignal,
+  ): Promise<Stored<KubeObject>> {
+    const { memberNamespaces } = this.#options;
+    const namespace = delegate.metadata?.namespace ?? "";
+    const options = { signal, dropManagedFields: true, metadataOnly: true };
+    const mayLose = delegate.spec !== undefined && droppable(delegate.spec).length > 0;
+    return memberNamespaces.createIn(member, namespace, signal, async () => {
+      // Before it is there: what has begun to run without them may not be run again elsewhere.
+      if (mayLose) await tryDelegate(member, delegate, signal).catch((error) => isUntryable(error) || asUnsent(error));
+      if (!controlled) return await member.client.create(pods, delegate, options);
+      const ownerReferences = await memberNamespaces.controllersOf(member, namespace).catch(asUnsent);
+      const owned = { ...delegate, metadata: { ...delegate.metadata, ownerReferences } };
+      return await member.client.create(pods, owned, options);
+    });
   }
 
   /** A webhook that does not answer may be back in a moment, unless what an earlier creation did has to be found out. */
@@ -440,4 +455,11 @@ export class Executor {
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
   }
+}
+
+/** What failed was asked before a delegate was sent: whatever became of that, no delegate was made. */
+function asUnsent(error: unknown): never {
+  if (!isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) throw error;
+  const { detail, cluster, verb, resource } = error;
+  throw new KubeError(detail, { code: "NotSent", cluster, verb, resource, cause: error });
 }

@@ -142,6 +142,8 @@ export type Action =
       readonly member: string;
       readonly delegate: Pod;
       readonly proxyUid: string;
+      /** The proxy has a controller: a member's own must not take the delegate for one of theirs. */
+      readonly controlled: boolean;
       /** There is no room by what Legation knows, and none elsewhere. */
       readonly parked?: boolean;
     }

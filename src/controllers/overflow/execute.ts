@@ -15,6 +15,7 @@ import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { tryDelegate } from "../try-delegate.ts";
 import { warningEvent } from "../warning-event.ts";
 import type { OverflowOptions } from "./controller.ts";
 import type { HostGroups } from "./host-groups.ts";
@@ -105,8 +106,7 @@ export class Executor {
    */
   async #try(member: Member, delegate: Pod, { signal }: Context): Promise<Refusal | undefined> {
     try {
-      const request = member.client.create(pods, delegate, { signal, dryRun: true, metadataOnly: true });
-      await member.answerOf(request);
+      await member.answerOf(tryDelegate(member, delegate, signal));
       return undefined;
     } catch (error) {
       member.noteFailure(error);

@@ -1,6 +1,7 @@
 import { isKubeError } from "../../kube/errors.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { refusalOf } from "../delegation/refusal.ts";
+import { isUntryable } from "../try-delegate.ts";
 
 /**
  * Why a member's API server would refuse a delegate, from its answer to a dry run; undefined when nothing speaks against it.
@@ -14,8 +15,7 @@ export function trialRefusal(member: string, error: unknown, makesNamespaces: bo
   if (isKubeError(error)) {
     if (isKubeError(error, "NotFound") && makesNamespaces) return undefined;
     if (/serviceaccount "[^"]*" not found/.test(error.detail)) return undefined;
-    // A webhook there has side effects, so that only the real request will tell.
-    if (/does not support dry run/.test(error.detail)) return undefined;
+    if (isUntryable(error)) return undefined;
   }
   if (refused === undefined) throw error;
   return { cluster: member, ...refused };

@@ -119,7 +119,7 @@ export function desiredStatus(
   return {
     conditions: [condition],
     ...((facts.reachable && facts.nodesRead) || node === undefined
-      ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(facts.allocatable) }
+      ? { capacity: formatAmounts(facts.capacity), allocatable: formatAmounts(allocatable(facts)) }
       : {}),
     ...(version === undefined ? {} : { nodeInfo: nodeInfo(version) }),
     ...(version === undefined || !isKnown ? {} : { declaredFeatures: declaredFeatures(facts, endpoint !== undefined) }),
@@ -130,6 +130,12 @@ export function desiredStatus(
           daemonEndpoints: { kubeletEndpoint: { Port: endpoint.port } },
         }),
   };
+}
+
+/** Nothing of what no node offers now: of what it is not told, the API server takes the capacity to be allocatable. */
+function allocatable(facts: MemberFacts): Record<string, number> {
+  const none = Object.fromEntries(Object.keys(facts.capacity).map((name) => [name, 0]));
+  return { ...none, ...facts.allocatable };
 }
 
 // The host's API server then passes WebSockets on as they are. Otherwise it makes SPDY of them, by which a command that is

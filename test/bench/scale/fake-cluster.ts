@@ -261,6 +261,7 @@ function selectorOf(text: string | null, namespace: string | undefined): (object
     if (namespace !== undefined && metadata.namespace !== namespace) return false;
     const labels = isRecord(metadata.labels) ? metadata.labels : {};
     return terms.every((term) => {
+      if (term.startsWith("!")) return labels[term.slice(1)] === undefined;
       const [, key = "", operator, value] = /^([^!=]+)(!=|=)?(.*)$/.exec(term) ?? [];
       if (operator === undefined) return labels[key] !== undefined;
       return (labels[key] === value) === (operator === "=");

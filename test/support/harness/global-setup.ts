@@ -42,8 +42,11 @@ export interface RightsRun {
 const SIMULATED_SETS = 2;
 const REAL_SETS = 1;
 
-// The host's own two nodes must never get a delegated pod.
-const SIMULATED = { names: ["host", "west", "east"], clusters: { host: { nodes: [{ count: 2 }] } } };
+// The host's own two nodes must never get a delegated pod. Of `hostnameOverride`, east knows nothing, as an older cluster.
+const SIMULATED = {
+  names: ["host", "west", "east"],
+  clusters: { host: { nodes: [{ count: 2 }] }, east: { apiServerFlags: ["--feature-gates=HostnameOverride=false"] } },
+};
 // The host runs nothing itself; the plain cluster shows what a pod does without Legation.
 const REAL = {
   names: ["host", "west", "plain"],

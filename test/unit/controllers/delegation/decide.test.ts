@@ -3,7 +3,8 @@ import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
 import { report } from "../../../../src/controllers/delegation/report.ts";
-import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
+import type { Rule } from "../../../../src/placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
 
@@ -404,6 +405,26 @@ describe("a proxy without a node", () => {
     expect(decide(world(proxy, [west, same]), now).actions).toEqual([]);
   });
 
+  test("is withdrawn from a member whose node takes no new pods any more, or none that do not tolerate its taint", () => {
+    const proxy = proxyPod();
+    const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
+    const tainted: Rule = { refusal: () => ({ reason: "Tainted", message: "the pod does not tolerate its taint" }) };
+    const west = member("west", { delegate: delegateOf(proxy) });
+    const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
+    const withdrawal = { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" };
+    for (const observed of [
+      world(proxy, [cordoned]),
+      world(proxy, [{ ...west, candidate: { ...west.candidate, taints: [taint] } }], { rules: () => [tainted] }),
+    ]) {
+      const { actions, outcome } = decide(observed, now);
+      expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced" }, withdrawal]);
+      expect(outcome).toBe("Withdrawing");
+    }
+    // Its scheduler was faster, as the host's own is at times.
+    const scheduled = { ...cordoned, delegate: delegateOf(proxy, { spec: { nodeName: "n" } }) };
+    expect(decide(world(proxy, [scheduled]), now).outcome).toBe("Binding");
+  });
+
   test("never takes one delegate for two, when its cluster has joined under two names", () => {
     const proxy = proxyPod();
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" } });
@@ -557,6 +578,20 @@ describe("a bound proxy", () => {
     test("stays when nobody, or an engine, would replace it: it hears the end", () => {
       expect(evictions(boundProxy({ status: runningStatus() }))).toEqual([]);
       expect(evictions(owned("Workflow", "argoproj.io/v1alpha1"))).toEqual([]);
+    });
+
+    test("is not Ready any more where it stays, and says so once", () => {
+      const ready = { type: "Ready", status: "True", lastTransitionTime: "2026-02-03T04:00:00Z" };
+      const running = { ...runningStatus(), conditions: [ready] };
+      const proxy = boundProxy({ status: running });
+      const delegate = delegateOf(proxy, { metadata: deleting, status: running });
+      const west = member("west", { delegate });
+      const at = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+      expect(decide(world(proxy, [west]), now).actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ ...ready, status: "False", lastTransitionTime: at }] } } },
+      ]);
+      const told = boundProxy({ status: { ...running, conditions: [{ ...ready, status: "False" }] } });
+      expect(decide(world(told, [west]), now + 60_000).actions).toEqual([]);
     });
 
     test("is not said to be disrupted as long as its delegate has not ended", () => {

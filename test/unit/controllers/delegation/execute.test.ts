@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
 import { Memories } from "../../../../src/controllers/delegation/memory.ts";
@@ -22,16 +22,22 @@ function failure(code: KubeErrorCode, detail: string): KubeError {
 }
 
 interface Answers {
-  readonly create?: (resource: { readonly plural: string }, object: unknown) => Promise<unknown>;
+  readonly create?: (
+    resource: { readonly plural: string },
+    object: unknown,
+    options: { readonly dryRun?: boolean },
+  ) => Promise<unknown>;
   readonly find?: () => Promise<Stored<Pod> | undefined>;
   readonly createSubresource?: () => Promise<unknown>;
   readonly patch?: () => Promise<unknown>;
   readonly remove?: () => Promise<unknown>;
+  readonly controllersOf?: () => Promise<OwnerReference[]>;
   /** The proxy, where it matters. */
   readonly proxyOf?: () => Stored<Pod>;
 }
 
-function executorOf({ create, find, createSubresource, patch, remove, proxyOf }: Answers) {
+function executorOf(answers: Answers) {
+  const { create, find, createSubresource, patch, remove, controllersOf, proxyOf } = answers;
   const clock = { now: 1_000_000 };
   const client = fakeClient({
     create: (create ?? unexpected) as never,
@@ -66,7 +72,10 @@ function executorOf({ create, find, createSubresource, patch, remove, proxyOf }:
     waitingSince: () => undefined,
     deletionCost: () => ({}),
     dependencies: { prepare: () => true },
-    memberNamespaces: { createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make() },
+    memberNamespaces: {
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make(),
+      controllersOf: controllersOf ?? unexpected,
+    },
   };
   const executor = new Executor(options as never);
   const execute = (action: Action): Promise<unknown> =>
@@ -83,7 +92,7 @@ function unexpected(): Promise<never> {
   return Promise.reject(new Error("nobody should ask"));
 }
 
-const create: Action = { type: "create", member: "west", proxyUid, delegate };
+const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
 
 // No API server can be made to have a creation under way that has charged the quota and is not stored yet.
 test("a refusal says nothing of a creation before it that was not answered, until that one is over", async () => {
@@ -228,4 +237,63 @@ test("one that has overflowed is refused by it after a while, so that others lik
   clock.now += 10_000;
   expect(await execute(create)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
+});
+
+test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
+  const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
+  const made: unknown[] = [];
+  let known = (): Promise<OwnerReference[]> => Promise.reject(failure("AnswerLost", "timed out"));
+  const { memories, execute } = executorOf({
+    controllersOf: () => known(),
+    create: async (_resource, pod) => {
+      made.push((pod as Pod).metadata?.ownerReferences);
+      return delegate;
+    },
+  });
+  const controlled: Action = { ...create, controlled: true };
+  await expect(execute(controlled)).rejects.toMatchObject({ code: "NotSent", detail: "timed out" });
+  // No other member has to be kept from the pod.
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  known = () => Promise.reject(failure("NotFound", 'namespaces "team" not found'));
+  expect(await execute(controlled)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain('namespaces "team" not found');
+  known = async () => [namespace];
+  await execute(controlled);
+  await execute(create);
+  expect(made).toEqual([[namespace], undefined]);
+});
+
+test("a member that would drop a field of the pod is asked before, and refuses it", async () => {
+  const sent: boolean[] = [];
+  let keeps = false;
+  const { memories, execute } = executorOf({
+    create: async (_resource, pod, options) => {
+      sent.push(options.dryRun === true);
+      const { hostUsers: _dropped, ...rest } = (pod as Pod).spec ?? { containers: [] };
+      return keeps ? pod : { ...(pod as Pod), spec: rest };
+    },
+  });
+  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+  await execute(isolated);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+    reason: "RefusedByMember",
+    message: expect.stringContaining("it would run without spec.hostUsers"),
+  });
+  expect(sent).toEqual([true]);
+  keeps = true;
+  await execute(isolated);
+  expect(sent).toEqual([true, true, false]);
+});
+
+test("what becomes of that question says nothing of the pod itself", async () => {
+  const answers = [failure("AnswerLost", "timed out"), failure("BadRequest", 'webhook "w" does not support dry run')];
+  const { memories, execute } = executorOf({
+    create: (_resource, pod, options) =>
+      options.dryRun === true ? Promise.reject(answers.shift()) : Promise.resolve(pod),
+  });
+  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+  await expect(execute(isolated)).rejects.toMatchObject({ code: "NotSent" });
+  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  await execute(isolated);
+  expect(memories.of(proxyUid).uncertain).toBe("west");
 });

@@ -64,7 +64,7 @@ async function follow(action: Action, setting: Setting = {}): Promise<(Part | St
 }
 
 const proxy = proxyPod({ uid: "proxy-uid", metadata: { creationTimestamp: CREATED } });
-const create: Action = { type: "create", member: "west", proxyUid: "proxy-uid", delegate: pod() };
+const create: Action = { type: "create", member: "west", proxyUid: "proxy-uid", delegate: pod(), controlled: false };
 const bind: Action = { type: "bind", member: "west", proxyUid: "proxy-uid", delegateUid: "d", memberNode: "n" };
 
 test("the first delegate ends the wait for placement, the next one does not", async () => {

@@ -169,6 +169,16 @@ describe("a member's virtual node", () => {
     ]);
   });
 
+  test("of a member whose nodes take no pods has nothing to allocate, and is not reported again for that", () => {
+    const none = facts({ allocatable: {} });
+    const nothing = { cpu: "0", memory: "0", pods: "0" };
+    expect(desiredNode(observed({ facts: none }), now).status?.allocatable).toEqual(nothing);
+    const shown = stored();
+    const node = { ...shown, status: { ...shown.status, allocatable: nothing } };
+    const settled = observed({ facts: none, node, cluster: cluster({ labels: { region: "eu" } }, ready) });
+    expect(decide(settled, now).actions).toEqual([]);
+  });
+
   test("costs nothing while nothing changes", () => {
     const settled = observed({ node: stored(), cluster: cluster({ labels: { region: "eu" } }, ready) });
     expect(decide(settled, now)).toEqual({ actions: [], outcome: "Ready", requeueAt: now + 10_000 });

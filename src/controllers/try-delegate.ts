@@ -1,0 +1,31 @@
+import type { Pod } from "../api/kubernetes.ts";
+import type { Member } from "../clusters/member.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
+import { pods } from "../kube/resources.ts";
+import { droppable, droppedFields } from "../pods/dropped-fields.ts";
+
+/** True for the answer of a member one of whose webhooks has side effects: only the real request will tell. */
+export function isUntryable(error: unknown): boolean {
+  return isKubeError(error) && /does not support dry run/.test(error.detail);
+}
+
+/**
+ * Asks a member's API server whether it would take the delegate, all of it; nothing is stored. Rejects with KubeError, Unprocessable
+ * also where the pod would lose fields of which the member's version, or its feature gates, know nothing.
+ */
+export async function tryDelegate(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
+  const { spec } = delegate;
+  const isWhole = spec !== undefined && droppable(spec).length > 0;
+  const answer = await member.client.create(pods, delegate, { signal, dryRun: true, metadataOnly: !isWhole });
+  if (!isWhole) return;
+  const dropped = droppedFields(spec, answer.spec ?? { containers: [] });
+  if (dropped.length === 0) return;
+  const detail = `it would run without ${dropped.join(", ")}: the cluster's version or feature gates do not have that`;
+  const { namespace = "", name = "" } = delegate.metadata ?? {};
+  throw new KubeError(detail, {
+    code: "Unprocessable",
+    cluster: member.name,
+    verb: "create",
+    resource: `pods ${namespace}/${name}`,
+  });
+}

@@ -1,0 +1,63 @@
+import { expect, test, vi } from "vitest";
+import type { Member } from "../../../src/clusters/member.ts";
+import { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
+import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+function failure(code: KubeErrorCode): KubeError {
+  return new KubeError("no", { code, cluster: "west", verb: "get", resource: "namespaces team" });
+}
+
+function namespacesOf(read: () => Promise<string>) {
+  const clock = new FakeClock();
+  const get = vi.fn(async () => ({ metadata: { name: "team", uid: await read(), resourceVersion: "1" } }));
+  const create = vi.fn(async () => ({}));
+  const client = fakeClient({ get: get as never, create: create as never });
+  const member = { name: "west", client, cluster: { spec: {} } } as unknown as Member;
+  const namespaces = new MemberNamespaces({ id: "host-id", name: "cern" }, clock);
+  return { clock, get, create, member, namespaces, controllers: () => namespaces.controllersOf(member, "team") };
+}
+
+const owner = (uid: string) => [{ apiVersion: "v1", kind: "Namespace", name: "team", uid, controller: true }];
+
+test("pods that come together ask once whose namespace it is, and later ones again: it may be another by then", async () => {
+  let uid = "first";
+  const { clock, get, controllers } = namespacesOf(async () => uid);
+  expect(await Promise.all([controllers(), controllers()])).toEqual([owner("first"), owner("first")]);
+  uid = "second";
+  await clock.advance(4_999);
+  expect(await controllers()).toEqual(owner("first"));
+  await clock.advance(1);
+  expect(await controllers()).toEqual(owner("second"));
+  expect(get).toHaveBeenCalledTimes(2);
+});
+
+test("where namespaces may not be read, pods have no controller", async () => {
+  let answer = (): Promise<string> => Promise.reject(failure("Forbidden"));
+  const { clock, get, controllers } = namespacesOf(() => answer());
+  expect(await controllers()).toEqual([]);
+  expect(await controllers()).toEqual([]);
+  expect(get).toHaveBeenCalledTimes(1);
+  // Joined again.
+  answer = async () => "uid";
+  await clock.advance(10_000);
+  expect(await controllers()).toEqual(owner("uid"));
+});
+
+test("an answer that fails is nobody's but theirs who waited for it", async () => {
+  const answers = [() => Promise.reject(failure("ServerError")), async () => "uid"];
+  const { controllers } = namespacesOf(() => answers.shift()?.() ?? Promise.reject(new Error("too often")));
+  await expect(controllers()).rejects.toMatchObject({ code: "ServerError" });
+  expect(await controllers()).toEqual(owner("uid"));
+});
+
+test("a namespace that is missing is made, and then asked for", async () => {
+  const answers = [() => Promise.reject(failure("NotFound")), async () => "made"];
+  const { namespaces, member, create, controllers } = namespacesOf(
+    () => answers.shift()?.() ?? Promise.reject(new Error("too often")),
+  );
+  const { signal } = new AbortController();
+  expect(await namespaces.createIn(member, "team", signal, controllers)).toEqual(owner("made"));
+  expect(create).toHaveBeenCalledTimes(1);
+});
