@@ -79,9 +79,9 @@ export const toggle: z.ZodType<boolean, boolean | string | undefined> = z
     return z.NEVER;
   });
 
-/** Whether the person wants to see the stack of an error. */
+/** Whether the person wants to see the stack of an error. What cannot be read is its own error, which this one must not hide. */
 export function isVerbose(program: Command, env: Environment): boolean {
-  return readInput(program, {}, env, z.object({ verbose: toggle })).verbose;
+  return readInput(program, {}, env, z.object({ verbose: toggle.catch(false) })).verbose;
 }
 
 /** What to listen on for every address: `::`, which IPv4 reaches, too, or `0.0.0.0` on a machine without IPv6, which has no `::`. */

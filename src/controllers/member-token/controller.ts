@@ -91,10 +91,13 @@ export class MemberTokenController {
       signal,
     });
     const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
-    const { resourceVersion, name: secretName } = secret.metadata;
+    const { resourceVersion, name: secretName, annotations: current = {} } = secret.metadata;
     const key = cluster.spec.credentialsSecret.key ?? "kubeconfig";
+    // It says that `legation join` made the Secret: one without it is kept by somebody else.
+    const isOurs = TOKEN_EXPIRES_ANNOTATION in current;
+    const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } } : {};
     const patch = {
-      metadata: { resourceVersion, annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } },
+      metadata: { resourceVersion, ...annotations },
       data: { [key]: Buffer.from(withToken(kubeconfig, token)).toString("base64") },
     };
     try {

@@ -102,6 +102,12 @@ describe("errors", () => {
     expect(err).toMatch(/\n {4}at /);
   });
 
+  test("a LEGATION_VERBOSE that is neither true nor false is a wrong command line, before anything is done", async () => {
+    const { code, err } = await run(refused, { LEGATION_VERBOSE: "on" });
+    expect(code).toBe(EXIT_CODES.usage);
+    expect(err).toContain("LEGATION_VERBOSE: ");
+  });
+
   test("an API server's error keeps its words and says what to check", async () => {
     const error = new KubeError("connect ECONNREFUSED", {
       code: "NotSent",

@@ -1,6 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { tokenClaims, withToken } from "../../../../src/controllers/member-token/claims.ts";
+import { MemberTokenController } from "../../../../src/controllers/member-token/controller.ts";
 import { decide } from "../../../../src/controllers/member-token/decide.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
 
 const day = 24 * 60 * 60_000;
 const now = Date.parse("2026-02-03T00:00:00Z");
@@ -76,5 +80,47 @@ describe("a member's token", () => {
   test("never asks for a timer that Node cannot keep", () => {
     const year = { ...claims, expiresAt: now + 365 * day };
     expect(decide({ claims: year, reachable: true }, now).requeueAt).toBe(now + 20 * day);
+  });
+});
+
+describe("a renewal", () => {
+  /** The patch of a Secret with these annotations, whose token is in the second half of its life. */
+  async function renewed(annotations: Record<string, string>): Promise<object | undefined> {
+    const text = kubeconfig(token(account));
+    const secret = { metadata: { name: "west", resourceVersion: "7", annotations }, data: { kubeconfig: btoa(text) } };
+    const status = { token: "new.to.ken", expirationTimestamp: "2026-03-20T00:00:00Z" };
+    const client = fakeClient({ createSubresource: async () => ({ status }) });
+    let patch: object | undefined;
+    const host = fakeClient({
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { body: object }) => {
+        patch = body;
+      }) as never,
+    });
+    const controller = new MemberTokenController({
+      host,
+      registry: {
+        cluster: () => ({ metadata: { name: "west" }, spec: { credentialsSecret: { name: "west" } } }),
+        secret: () => secret,
+        member: () => ({ client, probed: { reachable: true } }),
+      } as never,
+      clock: new FakeClock(now + 16 * day),
+      log: createLogger({ level: "silent" }),
+    });
+    controller.enqueue("west");
+    await expect.poll(() => patch).toBeDefined();
+    await controller.stop();
+    return patch;
+  }
+  const data = { kubeconfig: btoa(kubeconfig("new.to.ken")) };
+
+  test("says in the Secret that `legation join` made when the new token ends", async () => {
+    expect(await renewed({ "legation.dev/token-expires": "2026-03-05T00:00:00Z" })).toEqual({
+      metadata: { resourceVersion: "7", annotations: { "legation.dev/token-expires": "2026-03-20T00:00:00Z" } },
+      data,
+    });
+  });
+
+  test("leaves a Secret that somebody keeps himself without that annotation, which would make it Legation's", async () => {
+    expect(await renewed({ "example.com/owner": "ops" })).toEqual({ metadata: { resourceVersion: "7" }, data });
   });
 });
