@@ -1,4 +1,4 @@
-import { createSecureContext, type SecureContext } from "node:tls";
+import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
 import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
@@ -63,7 +63,7 @@ export class Connections {
     const { concurrency } = this.#limits;
     // Made once: reading the authorities anew costs more than the rest of a connection's handshake.
     const secureContext = createSecureContext({
-      ...(ca === undefined ? {} : { ca }),
+      ...this.#trusted(ca),
       ...(cert === undefined ? {} : { cert }),
       ...(key === undefined ? {} : { key }),
     });
@@ -84,6 +84,14 @@ export class Connections {
       );
     }
     return next;
+  }
+
+  /** As kubectl does, by the system's authorities where none is given; Node by itself knows only those that it brings along. */
+  #trusted(ca: string | undefined): { readonly ca?: string | string[] } {
+    if (ca !== undefined) return { ca };
+    const { server, insecureSkipTlsVerify } = this.#credentials;
+    if (insecureSkipTlsVerify || !server.startsWith("https:")) return {};
+    return { ca: [...getCACertificates("default"), ...getCACertificates("system")] };
   }
 
   #open(secureContext: SecureContext, connections: number | null, use?: "once"): Dispatcher {

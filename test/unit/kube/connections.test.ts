@@ -1,6 +1,11 @@
+import { execFile } from "node:child_process";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { createServer as createHttpServer, type IncomingMessage } from "node:http";
 import { connect as connectTcp, createServer, type Server } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import type { Duplex } from "node:stream";
+import { promisify } from "node:util";
 import { afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
@@ -113,6 +118,28 @@ describe("TLS", () => {
 
   test("the server's name can be given apart from its address", async () => {
     await expect(connect({ tlsServerName: "api.example" }).list(pods)).resolves.toBeDefined();
+  });
+
+  test("the system's authorities vouch for a server where none are given", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "legation-authorities-"));
+    const bundle = join(folder, "authorities.pem");
+    await writeFile(bundle, authority.pem);
+    const { cert, key } = identityOf("jane");
+    const { href } = new URL("../../../src/kube/connect.ts", import.meta.url);
+    const credentials = { server: server.url, source: "test", insecureSkipTlsVerify: false };
+    // The system's authorities are read once in a process.
+    const script = `
+      import { createClusterClient } from ${JSON.stringify(href)};
+      const credentials = { ...${JSON.stringify(credentials)}, identity: () => (${JSON.stringify({ cert, key })}) };
+      const client = createClusterClient({ cluster: "west", credentials });
+      await client.raw({ method: "GET", path: "/api/v1/pods" });
+      await client.close();`;
+    const child = promisify(execFile)(process.execPath, ["--input-type=module", "-e", script], {
+      env: { ...process.env, SSL_CERT_FILE: bundle },
+    });
+    await expect(child).resolves.toMatchObject({ stderr: "" });
+    expect(server.requests).toHaveLength(1);
+    await rm(folder, { recursive: true });
   });
 
   test("insecure asks for no authority", async () => {
