@@ -2,6 +2,7 @@ import type { Cluster } from "../api/cluster.ts";
 import type { Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
+import { listAll } from "../kube/list-pages.ts";
 import { clusters } from "../kube/resources.ts";
 import { Failure } from "./failure.ts";
 
@@ -17,7 +18,7 @@ export function notInstalled(host: ClusterClient): Failure {
 /** All Clusters of the host. */
 export async function listClusters(host: ClusterClient, signal: AbortSignal): Promise<readonly Stored<Cluster>[]> {
   try {
-    return (await host.list(clusters, { signal })).items;
+    return await listAll(host, clusters, { signal });
   } catch (error) {
     throw isKubeError(error, "NotFound") ? notInstalled(host) : error;
   }

@@ -4,6 +4,9 @@ import type { Resource } from "./resources.ts";
 
 const PAGE_SIZE = 500;
 
+/** Deadline of a page: one of 500 large objects from a busy server takes longer than an ordinary request may. */
+export const LIST_TIMEOUT_MS = 30_000;
+
 /** All objects of a list, page by page: no answer is as large as the cluster. Rejects with KubeError. */
 export async function* listPages<T extends KubeObject>(
   client: ClusterClient,
@@ -13,8 +16,24 @@ export async function* listPages<T extends KubeObject>(
   let token: string | undefined;
   do {
     const following = token === undefined ? {} : { continue: token };
-    const page = await client.list(resource, { ...options, limit: PAGE_SIZE, ...following });
+    const page = await client.list(resource, {
+      timeoutMs: LIST_TIMEOUT_MS,
+      ...options,
+      limit: PAGE_SIZE,
+      ...following,
+    });
     yield page.items;
     token = page.continue;
   } while (token !== undefined);
+}
+
+/** All objects of a list at once, read page by page. Rejects with KubeError. */
+export async function listAll<T extends KubeObject>(
+  client: ClusterClient,
+  resource: Resource<T>,
+  options: Parameters<typeof listPages>[2],
+): Promise<Stored<T>[]> {
+  const items: Stored<T>[] = [];
+  for await (const page of listPages(client, resource, options)) items.push(...page);
+  return items;
 }

@@ -3,6 +3,7 @@ import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
 import { isKubeError, isTooLarge, KubeError } from "../kube/errors.ts";
 import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
+import { LIST_TIMEOUT_MS } from "../kube/list-pages.ts";
 import type { Resource } from "../kube/resources.ts";
 import { turn } from "../kube/turn.ts";
 import type { Logger } from "../telemetry/logger.ts";
@@ -57,8 +58,6 @@ const PAGE_SIZE = 500;
 const LEAST_PAGE = 5;
 // Other work of the process waits no longer than this for what a list has brought.
 const PIECE_MS = 10;
-// A page of 500 large objects from a busy server takes longer than an ordinary request may.
-const LIST_TIMEOUT_MS = 30_000;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 // Spread, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };

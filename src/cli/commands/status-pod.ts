@@ -1,5 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { listAll } from "../../kube/list-pages.ts";
 import { events, pods } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
@@ -50,7 +51,7 @@ async function readPod(options: StatusPodInput, connection: Connection, session:
     });
   }
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
-  const { items } = await client.list(events, { namespace, fieldSelector, signal });
-  const journey = journeyOf(pod, items);
+  const told = await listAll(client, events, { namespace, fieldSelector, signal });
+  const journey = journeyOf(pod, told);
   return { document: journey, text: journeyText(journey, terminal) };
 }

@@ -2,6 +2,7 @@ import { Argument } from "commander";
 import { z } from "zod";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { events, pods as podResource } from "../../kube/resources.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { Failure } from "../failure.ts";
@@ -75,19 +76,19 @@ async function readWorkload(
   }
   const [runs, all, refusals, known, claims] = await Promise.all([
     readRuns(client, object, workload, signal),
-    client.list(podResource, { namespace, signal }),
-    client.list(events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
+    listAll(client, podResource, { namespace, signal }),
+    listAll(client, events, { namespace, fieldSelector: "reason=FailedCreate", signal }),
     readHost(client, signal),
     readClaims(client, [object], namespace, signal),
   ]);
   const host = { ...known, claims };
   const spec = podsOf(object, kind);
-  const pods = all.items.filter((pod) => isPodOf(workload, pod));
+  const pods = all.filter((pod) => isPodOf(workload, pod));
   const facts = {
     ...workload,
     replicas: podsWanted(object, kind, runs),
     pods,
-    refusals: refusals.items.filter((event) => isAtWork(workload, object, runs, event)),
+    refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };
   const status = workloadStatus(facts, host, Date.now());

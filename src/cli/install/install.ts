@@ -1,5 +1,6 @@
 import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { namespaces, nodes } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
@@ -91,8 +92,8 @@ async function refuseTerminatingNamespace(client: ClusterClient, signal: AbortSi
 
 /** Only Legation's controller may bind pods to nodes with its prefix: on a real one of such a name nothing could start any more. */
 async function refuseNodesNamedAsOurs(client: ClusterClient, signal: AbortSignal): Promise<void> {
-  const { items } = await client.list(nodes, { signal });
-  const taken = items
+  const all = await listAll(client, nodes, { dropManagedFields: true, signal });
+  const taken = all
     .filter(({ metadata }) => metadata.name.startsWith(VIRTUAL_NODE_PREFIX))
     .filter(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] === undefined)
     .map(({ metadata }) => metadata.name);

@@ -1,6 +1,7 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { INSTALLED_LABELS } from "./plan.ts";
@@ -38,6 +39,6 @@ export async function listInstalled(
 ): Promise<readonly Stored<KubeObject>[]> {
   const own = Object.entries(INSTALLED_LABELS).map(([key, value]) => `${key}=${value}`);
   const labelSelector = [...own, `!${HOST_LABEL}`].join(",");
-  const { items } = await client.list(resource, { labelSelector, signal });
-  return items.filter(({ metadata: { namespace } }) => INSTALLED_NAMESPACES.has(namespace));
+  const found = await listAll(client, resource, { labelSelector, signal });
+  return found.filter(({ metadata: { namespace } }) => INSTALLED_NAMESPACES.has(namespace));
 }

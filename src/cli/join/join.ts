@@ -148,7 +148,8 @@ async function giveCredentials(
       certificateAuthority: member.certificateAuthority,
       skipsTlsVerify: member.skipsTlsVerify,
       tlsServerName: member.tlsServerName,
-      proxyUrl: member.proxyUrl,
+      // The way from this machine to the kubeconfig's address: the controller, elsewhere, has its own to another one.
+      proxyUrl: options.memberServer === undefined ? member.proxyUrl : undefined,
       token,
     });
   await tryAccess(kubeconfig, options, context);

@@ -79,10 +79,12 @@ class Cleaner {
         }
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
-        else if (isKubeError(error, "BadAnswer", "ServerError")) {
+        else if (isKubeError(error, "BadAnswer", "ServerError", "AnswerLost")) {
           // An aggregated API that fails by itself must not keep all other objects in the member.
-          if (mayHold(resource)) failed ??= error;
-          else this.#remains(`objects in ${kindName(resource)}`, error.detail);
+          if (!mayHold(resource)) this.#remains(`objects in ${kindName(resource)}`, error.detail);
+          // A member that does not answer would be waited for at each kind.
+          else if (error.code === "AnswerLost") throw error;
+          else failed ??= error;
         } else if (!isKubeError(error, "NotFound", "MethodNotAllowed")) throw error;
       }
     }

@@ -2,6 +2,7 @@ import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/ke
 import type { KubeObject, PersistentVolumeClaim, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { namespaces, nodes, persistentVolumeClaims, placementDefaults, type Resource } from "../../kube/resources.ts";
 import { claimNames } from "../../pods/claims.ts";
 import { listClusters } from "../clusters.ts";
@@ -15,12 +16,12 @@ import { podsOf, workloadKind } from "./workloads.ts";
 export async function readHost(host: ClusterClient, signal: AbortSignal): Promise<HostState> {
   const [clusters, virtualNodes, proxies, known, defaults] = await Promise.all([
     listClusters(host, signal),
-    host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+    listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
     listProxies(host, { signal }),
-    host.list(namespaces, { signal }),
+    listAll(host, namespaces, { signal }),
     listIfServed(host, placementDefaults, signal),
   ]);
-  return { clusters, nodes: virtualNodes.items, proxies, namespaces: known.items, defaults };
+  return { clusters, nodes: virtualNodes, proxies, namespaces: known, defaults };
 }
 
 /** What the host has already of a manifest's workloads. */
@@ -74,7 +75,7 @@ export async function readClaims(
     }),
   );
   const read = [...wanted].map(
-    async (namespace) => [namespace, (await host.list(persistentVolumeClaims, { namespace, signal })).items] as const,
+    async (namespace) => [namespace, await listAll(host, persistentVolumeClaims, { namespace, signal })] as const,
   );
   return new Map(await Promise.all(read));
 }
@@ -86,7 +87,7 @@ async function listIfServed<T extends KubeObject>(
   signal: AbortSignal,
 ): Promise<Stored<T>[]> {
   try {
-    return (await host.list(resource, { signal })).items;
+    return await listAll(host, resource, { signal });
   } catch (error) {
     if (isKubeError(error, "NotFound")) return [];
     throw error;

@@ -8,6 +8,7 @@ import type {
 } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { configMaps, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import {
   type DependencyKey,
@@ -72,13 +73,13 @@ export async function readRules(
   };
   const listIn = async <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[]> => {
     const namespaces = [...new Set(pods.map(({ metadata }) => metadata.namespace))];
-    const pages = namespaces.map((namespace) =>
-      readable(`${resource.plural} in namespace ${namespace}`, host.list(resource, { namespace, signal })),
+    const found = namespaces.map((namespace) =>
+      readable(`${resource.plural} in namespace ${namespace}`, listAll(host, resource, { namespace, signal })),
     );
-    return (await Promise.all(pages)).flatMap((page) => page?.items ?? []);
+    return (await Promise.all(found)).flatMap((items) => items ?? []);
   };
   const classes = async <T extends KubeObject>(resource: Resource<T>): Promise<Stored<T>[] | undefined> =>
-    (await readable(resource.plural, host.list(resource, { signal })))?.items;
+    await readable(resource.plural, listAll(host, resource, { signal }));
   const keys = new Set(pods.flatMap((pod) => dependenciesOf(pod).map(dependencyKey)));
   const absent = async (key: DependencyKey): Promise<DependencyKey[]> => {
     const { kind, ...ref } = dependencyRef(key);

@@ -1,7 +1,7 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { listPages } from "../../kube/list-pages.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 
@@ -19,7 +19,7 @@ export function listProxies(
 }
 
 /** All pods that are selected, a page at a time. */
-export async function listPods(
+export function listPods(
   host: ClusterClient,
   options: {
     readonly labelSelector: string;
@@ -28,9 +28,7 @@ export async function listPods(
     readonly signal: AbortSignal;
   },
 ): Promise<Stored<Pod>[]> {
-  const items: Stored<Pod>[] = [];
-  for await (const page of listPages(host, pods, options)) items.push(...page);
-  return items;
+  return listAll(host, pods, options);
 }
 
 /** Those that have not finished: they run, or wait to. */

@@ -2,6 +2,7 @@ import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/ke
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { clusters, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
@@ -16,10 +17,10 @@ export async function readSnapshot(host: ClusterClient, signal: AbortSignal): Pr
   try {
     const [joined, virtualNodes, proxies] = await Promise.all([
       listClusters(host, signal),
-      host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
+      listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
       listProxies(host, { signal }),
     ]);
-    return { clusters: joined, nodes: virtualNodes.items, proxies };
+    return { clusters: joined, nodes: virtualNodes, proxies };
   } catch (error) {
     if (!isKubeError(error, "Forbidden")) throw error;
     throw new Failure("failure", {

@@ -3,6 +3,7 @@ import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { secrets } from "../../kube/resources.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember } from "../member/clean.ts";
@@ -30,8 +31,8 @@ export async function leaveMembers(
 /** The members whose credentials are stored: whose Cluster was deleted without `unjoin` has no other trace on the host. */
 async function storedMembers(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
   const labelSelector = VIRTUAL_NODE_LABEL;
-  const { items } = await host.list(secrets, { namespace: SYSTEM_NAMESPACE, labelSelector, signal });
-  return items.flatMap(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] ?? []);
+  const stored = await listAll(host, secrets, { namespace: SYSTEM_NAMESPACE, labelSelector, signal });
+  return stored.flatMap(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] ?? []);
 }
 
 /** Cleans one member as far as its stored credentials go; a member that does not answer must not stop the rest. */

@@ -9,6 +9,7 @@ import {
 } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import { listAll } from "../../kube/list-pages.ts";
 import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
@@ -105,7 +106,7 @@ async function listClusters(
   signal: AbortSignal,
 ): Promise<readonly Stored<Cluster>[]> {
   const served = await discovery.find(apiVersionOf(clusters), clusters.kind);
-  return served === undefined ? [] : (await host.list(clusters, { signal })).items;
+  return served === undefined ? [] : await listAll(host, clusters, { signal });
 }
 
 /** Without waiting for the controller, which is gone. */
@@ -122,11 +123,12 @@ async function removeClusterNow(
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  const { items } = await host.list(nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
-  for (const node of items) await removeVirtualNode(host, node.metadata.labels?.[VIRTUAL_NODE_LABEL] ?? "", signal);
+  const virtualNodes = await listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
+  for (const node of virtualNodes)
+    await removeVirtualNode(host, node.metadata.labels?.[VIRTUAL_NODE_LABEL] ?? "", signal);
   // Leases of virtual nodes that went without them; a real node may have such a name, so it must be gone.
-  const rest = await host.list(leases, { namespace: NODE_LEASE_NAMESPACE, signal });
-  for (const { metadata } of rest.items) {
+  const rest = await listAll(host, leases, { namespace: NODE_LEASE_NAMESPACE, signal });
+  for (const { metadata } of rest) {
     if (!metadata.name.startsWith(VIRTUAL_NODE_PREFIX)) continue;
     if ((await host.find(nodes, { name: metadata.name }, { signal })) !== undefined) continue;
     await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name: metadata.name }, { uid: metadata.uid, signal });
@@ -134,12 +136,12 @@ async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Pro
 }
 
 async function unlabelNamespaces(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
-  const { items } = await host.list(namespaces, { labelSelector: DELEGATION_LABEL, signal });
-  for (const { metadata } of items) {
+  const optedIn = await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal });
+  for (const { metadata } of optedIn) {
     const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
     await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
   }
-  return items.map(({ metadata }) => metadata.name);
+  return optedIn.map(({ metadata }) => metadata.name);
 }
 
 /** Legation's namespace, unless other hosts have their access to this cluster in it. */
@@ -147,14 +149,14 @@ async function removeSystemNamespace(removal: RemovalContext): Promise<string[]>
   const { host, signal, report } = removal;
   const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
   if (namespace === undefined) return [];
-  const { items } = await host.list(serviceAccounts, {
+  const accounts = await listAll(host, serviceAccounts, {
     namespace: SYSTEM_NAMESPACE,
     labelSelector: HOST_LABEL,
     signal,
   });
-  if (items.length > 0) {
+  if (accounts.length > 0) {
     await removeRuntimeObjects(host, signal);
-    const users = items.map(({ metadata }) => metadata.name);
+    const users = accounts.map(({ metadata }) => metadata.name);
     return [`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`];
   }
   await removeAndWait(namespaces, namespace, removal);
@@ -165,12 +167,12 @@ async function removeSystemNamespace(removal: RemovalContext): Promise<string[]>
 /** What Legation's processes made in its namespace: certificates, members' credentials and the leader's Lease. */
 async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<void> {
   for (const resource of [secrets, leases]) {
-    const { items } = await host.list(resource, {
+    const objects = await listAll(host, resource, {
       namespace: SYSTEM_NAMESPACE,
       labelSelector: `!${HOST_LABEL}`,
       signal,
     });
-    for (const object of items) {
+    for (const object of objects) {
       if ("type" in object && object.type === "kubernetes.io/service-account-token") continue;
       const { name, uid } = object.metadata;
       await remove(host, resource, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });

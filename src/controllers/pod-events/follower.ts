@@ -1,6 +1,7 @@
 import type { KubeEvent, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { LIST_TIMEOUT_MS } from "../../kube/list-pages.ts";
 import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -9,7 +10,6 @@ import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
 const PAGE_SIZE = 500;
-const LIST_TIMEOUT_MS = 30_000;
 // API servers send no bookmarks for events (they keep no watch cache of them), so a quiet watch says nothing for long.
 const WATCH_SECONDS = { least: 240, spread: 120 };
 const BACKOFF = { initialMs: 500, maxMs: 60_000, healthyMs: 10_000 };

@@ -73,7 +73,7 @@ describe("cleaning a member", () => {
     await expect(member([], "ServerError").run).rejects.toThrow("says ServerError");
   });
 
-  test.each(["BadAnswer", "ServerError"] as const)(
+  test.each(["BadAnswer", "ServerError", "AnswerLost"] as const)(
     "goes on when an aggregated API fails with %s, and says so",
     async (code) => {
       const { removed, remained } = await member(code).run;
@@ -84,5 +84,6 @@ describe("cleaning a member", () => {
 
   test("does not go on when the member does not answer", async () => {
     await expect(member("NotSent").run).rejects.toMatchObject({ code: "NotSent" });
+    await expect(member([], "AnswerLost").run).rejects.toMatchObject({ code: "AnswerLost" });
   });
 });
