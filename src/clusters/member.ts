@@ -320,6 +320,11 @@ export class Member {
     this.#probe.hurry();
   }
 
+  /** Its credentials were replaced: whether it answers by these is asked now, however long its probe's period is. */
+  noteRenewal(): void {
+    this.#probe.hurry();
+  }
+
   /** What placement needs to know; `used` in it stays current by itself. */
   candidate(): Candidate {
     this.#candidate ??= this.#makeCandidate();

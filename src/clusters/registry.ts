@@ -184,6 +184,7 @@ export class Registry {
       if (existing?.connection.renew(kubeconfig) === true) {
         existing.kubeconfig = kubeconfig;
         this.#problems.delete(name);
+        existing.member.noteRenewal();
         return;
       }
       connection = this.#options.connect(name, kubeconfig);
