@@ -97,6 +97,9 @@ export const VIRTUAL_NODE_PREFIX = "legation-";
 /** Annotation on a member's Secret: when its token ends (RFC 3339); the controller renews it before. */
 export const TOKEN_EXPIRES_ANNOTATION = "legation.dev/token-expires";
 
+/** Annotation on a Cluster: the uid of its member's kube-system namespace, as `legation join` found it. */
+export const MEMBER_UID_ANNOTATION = "legation.dev/member-uid";
+
 /** Finalizer on a Cluster: its virtual node and lease are removed before it goes. */
 export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 

@@ -14,6 +14,15 @@ export function forestalled(name: string, cause: unknown): Failure {
   });
 }
 
+/** The refusal of a join of a member that another one, under another name, has joined since this one began. */
+export function joinedMeanwhile(name: string, other: string): Failure {
+  return new Failure("refused", {
+    object: `Cluster ${name}`,
+    problem: `another \`legation join\` has joined this member meanwhile, as ${other}`,
+    remedy: `look at \`legation status\` and use ${other}; when that one was refused, too, join again`,
+  });
+}
+
 /**
  * Whether the credentials that another join has stored are for this very member: then its access there is that one's, too.
  * Also where nobody can tell, since access that is left does less harm than access that is taken from a member.

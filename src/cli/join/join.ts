@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -9,14 +9,15 @@ import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { requestToken } from "../member/access.ts";
+import { otherWithUid } from "../member/joined.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
 import { removeCluster } from "../unjoin/remove-cluster.ts";
 import { waitFor } from "../wait.ts";
-import { forestalled, isSameMember } from "./contest.ts";
-import { memberKubeconfig } from "./kubeconfig.ts";
+import { forestalled, isSameMember, joinedMeanwhile } from "./contest.ts";
+import { isSameServer, memberKubeconfig } from "./kubeconfig.ts";
 import { type StoredCredentials, storedCredentials } from "./renew.ts";
-import { grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
+import { FIELD_MANAGER, grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
 import { UndoStack } from "./undo.ts";
 import { validateJoin } from "./validate.ts";
 
@@ -61,7 +62,7 @@ export async function join(options: JoinOptions, context: JoinContext): Promise<
 async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoStack): Promise<Stored<Cluster>> {
   const { host, member, signal, report } = context;
   const { name } = options;
-  const { hostId, joined } = await validateJoin({
+  const { hostId, memberUid, joined } = await validateJoin({
     host,
     hostDiscovery: new Discovery(host, signal),
     member: member.client,
@@ -75,10 +76,13 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   await grantAccess(context.role, account, { member: member.client, discovery, undo, signal, report });
   if (joined !== undefined) {
     report(`Cluster ${name} has joined before; its rights in the member are those of this version now`);
+    await noteIdentity(joined, memberUid, { host, signal });
     const stored = await storedCredentials(joined, options, context);
     if (stored.problem !== undefined) {
       report(`${name}: new credentials, since ${stored.problem}`);
       await giveCredentials(options, context, { hostId, undo, replaced: stored.secret, withToken: stored.withToken });
+      // However long it takes to be Ready: what was there before led nowhere.
+      if (stored.useless) undo.keepSoFar()();
     }
     // Until then it is Ready, or not, at its former address.
     return await waitReady(host, options, signal, report, options.memberServer);
@@ -89,7 +93,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   try {
     const replaced = await host.find(secrets, secret, { signal });
     credentials = await giveCredentials(options, context, { hostId, undo, replaced });
-    await createCluster(options, { host, undo, signal });
+    await createCluster(options, { host, memberUid, undo, signal });
   } catch (error) {
     if (!isKubeError(error, "AlreadyExists", "Conflict")) throw error;
     const found = await host.find(secrets, secret, { signal });
@@ -98,31 +102,58 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     if (await isSameMember(theirs, { member: member.client, hostId, name, connectText, signal })) keepAccess();
     throw forestalled(name, error);
   }
+  // Of two that join one member under two names at once, each has made its Cluster before it looks: one of them sees the other's.
+  const other = await otherWithUid(host, { uid: memberUid, name }, signal);
+  if (other !== undefined) {
+    keepAccess();
+    throw joinedMeanwhile(name, other);
+  }
   report(`${host.cluster}: Cluster ${name} created; waiting until it is Ready`);
   return await waitReady(host, options, signal, report);
 }
 
 async function createCluster(
   { name, labels, homeApiServer: server }: JoinOptions,
-  { host, undo, signal }: { readonly host: ClusterClient; readonly undo: UndoStack; readonly signal: AbortSignal },
+  {
+    host,
+    memberUid,
+    undo,
+    signal,
+  }: {
+    readonly host: ClusterClient;
+    readonly memberUid: string;
+    readonly undo: UndoStack;
+    readonly signal: AbortSignal;
+  },
 ): Promise<void> {
   const credentialsSecret = { name: credentialsSecretName(name) };
   const cluster: Cluster = {
     apiVersion: "legation.dev/v1alpha1",
     kind: "Cluster",
-    metadata: { name, labels: { ...labels } },
+    metadata: { name, labels: { ...labels }, annotations: { [MEMBER_UID_ANNOTATION]: memberUid } },
     spec: { credentialsSecret, ...(server === undefined ? {} : { homeAPI: { server } }) },
   };
   const pushUndo = (uid?: string): void =>
     undo.push(`${host.cluster}: Cluster ${name}`, (undoSignal) => takeBackCluster(host, { name, uid }, undoSignal));
   try {
-    const { metadata } = await host.create(clusters, cluster, { fieldManager: "legation-join", signal });
+    const { metadata } = await host.create(clusters, cluster, { fieldManager: FIELD_MANAGER, signal });
     pushUndo(metadata.uid);
   } catch (error) {
     // Where the server has surely not made it, one of the name is another's. Where the answer was lost, it is found by its name.
     if (!isKubeError(error) || error.retryClass === "unknown") pushUndo();
     throw error;
   }
+}
+
+/** Lets the Cluster know its member, as one that an earlier version has joined does not. */
+async function noteIdentity(
+  { metadata: { name, uid, annotations } }: Stored<Cluster>,
+  memberUid: string,
+  { host, signal }: { readonly host: ClusterClient; readonly signal: AbortSignal },
+): Promise<void> {
+  if (annotations?.[MEMBER_UID_ANNOTATION] === memberUid) return;
+  const body = { metadata: { uid, annotations: { [MEMBER_UID_ANNOTATION]: memberUid } } };
+  await host.patch(clusters, { name }, { type: "merge", body }, { fieldManager: FIELD_MANAGER, signal });
 }
 
 /** Has a token made in the member, tries it, and stores it on the host. */
@@ -236,11 +267,6 @@ async function waitReady(
         ? "check that `legation controller` runs, then join again"
         : `repair that and join again, with a longer --timeout if it is slow`,
   });
-}
-
-function isSameServer(current: string, wanted: string): boolean {
-  const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
-  return one === other;
 }
 
 // The controller removes its finalizer within seconds when it runs; when it does not, nobody else will.

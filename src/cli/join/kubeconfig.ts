@@ -36,3 +36,9 @@ export function memberKubeconfig(access: MemberAccess): string {
     "current-context": cluster,
   });
 }
+
+/** Whether two URLs are the same API server's. */
+export function isSameServer(current: string, wanted: string): boolean {
+  const [one, other] = [current, wanted].map((url) => URL.parse(url)?.href.replace(/\/+$/, ""));
+  return one === other;
+}

@@ -9,6 +9,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
+import { isSameServer } from "./kubeconfig.ts";
 
 const KEY = "kubeconfig";
 
@@ -19,7 +20,11 @@ export interface StoredCredentials {
   readonly problem: string | undefined;
   /** The same kubeconfig with another token; undefined when there is none to go on with. */
   readonly withToken: ((token: string) => string) | undefined;
+  /** Nobody reaches the member by them: there is no going back to them. */
+  readonly useless: boolean;
 }
+
+const USABLE = { problem: undefined, withToken: undefined, useless: false } as const;
 
 /** Looks whether the host's credentials for a member still do. Those that Legation did not make are the operator's own. */
 export async function storedCredentials(
@@ -27,10 +32,13 @@ export async function storedCredentials(
   { memberServer }: { readonly memberServer?: string | undefined },
   {
     host,
+    member,
     connectText,
     signal,
   }: {
     readonly host: ClusterClient;
+    /** As the kubeconfig that was given leads to it. */
+    readonly member: Connection;
     readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
     readonly signal: AbortSignal;
   },
@@ -42,27 +50,51 @@ export async function storedCredentials(
   const expires = secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
   if (!isOurs || (secret !== undefined && expires === undefined)) {
     if (memberServer !== undefined) throw ownCredentials(name, secretName);
-    return { secret, problem: undefined, withToken: undefined };
+    return { secret, ...USABLE };
   }
   const encoded = secret?.data?.[KEY];
-  if (encoded === undefined) return { secret, problem: `Secret ${secretName} is missing`, withToken: undefined };
+  if (encoded === undefined) return { secret, ...replaceable(`Secret ${secretName} is missing`) };
   const text = Buffer.from(encoded, "base64").toString("utf8");
   if (memberServer !== undefined) {
-    return { secret, problem: `the controller is to reach it at ${memberServer}`, withToken: undefined };
+    return { secret, ...USABLE, problem: `the controller is to reach it at ${memberServer}` };
   }
   const renewed = (token: string): string => withToken(text, token);
-  if (Date.parse(expires ?? "") <= realClock.wall())
-    return { secret, problem: "its token has ended", withToken: renewed };
+  const hasEnded = Date.parse(expires ?? "") <= realClock.wall();
+  const ended = hasEnded ? replaceable("its token has ended", renewed) : USABLE;
+  let stored: Connection | undefined;
   try {
-    const { client } = await connectText(text, name);
-    await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+    stored = await connectText(text, name);
+    await stored.client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
   } catch (error) {
-    if (isKubeError(error, "BadCredentials")) return { secret, problem: error.detail, withToken: undefined };
-    if (isKubeError(error, "Unauthorized")) return { secret, problem: "its token is refused", withToken: renewed };
+    if (isKubeError(error, "BadCredentials")) return { secret, ...replaceable(error.detail) };
+    if (isKubeError(error, "NotSent") && stored !== undefined) {
+      const changed = changedWay(stored, member);
+      if (changed !== undefined) return { secret, ...replaceable(`${changed} (${error.detail})`) };
+    }
+    if (hasEnded) return { secret, ...ended };
+    if (isKubeError(error, "Unauthorized")) return { secret, ...replaceable("its token is refused", renewed) };
     // The controller may reach an address that this machine does not; and rights take a moment.
     if (!isKubeError(error, "NotSent", "AnswerLost", "ServerError", "Forbidden")) throw error;
   }
-  return { secret, problem: undefined, withToken: undefined };
+  return { secret, ...ended };
+}
+
+function replaceable(problem: string, renewed?: StoredCredentials["withToken"]): Omit<StoredCredentials, "secret"> {
+  return { problem, withToken: renewed, useless: true };
+}
+
+/** How the way to the same API server, by a kubeconfig that works, differs from the stored one, which does not work. */
+function changedWay(stored: Connection, given: Connection): string | undefined {
+  if (!isSameServer(stored.server, given.server)) return undefined;
+  const differences = [
+    stored.certificateAuthority?.trim() === given.certificateAuthority?.trim() ? [] : ["certificate-authority"],
+    stored.skipsTlsVerify === given.skipsTlsVerify ? [] : ["insecure-skip-tls-verify"],
+    stored.tlsServerName === given.tlsServerName ? [] : ["tls-server-name"],
+    // One without a proxy may be meant so: the controller need not go the way that this machine goes.
+    stored.proxyUrl === undefined || stored.proxyUrl === given.proxyUrl ? [] : ["proxy-url"],
+  ].flat();
+  if (differences.length === 0) return undefined;
+  return `it does not reach ${stored.server} with a ${differences.join(", ")} other than that of --member-kubeconfig`;
 }
 
 function ownCredentials(cluster: string, secret: string): Failure {

@@ -21,6 +21,9 @@ import { credentialsSecretName } from "../member/names.ts";
 import { namespaceGone, remove } from "../removal.ts";
 import type { UndoStack } from "./undo.ts";
 
+/** Field manager of what a join writes on the host. */
+export const FIELD_MANAGER = "legation-join";
+
 const NAMESPACE_GONE_WITHIN_MS = 20_000;
 
 export interface GrantContext {
@@ -151,7 +154,7 @@ export async function storeCredentials(
     const body = { metadata: { resourceVersion, annotations }, data: replaced.data };
     await host.patch(secrets, ref, { type: "merge", body }, { signal: undoSignal });
   });
-  const write = { fieldManager: "legation-join", signal };
+  const write = { fieldManager: FIELD_MANAGER, signal };
   if (replaced === undefined) await host.create(secrets, secret, write);
   else {
     const { resourceVersion } = replaced.metadata;

@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, clusters, nodes } from "../../kube/resources.ts";
@@ -7,7 +7,7 @@ import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { joinedAs, otherJoined, refuseHostItself } from "../member/access.ts";
+import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { hostAccountName } from "../member/names.ts";
 
 export interface Validation {
@@ -21,6 +21,8 @@ export interface Validation {
 /** What a valid join begins with. */
 export interface Joining {
   readonly hostId: string;
+  /** The member's identity. */
+  readonly memberUid: string;
   /** The Cluster, when this very member has joined under the name before. */
   readonly joined?: Stored<Cluster>;
 }
@@ -31,19 +33,33 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
   if ((await hostDiscovery.find(apiVersionOf(clusters), clusters.kind)) === undefined) {
     throw notInstalled(host);
   }
-  await refuseHostItself({ member, hostId, name }, signal);
+  const memberUid = await clusterId(member, signal);
+  refuseHostItself({ memberUid, hostId, name });
+  const asked: Asked = { host, member, hostId, name };
   const joined = await host.find(clusters, { name }, { signal });
   if (joined !== undefined) {
-    if ((await joinedAs(member, hostId, signal)) === name) return { hostId, joined };
-    throw new Failure("refused", {
-      object: `Cluster ${name}`,
-      problem: "has joined already, and is not the cluster of --member-kubeconfig",
-      remedy: `choose another name, or run \`legation unjoin ${name}\` first`,
-    });
+    if (await hasJoined(joined, asked, signal)) return { hostId, memberUid, joined };
+    throw notThatMember(joined, memberUid);
   }
   await refuseTakenNode(host, name, signal);
-  await refuseSecondJoin({ host, member, hostId, name, signal });
-  return { hostId };
+  await refuseSecondJoin(asked, signal);
+  return { hostId, memberUid };
+}
+
+function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, memberUid: string): Failure {
+  const object = `Cluster ${name}`;
+  const problem = "has joined already, and is not the cluster of --member-kubeconfig";
+  const remedy = `choose another name, or run \`legation unjoin ${name}\` first`;
+  const known = annotations?.[MEMBER_UID_ANNOTATION];
+  if (known !== undefined) {
+    const uids = `its kube-system namespace has uid ${known}, and that cluster's has ${memberUid}`;
+    return new Failure("refused", { object, problem: `${problem} (${uids})`, remedy });
+  }
+  return new Failure("refused", {
+    object,
+    problem: `${problem} as far as can be seen: this host's access is not there`,
+    remedy: `${remedy}; when it is ${name}, and somebody deleted that access, write \`${identifyCommand(name, memberUid)}\` and join again`,
+  });
 }
 
 async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
@@ -56,19 +72,13 @@ async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortS
   });
 }
 
-async function refuseSecondJoin(options: {
-  readonly host: ClusterClient;
-  readonly member: ClusterClient;
-  readonly hostId: string;
-  readonly name: string;
-  readonly signal: AbortSignal;
-}): Promise<void> {
-  const { hostId, name, signal } = options;
-  const other = await otherJoined(options, signal);
+async function refuseSecondJoin(asked: Asked, signal: AbortSignal): Promise<void> {
+  const { hostId, name } = asked;
+  const other = await otherJoined(asked, signal);
   if (other === undefined) return;
   throw new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `this member has joined already, as ${other} (it has ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)})`,
+    problem: `this member has joined already, as ${other} (this host's access there is ServiceAccount ${SYSTEM_NAMESPACE}/${hostAccountName(hostId)})`,
     remedy: `use ${other}, or run \`legation unjoin ${other}\` first`,
   });
 }

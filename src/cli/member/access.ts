@@ -2,9 +2,7 @@ import { z } from "zod";
 import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { clusters, namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
-import { Failure } from "../failure.ts";
-import { clusterId } from "../identity.ts";
+import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { hostAccountName } from "./names.ts";
@@ -39,8 +37,8 @@ export interface HostAccount {
   readonly cluster: string;
 }
 
-/** Label on the host's service account in a member: the Cluster that it is the access of. */
-const MEMBER_CLUSTER_LABEL = VIRTUAL_NODE_LABEL;
+/** Label on a host's access in a member: the Cluster that it is the access of. */
+export const MEMBER_CLUSTER_LABEL: string = VIRTUAL_NODE_LABEL;
 const HOST_NAME_ANNOTATION = "legation.dev/host-name";
 
 /** The objects that give a host its access, in the order in which they are made; the role's rules are the manifest's. */
@@ -126,60 +124,6 @@ export async function findAccount(
   const fieldSelector = `metadata.name=${hostAccountName(hostId)}`;
   const { items } = await client.list(serviceAccounts, { namespace: SYSTEM_NAMESPACE, fieldSelector, signal });
   return items[0];
-}
-
-/** The Cluster under which this host has joined the member already, when its access is there. */
-export async function joinedAs(
-  client: ClusterClient,
-  hostId: string,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const found = await findAccount(client, hostId, signal);
-  if (found === undefined) return undefined;
-  const owner = found.metadata.labels?.[HOST_LABEL];
-  if (owner === hostId) return found.metadata.labels?.[MEMBER_CLUSTER_LABEL];
-  throw new Failure("refused", {
-    object: `${client.cluster}: ServiceAccount ${SYSTEM_NAMESPACE}/${found.metadata.name}`,
-    field: `metadata.labels[${HOST_LABEL}]`,
-    problem: owner === undefined ? "is missing: Legation did not make it" : `names another host, ${owner}`,
-    remedy: "delete that service account, or find out who uses it",
-  });
-}
-
-/**
- * Another Cluster of the host under which it has joined the member already. Access that an interrupted join or unjoin left
- * behind, whose Cluster is gone, is nobody's.
- */
-export async function otherJoined(
-  {
-    host,
-    member,
-    hostId,
-    name,
-  }: {
-    readonly host: ClusterClient;
-    readonly member: ClusterClient;
-    readonly hostId: string;
-    readonly name: string;
-  },
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const other = await joinedAs(member, hostId, signal);
-  if (other === undefined || other === name) return undefined;
-  return (await host.find(clusters, { name: other }, { signal })) === undefined ? undefined : other;
-}
-
-/** No cluster is a member of its own: its pods would come back to it, and its own objects would be taken for a member's. */
-export async function refuseHostItself(
-  { member, hostId, name }: { readonly member: ClusterClient; readonly hostId: string; readonly name: string },
-  signal: AbortSignal,
-): Promise<void> {
-  if ((await clusterId(member, signal)) !== hostId) return;
-  throw new Failure("refused", {
-    object: `Cluster ${name}`,
-    problem: "the member is the host itself (both have the same kube-system namespace)",
-    remedy: "give another cluster with --member-kubeconfig and --member-context",
-  });
 }
 
 const tokenAnswer = z.looseObject({ status: z.looseObject({ token: z.string(), expirationTimestamp: z.string() }) });

@@ -7,8 +7,8 @@ import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { joinedAs, otherJoined, refuseHostItself } from "../member/access.ts";
 import { cleanMember, some } from "../member/clean.ts";
+import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
 import { listProxies, podName, unfinished } from "../proxies/list.ts";
@@ -52,7 +52,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
   if (context.member !== undefined) {
     const { client } = context.member;
-    await refuseOtherMember({ host, member: client, hostId, name, isJoined: cluster !== undefined, force }, signal);
+    await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
   }
 
   await emptyNode(options, context);
@@ -156,20 +156,13 @@ async function cleanUp(
  * one. Without a Cluster nothing is left that could be the member's, and a join that was cut may have left it half made.
  */
 async function refuseOtherMember(
-  options: {
-    readonly host: ClusterClient;
-    readonly member: ClusterClient;
-    readonly hostId: string;
-    readonly name: string;
-    /** Whether there is a Cluster of the name. */
-    readonly isJoined: boolean;
-    readonly force: boolean;
-  },
+  options: Asked & { readonly cluster: Stored<Cluster> | undefined; readonly force: boolean },
   signal: AbortSignal,
 ): Promise<void> {
-  const { member, hostId, name, isJoined, force } = options;
-  if ((await joinedAs(member, hostId, signal)) === name) return;
-  await refuseHostItself(options, signal);
+  const { member, hostId, name, cluster, force } = options;
+  const memberUid = await clusterId(member, signal);
+  refuseHostItself({ memberUid, hostId, name });
+  if (cluster !== undefined && (await hasJoined(cluster, options, signal))) return;
   const object = `Cluster ${name}`;
   const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
   const other = await otherJoined(options, signal);
@@ -177,14 +170,14 @@ async function refuseOtherMember(
     const problem = `the cluster of --member-kubeconfig has joined as ${other}`;
     throw new Failure("refused", { object, problem, remedy: chooseContext });
   }
-  if (!isJoined || force) return;
+  if (cluster === undefined || force) return;
   const account = `${SYSTEM_NAMESPACE}/${hostAccountName(hostId)}`;
   throw new Failure("refused", {
     object,
     problem: `the cluster of --member-kubeconfig has no ServiceAccount ${account} for it, so it may be another one`,
     remedy:
       `${chooseContext}; leave out --member-kubeconfig when you gave the host credentials of your own; ` +
-      `add --force when it is ${name}, and somebody deleted that ServiceAccount`,
+      `when it is ${name}, and somebody deleted that ServiceAccount, write \`${identifyCommand(name, memberUid)}\` first`,
   });
 }
 

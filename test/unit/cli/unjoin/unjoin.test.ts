@@ -10,25 +10,41 @@ interface Member {
   readonly id?: string;
   /** The Cluster that its service account for this host is for; none: it has no such account. */
   readonly joinedAs?: string;
+  /** The Cluster that its ClusterRole for this host is for. */
+  readonly roleOf?: string;
 }
 
 /** An `unjoin west` that ends where it would begin to change something: at the virtual node. */
 function leave(
-  { id = "member-1", joinedAs }: Member,
-  { joined = ["west"], ...options }: Partial<UnjoinOptions> & { joined?: readonly string[] } = {},
+  { id = "member-1", joinedAs, roleOf }: Member,
+  {
+    joined = ["west"],
+    identified = {},
+    ...options
+  }: Partial<UnjoinOptions> & {
+    joined?: readonly string[];
+    /** The members that Clusters know by the uid of their kube-system. */
+    identified?: Readonly<Record<string, string>>;
+  } = {},
 ): Promise<unknown> {
   const meta = (name: string, uid: string): object => ({ metadata: { name, uid, resourceVersion: "1" } });
+  const cluster = (name: string): never => {
+    const annotations = { "legation.dev/member-uid": identified[name] };
+    return { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", annotations } } as never;
+  };
   const host = fakeClient({
     get: async () => meta("kube-system", HOST) as never,
     find: async ({ plural }: { plural: string }, { name }: { name: string }) => {
       if (plural === "nodes") throw new Error("went on");
-      return plural === "clusters" && joined.includes(name) ? (meta(name, `uid-of-${name}`) as never) : undefined;
+      return plural === "clusters" && joined.includes(name) ? cluster(name) : undefined;
     },
+    list: async () => ({ items: joined.map(cluster) }) as never,
   });
-  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": joinedAs ?? roleOf };
   const client = fakeClient({
     get: async () => meta("kube-system", id) as never,
     list: async () => ({ items: joinedAs === undefined ? [] : [{ metadata: { labels } }] }) as never,
+    find: async () => (roleOf === undefined ? undefined : ({ metadata: { labels } } as never)),
   });
   return unjoin(
     { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
@@ -46,6 +62,17 @@ function leave(
 describe("unjoin with a kubeconfig of the member", () => {
   test("takes the cluster that has joined under the name", async () => {
     await expect(leave({ joinedAs: "west" })).rejects.toThrow("went on");
+  });
+
+  test("takes it, too, when somebody deleted its service account, and its ClusterRole or its identity tells", async () => {
+    await expect(leave({ roleOf: "west" })).rejects.toThrow("went on");
+    await expect(leave({}, { identified: { west: "member-1" } })).rejects.toThrow("went on");
+  });
+
+  test("refuses what another Cluster knows as its member", async () => {
+    await expect(leave({}, { joined: ["west", "east"], identified: { east: "member-1" } })).rejects.toThrow(
+      "has joined as east",
+    );
   });
 
   test.each([
@@ -68,7 +95,9 @@ describe("unjoin with a kubeconfig of the member", () => {
   });
 
   test("says what to do where somebody deleted the service account, and does it", async () => {
-    await expect(leave({})).rejects.toMatchObject({ remedy: expect.stringContaining("add --force when it is west") });
+    await expect(leave({})).rejects.toMatchObject({
+      remedy: expect.stringContaining("kubectl annotate clusters.legation.dev west legation.dev/member-uid=member-1"),
+    });
     await expect(leave({}, { force: true })).rejects.toThrow("went on");
   });
 

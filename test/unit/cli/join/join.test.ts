@@ -1,0 +1,234 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import type { Secret } from "../../../../src/api/kubernetes.ts";
+import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
+import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
+import type { Connection } from "../../../../src/cli/session.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+import { clusters, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { fakeClient } from "../client.ts";
+import { MemoryCluster } from "./memory-cluster.ts";
+
+const HOST = "01234567-host";
+const ACCOUNT = { namespace: "legation-system", name: "legation-host-01234567" };
+const SECRET = { namespace: "legation-system", name: "member-west" };
+const READY = { conditions: [{ type: "Ready", status: "True" }] };
+const SERVER = "https://192.0.2.1";
+const role = {
+  apiVersion: "rbac.authorization.k8s.io/v1",
+  kind: "ClusterRole",
+  metadata: { name: "legation-host" },
+  rules: [],
+};
+
+const authorityNamed = (name: string): string =>
+  `-----BEGIN CERTIFICATE-----\n${btoa(name)}\n-----END CERTIFICATE-----`;
+
+let host: MemoryCluster;
+let member: MemoryCluster;
+/** The authority that vouches for the member by now. */
+let authority: string;
+/** What the kubeconfig of the member has that the person gives. */
+let given: Partial<Connection>;
+beforeEach(() => {
+  host = new MemoryCluster("host", HOST);
+  member = new MemoryCluster("west", "uid-of-west");
+  host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
+  authority = authorityNamed("first");
+  given = {};
+});
+
+/** The member through a kubeconfig, whose token and authority count. */
+async function connectText(text: string): Promise<Connection> {
+  const { server, insecureSkipTlsVerify, tlsServerName, proxyUrl, identity } = credentialsFromKubeconfigText(text, {
+    allowExec: false,
+    env: {},
+  });
+  const { ca, authorization } = await identity();
+  const fail = (code: KubeErrorCode, message: string): never => {
+    throw new KubeError(message, { code, cluster: "west", verb: "get", resource: "pods" });
+  };
+  const raw = async (): Promise<object> => {
+    if (ca !== authority) fail("NotSent", "unable to verify the first certificate");
+    const account = member.peek(serviceAccounts, ACCOUNT);
+    if (authorization !== `Bearer token-of-${account?.metadata.uid}`) fail("Unauthorized", "Unauthorized");
+    return {};
+  };
+  return {
+    client: fakeClient({ raw }),
+    server,
+    skipsTlsVerify: insecureSkipTlsVerify,
+    namespace: "default",
+    ...(ca === undefined ? {} : { certificateAuthority: ca }),
+    ...(tlsServerName === undefined ? {} : { tlsServerName }),
+    ...(proxyUrl === undefined ? {} : { proxyUrl }),
+  };
+}
+
+function joinAs(name: string, options: Partial<JoinOptions> = {}, reported: string[] = []): Promise<unknown> {
+  return join(
+    { name, labels: {}, timeoutMs: 20, hostName: "host", ...options },
+    {
+      host: host.client,
+      member: {
+        client: member.client,
+        server: SERVER,
+        skipsTlsVerify: false,
+        certificateAuthority: authority,
+        namespace: "default",
+        ...given,
+      },
+      connectText,
+      role,
+      signal: new AbortController().signal,
+      report: (line) => reported.push(line),
+    },
+  );
+}
+
+/** The cluster entry and the token of the stored kubeconfig. */
+function stored(): { cluster: Record<string, unknown>; token: string } | undefined {
+  const kubeconfig = host.peek<Secret>(secrets, SECRET)?.data?.kubeconfig;
+  if (kubeconfig === undefined) return undefined;
+  const { clusters: entries, users } = parse(atob(kubeconfig));
+  return { cluster: entries[0].cluster, token: users[0].user.token };
+}
+
+const uidOfAccount = (): string | undefined => member.peek(serviceAccounts, ACCOUNT)?.metadata.uid;
+
+function notReady(): void {
+  const west = host.peek(clusters, { name: "west" });
+  if (west !== undefined) host.put(clusters, { ...west, status: { conditions: [] } });
+}
+
+function forgetIdentity(): void {
+  const west = host.peek(clusters, { name: "west" });
+  if (west !== undefined) host.put(clusters, { ...west, metadata: { ...west.metadata, annotations: {} } });
+}
+
+describe("a first join", () => {
+  test("writes down which cluster the member is", async () => {
+    await joinAs("west");
+    expect(host.peek(clusters, { name: "west" })?.metadata.annotations).toEqual({
+      "legation.dev/member-uid": "uid-of-west",
+    });
+  });
+
+  test("stores the kubeconfig's proxy with the kubeconfig's address, and not with one that only the controller has", async () => {
+    given = { proxyUrl: "http://localhost:3128" };
+    await joinAs("west");
+    expect(stored()?.cluster).toMatchObject({ server: SERVER, "proxy-url": "http://localhost:3128" });
+    await joinAs("west", { memberServer: "https://10.0.0.1:6443" });
+    expect(stored()?.cluster).toMatchObject({ server: "https://10.0.0.1:6443" });
+    expect(stored()?.cluster).not.toHaveProperty("proxy-url");
+  });
+});
+
+describe("a member that joins again", () => {
+  beforeEach(async () => {
+    await joinAs("west");
+  });
+
+  test.each([
+    ["service account", () => member.drop(serviceAccounts, ACCOUNT)],
+    [
+      "namespace and its ClusterRole",
+      () => {
+        member.drop(serviceAccounts, ACCOUNT);
+        member.drop(namespaces, { name: "legation-system" });
+        member.drop(clusterRoles, { name: ACCOUNT.name });
+      },
+    ],
+  ])("is known by what is left of its access there when somebody deleted its %s", async (_what, lose) => {
+    forgetIdentity();
+    lose();
+    await joinAs("west");
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+    expect(host.peek(clusters, { name: "west" })?.metadata.annotations).toHaveProperty(
+      ["legation.dev/member-uid"],
+      "uid-of-west",
+    );
+  });
+
+  const loseAll = (): void => {
+    member.drop(serviceAccounts, ACCOUNT);
+    for (const resource of [clusterRoles, clusterRoleBindings]) member.drop(resource, { name: ACCOUNT.name });
+  };
+
+  test("is known by its identity when nothing of its access is left", async () => {
+    loseAll();
+    await joinAs("west");
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+  });
+
+  test("and is not known by anything is refused, with what to write", async () => {
+    forgetIdentity();
+    loseAll();
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      remedy: expect.stringContaining(
+        "`kubectl annotate clusters.legation.dev west legation.dev/member-uid=uid-of-west` and join again",
+      ),
+    });
+  });
+
+  test("is refused when it is another cluster, with what tells the two apart", async () => {
+    member = new MemoryCluster("west", "uid-of-east");
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringMatching(/is not the cluster of --member-kubeconfig .*uid-of-west.*uid-of-east/),
+    });
+  });
+
+  test("is refused under another name, though nothing of its access is left", async () => {
+    loseAll();
+    await expect(joinAs("other")).rejects.toThrow("this member has joined already, as west");
+  });
+
+  test("gets the authority of the kubeconfig that is given when that of the stored one is another and fails", async () => {
+    authority = authorityNamed("second");
+    const reported: string[] = [];
+    await joinAs("west", {}, reported);
+    const data = Buffer.from(authority).toString("base64");
+    expect(stored()?.cluster).toMatchObject({ "certificate-authority-data": data });
+    expect(reported.join("\n")).toContain("with a certificate-authority other than that of --member-kubeconfig");
+  });
+
+  test("keeps credentials that work, whatever else the kubeconfig has that is given", async () => {
+    const before = stored();
+    given = { certificateAuthority: authorityNamed("first, in a bundle"), proxyUrl: "http://localhost:3128" };
+    await joinAs("west");
+    expect(stored()).toEqual(before);
+  });
+
+  test("keeps new credentials, and access, that took the place of lost ones, though it is not Ready in time", async () => {
+    loseAll();
+    notReady();
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    expect(uidOfAccount()).toBeDefined();
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+  });
+
+  test("gets back the address that worked when it is not Ready at the new one in time", async () => {
+    notReady();
+    await expect(joinAs("west", { memberServer: "https://10.0.0.1:6443" })).rejects.toMatchObject({ exit: "notReady" });
+    expect(stored()?.cluster).toMatchObject({ server: SERVER });
+  });
+});
+
+test("of two joins of one member under two names at once, one is refused, and leaves the other its access", async () => {
+  host.beforeCreate = async (object) => {
+    if (object.kind !== "Cluster") return;
+    host.beforeCreate = () => {};
+    await joinAs("east");
+  };
+  await expect(joinAs("west")).rejects.toMatchObject({
+    exit: "refused",
+    message: expect.stringContaining("another `legation join` has joined this member meanwhile, as east"),
+  });
+  expect(host.peek(clusters, { name: "east" })).toBeDefined();
+  expect(host.peek(clusters, { name: "west" })).toBeUndefined();
+  expect(host.peek(secrets, SECRET)).toBeUndefined();
+  expect(uidOfAccount()).toBeDefined();
+});

@@ -1,0 +1,104 @@
+import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { isStored } from "../../../../src/kube/stored.ts";
+import { fakeClient } from "../client.ts";
+
+const served = (...kinds: readonly (readonly [name: string, kind: string, namespaced: boolean])[]): object => ({
+  resources: kinds.map(([name, kind, namespaced]) => ({ name, kind, namespaced, verbs: ["list", "delete"] })),
+});
+const DISCOVERY: Readonly<Record<string, object>> = {
+  "/apis": { groups: [] },
+  "/api/v1": served(["namespaces", "Namespace", false], ["serviceaccounts", "ServiceAccount", true]),
+  "/apis/rbac.authorization.k8s.io/v1": served(
+    ["clusterroles", "ClusterRole", false],
+    ["clusterrolebindings", "ClusterRoleBinding", false],
+  ),
+  "/apis/legation.dev/v1alpha1": served(["clusters", "Cluster", false]),
+};
+
+/** What a join uses of one API server, in memory. */
+export class MemoryCluster {
+  readonly client: ClusterClient;
+  /** Called before each creation; may change the store, as another join would. */
+  beforeCreate: (object: KubeObject) => Promise<void> | void = () => {};
+  /** Makes what is created into what is stored. */
+  onCreate: (object: KubeObject) => KubeObject = (object) => object;
+  readonly #objects = new Map<string, KubeObject>();
+  #version = 0;
+
+  constructor(cluster: string, uid: string) {
+    this.client = fakeClient({
+      cluster,
+      get: async (resource, ref) => this.peek(resource, ref) ?? fail("NotFound", resource.plural),
+      find: async (resource, ref) => this.peek(resource, ref),
+      list: async (resource, options) => this.#list(resource, options),
+      create: async (resource, object) => {
+        await this.beforeCreate(object);
+        const ref = refOf(object);
+        if (this.peek(resource, ref) !== undefined) fail("AlreadyExists", resource.plural);
+        this.put(resource, this.onCreate(object));
+        return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
+      },
+      patch: async (resource, ref, patch) => {
+        this.#patch(resource, ref, patch);
+        return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
+      },
+      delete: async (resource, ref) => this.drop(resource, ref),
+      createSubresource: async (resource, ref) => {
+        const account = this.peek(resource, ref) ?? fail("NotFound", resource.plural);
+        const token = `token-of-${account.metadata.uid}`;
+        return { status: { token, expirationTimestamp: new Date(Date.now() + 1e9).toISOString() } };
+      },
+      raw: async ({ path }: RawRequest) => DISCOVERY[path] ?? fail("NotFound", path),
+    });
+    this.put({ plural: "namespaces" }, { metadata: { name: "kube-system", uid } });
+  }
+
+  /** Stores an object whatever is there. */
+  put({ plural }: { readonly plural: string }, object: KubeObject & { readonly status?: unknown }): void {
+    this.#version += 1;
+    const ref = refOf(object);
+    const metadata = { uid: `uid-${this.#version}`, ...object.metadata, resourceVersion: String(this.#version) };
+    this.#objects.set(keyOf(plural, ref), { ...object, metadata });
+  }
+
+  peek<T extends KubeObject>({ plural }: Pick<Resource<T>, "plural">, ref: ObjectRef): Stored<T> | undefined {
+    const found: unknown = structuredClone(this.#objects.get(keyOf(plural, ref)));
+    return isStored<T>(found) ? found : undefined;
+  }
+
+  drop({ plural }: { readonly plural: string }, ref: ObjectRef): void {
+    this.#objects.delete(keyOf(plural, ref));
+  }
+
+  #list<T extends KubeObject>(resource: Resource<T>, { namespace = "", fieldSelector }: ListOptions = {}): never {
+    const name = fieldSelector?.replace("metadata.name=", "");
+    const items = [...this.#objects.entries()]
+      .filter(([key]) => key.startsWith(`${resource.plural}/${namespace}/`))
+      .map(([, object]) => object)
+      .filter(({ metadata }) => name === undefined || metadata?.name === name);
+    return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
+  }
+
+  #patch(resource: Resource<KubeObject>, ref: ObjectRef, { body }: Patch): void {
+    const before = this.peek(resource, ref);
+    const { metadata = {}, ...rest } = body as KubeObject;
+    const labels = { ...before?.metadata.labels, ...metadata.labels };
+    const annotations = { ...before?.metadata.annotations, ...metadata.annotations };
+    this.put(resource, { ...before, ...rest, metadata: { ...before?.metadata, ...metadata, labels, annotations } });
+  }
+}
+
+function keyOf(plural: string, { namespace = "", name }: ObjectRef): string {
+  return `${plural}/${namespace}/${name}`;
+}
+
+function refOf({ metadata: { name = "", namespace } = {} }: KubeObject): ObjectRef {
+  return { name, ...(namespace === undefined ? {} : { namespace }) };
+}
+
+function fail(code: KubeErrorCode, resource: string): never {
+  throw new KubeError(code, { code, cluster: "memory", verb: "test", resource });
+}
