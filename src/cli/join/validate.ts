@@ -39,17 +39,28 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
   const joined = await host.find(clusters, { name }, { signal });
   if (joined !== undefined) {
     if (await hasJoined(joined, asked, signal)) return { hostId, memberUid, joined };
-    throw notThatMember(joined, memberUid);
+    throw notThatMember(joined, { memberUid, other: await otherJoined(asked, signal) });
   }
   await refuseTakenNode(host, name, signal);
   await refuseSecondJoin(asked, signal);
   return { hostId, memberUid };
 }
 
-function notThatMember({ metadata: { name, annotations } }: Stored<Cluster>, memberUid: string): Failure {
+function notThatMember(
+  { metadata: { name, annotations } }: Stored<Cluster>,
+  { memberUid, other }: { readonly memberUid: string; readonly other: string | undefined },
+): Failure {
   const object = `Cluster ${name}`;
   const problem = "has joined already, and is not the cluster of --member-kubeconfig";
   const remedy = `choose another name, or run \`legation unjoin ${name}\` first`;
+  if (other !== undefined) {
+    const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
+    return new Failure("refused", {
+      object,
+      problem: `${problem}: that has joined as ${other}`,
+      remedy: chooseContext,
+    });
+  }
   const known = annotations?.[MEMBER_UID_ANNOTATION];
   if (known !== undefined) {
     const uids = `its kube-system namespace has uid ${known}, and that cluster's has ${memberUid}`;

@@ -181,6 +181,16 @@ describe("a member that joins again", () => {
     });
   });
 
+  test("is refused when it is the member of another Cluster, with its name", async () => {
+    const west = member;
+    member = new MemoryCluster("east", "uid-of-east");
+    await joinAs("east");
+    forgetIdentity();
+    await expect(joinAs("west")).rejects.toThrow("is not the cluster of --member-kubeconfig: that has joined as east");
+    member = west;
+    await expect(joinAs("west")).resolves.toBeDefined();
+  });
+
   test("is refused under another name, though nothing of its access is left", async () => {
     loseAll();
     await expect(joinAs("other")).rejects.toThrow("this member has joined already, as west");
