@@ -2,7 +2,7 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
 import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
+import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
@@ -33,9 +33,13 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 
 /**
  * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what the author wrote in the template itself wins.
+ * the workload is taken off the template too; what the author wrote in the template itself wins. `mustAsk`: the namespace
+ * is known to be one where pods must ask, so that what asks for nothing is warned about.
  */
-export function mutateWorkload({ object, oldObject, kind, operation }: AdmissionRequest): Verdict {
+export function mutateWorkload(
+  { object, oldObject, kind, operation }: AdmissionRequest,
+  { mustAsk = false }: { readonly mustAsk?: boolean } = {},
+): Verdict {
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
     return allowed();
@@ -53,7 +57,10 @@ export function mutateWorkload({ object, oldObject, kind, operation }: Admission
   if (patch.length > 0 && kind.kind === "Job" && operation === "UPDATE") {
     return allowed([...warnings, "a Job's pod template cannot change: its pods keep the annotations they have"]);
   }
-  return patched(rooted(patch, object, shape.template), [...warnings, ...warningsOf(object, shape, annotations)]);
+  return patched(rooted(patch, object, shape.template), [
+    ...warnings,
+    ...warningsOf(object, shape, annotations, mustAsk),
+  ]);
 }
 
 /** Everything that is wrong with what the author wrote, with the place where it is. */
@@ -101,16 +108,19 @@ function daemonSetProblems(object: ReviewedObject, { outer, template }: Shape): 
   );
 }
 
-function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations): string[] {
+function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations, mustAsk: boolean): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  const delegated = asksForDelegation(placement) && typeof spec !== "string";
+  const asks = asksForDelegation(placement);
+  const stays = placement.delegate === false || (mustAsk && !asks);
+  const delegated = asks && typeof spec !== "string";
   const overflows = delegated && placement.mode === "overflow";
   return [
     ...placementWarnings(placement),
     ...(overflows ? overflowWarnings(placement, spec) : []),
     ...(placement.mode === "always" ? idleOverflowWarnings(placement) : []),
     ...(delegated ? specWarnings(spec) : []),
+    ...(stays ? idleWarnings(annotations, placement) : []),
   ];
 }
 

@@ -15,7 +15,8 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
-  "/mutate/workload": mutateWorkload,
+  "/mutate/workload": (request) => mutateWorkload(request),
+  "/mutate/workload/annotated": (request) => mutateWorkload(request, { mustAsk: true }),
   "/validate/namespace": validateNamespace,
 };
 

@@ -177,6 +177,33 @@ describe("a DaemonSet", () => {
   });
 });
 
+describe("what asks for nothing", () => {
+  const group = { "legation.dev/group": "flow-7" };
+  const warned = (annotations: Annotations, template: Annotations | undefined, mustAsk: boolean): readonly string[] => {
+    const verdict = mutateWorkload(request({ kind: "Deployment", object: workload(annotations, template) }), {
+      mustAsk,
+    });
+    return verdict.kind === "denied" ? [verdict.message] : verdict.warnings;
+  };
+
+  test.each<[string, Annotations, Annotations | undefined]>([
+    ["on the workload", group, undefined],
+    ["in its template", {}, group],
+  ])("%s is warned about where pods must ask, and nowhere else", (_, annotations, template) => {
+    expect(warned(annotations, template, true)).toEqual([
+      'legation.dev/group: does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too',
+    ]);
+    expect(warned(annotations, template, false)).toEqual([]);
+    expect(warned({ ...annotations, [DELEGATE]: "true" }, template, true)).toEqual([]);
+  });
+
+  test("beside a refusal to be delegated is warned about everywhere", () => {
+    const expected = [`legation.dev/group: has no effect beside ${DELEGATE}: "false"`];
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, true)).toEqual(expected);
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, false)).toEqual(expected);
+  });
+});
+
 test("the template's own fields are warned about where a person sees it", () => {
   const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
   expect(changed({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);

@@ -15,7 +15,13 @@ import { pod } from "../../support/builders/pod.ts";
 import { MANIFESTS } from "../../support/harness/installed.ts";
 import { review } from "./reviews.ts";
 
-const PATHS = ["/mutate/annotated", "/mutate/all", "/mutate/workload", "/validate/namespace"];
+const PATHS = [
+  "/mutate/annotated",
+  "/mutate/all",
+  "/mutate/workload",
+  "/mutate/workload/annotated",
+  "/validate/namespace",
+];
 
 let server: FastifyInstance;
 let reason: string | undefined;
@@ -156,7 +162,7 @@ test("the connection of a second call ends with its answer, and no other", async
   const manifests = await loadManifests(MANIFESTS);
   const configuration = z.object({ webhooks: z.array(entry) });
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
-  expect(entries).toHaveLength(9);
+  expect(entries).toHaveLength(10);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
     // As an API server asks.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;
