@@ -8,7 +8,14 @@ import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
-import { isVirtualNode, nodeNameProblem, type PodFields, readPodSpec, specWarnings } from "./pod-fields.ts";
+import {
+  ephemeralWarnings,
+  isVirtualNode,
+  nodeNameProblem,
+  type PodFields,
+  readPodSpec,
+  specWarnings,
+} from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
 /** What a namespace's label says: pods that ask are delegated, every pod is, or every pod for which the host has no place. */
@@ -40,6 +47,7 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
     ...placementWarnings(placement),
     ...idleOverflowWarnings(placement),
     ...specWarnings(spec),
+    ...ephemeralWarnings(spec),
     ...lonelyWarnings(object, placement),
   ];
   return patched(proxyPatch(object, spec, placement), warnings);

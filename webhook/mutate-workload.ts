@@ -4,7 +4,7 @@ import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
-import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
+import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 import { annotationsAt, isRecord, valueAt } from "./wire.ts";
 
@@ -114,11 +114,12 @@ function warningsOf(object: ReviewedObject, { template }: Shape, annotations: An
   const asks = asksForDelegation(placement);
   const stays = placement.delegate === false || (mustAsk && !asks);
   const delegated = asks && typeof spec !== "string";
-  const overflows = delegated && placement.mode === "overflow";
+  // Elsewhere the namespace's label may say that the host is asked first.
+  const mode = placement.mode ?? (mustAsk ? "always" : undefined);
   return [
     ...placementWarnings(placement),
-    ...(overflows ? overflowWarnings(placement, spec) : []),
-    ...(placement.mode === "always" ? idleOverflowWarnings(placement) : []),
+    ...(delegated && mode === "overflow" ? overflowWarnings(placement, spec) : []),
+    ...(delegated && mode === "always" ? [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)] : []),
     ...(delegated ? specWarnings(spec) : []),
     ...(stays ? idleWarnings(annotations, placement) : []),
   ];

@@ -185,6 +185,18 @@ describe("what is legal but unusual is let in with a warning", () => {
     ],
     [on({ containers: [{ ...main, ports: [{ containerPort: 80, hostPort: 0 }] }] }), []],
     [
+      on({
+        volumes: [
+          { name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } },
+          { name: "data", persistentVolumeClaim: { claimName: "data" } },
+        ],
+      }),
+      [
+        "spec.volumes: scratch: ephemeral: this cluster makes a claim for it, too; name a StorageClass with " +
+          "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that nobody uses",
+      ],
+    ],
+    [
       { metadata: { annotations: { "legation.dev/cluster-selector": " " } } },
       ["legation.dev/cluster-selector is empty: it selects every cluster"],
     ],

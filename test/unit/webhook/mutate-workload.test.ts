@@ -204,6 +204,28 @@ describe("what asks for nothing", () => {
   });
 });
 
+describe("a generic ephemeral volume, whose claim this cluster makes, too,", () => {
+  const volumes = [{ name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } }];
+  const isWarnedAbout = (annotations: Annotations, mustAsk: boolean): boolean => {
+    const object = workload(annotations, undefined, { volumes });
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }), { mustAsk });
+    return (
+      verdict.kind !== "denied" && verdict.warnings.some((warning) => warning.includes("scratch: ephemeral: this"))
+    );
+  };
+
+  // Whose namespace may ask the host first may need the claim there.
+  test.each<[Annotations, boolean, boolean]>([
+    [{ [DELEGATE]: "true" }, true, true],
+    [{ [DELEGATE]: "true" }, false, false],
+    [{ "legation.dev/mode": "always" }, false, true],
+    [{ "legation.dev/mode": "overflow" }, true, false],
+    [{ [DELEGATE]: "false" }, true, false],
+  ])("with %j, where pods must ask: %j, is warned about: %j", (annotations, mustAsk, warned) => {
+    expect(isWarnedAbout(annotations, mustAsk)).toBe(warned);
+  });
+});
+
 test("the template's own fields are warned about where a person sees it", () => {
   const object = workload({ [DELEGATE]: "true" }, undefined, { hostNetwork: true });
   expect(changed({ object }).warnings).toEqual(["spec.hostNetwork: uses the member node's network"]);
