@@ -54,13 +54,23 @@ export function mutateWorkload(
   const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
   const { annotations, warnings } = merge(current, outerAnnotations(object, shape), outerAnnotations(oldObject, shape));
   const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
-  if (patch.length > 0 && kind.kind === "Job" && operation === "UPDATE") {
-    return allowed([...warnings, "a Job's pod template cannot change: its pods keep the annotations they have"]);
+  if (patch.length > 0 && kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) {
+    return allowed([...warnings, JOB_KEEPS_TEMPLATE]);
   }
   return patched(rooted(patch, object, shape.template), [
     ...warnings,
     ...warningsOf(object, shape, annotations, mustAsk),
   ]);
+}
+
+const JOB_KEEPS_TEMPLATE =
+  "the pod template of a Job cannot change unless the Job is suspended and has never started: its pods keep the annotations " +
+  "they have";
+
+/** Whether an API server, of whatever version, takes other annotations in a Job's template (k8s.io/kubernetes, registry/batch/job). */
+function mayChangeTemplate(job: ReviewedObject): boolean {
+  const started = (valueAt(job, ["status", "startTime"]) ?? valueAt(job, ["status", "active"])) != null;
+  return valueAt(job, ["spec", "suspend"]) === true && !started;
 }
 
 /** Everything that is wrong with what the author wrote, with the place where it is. */

@@ -407,17 +407,28 @@ describe("a workload", () => {
     await kubectl(host, ["delete", "deployment/web", "-n", annotated, "--wait=false"]);
   });
 
-  test("Job keeps its pods' annotations when its own change, and says so", async () => {
+  test.each([
+    { what: "passes on what changes while it waits to be started", suspend: true, clusters: "east", warnings: 0 },
+    {
+      what: "keeps its pods' annotations when its own change later, and says so",
+      suspend: false,
+      clusters: "west",
+      warnings: 1,
+    },
+  ])("Job $what", async ({ suspend, clusters, warnings }) => {
     const job = WORKLOADS.find(({ kind }) => kind === "Job");
     if (job === undefined) throw new Error("no Job");
-    const spec = { ...job.spec, suspend: true };
-    await createWorkload(annotated, { ...job, spec }, { annotations: { [CLUSTERS]: "west" } }, false);
-    const changed = await submit(host, "PATCH", `/apis/batch/v1/namespaces/${annotated}/jobs/web`, {
+    const spec = { ...job.spec, suspend, parallelism: 0 };
+    const name = `job-${suspend ? "waiting" : "started"}`;
+    await createWorkload(annotated, { ...job, spec }, { name, annotations: { [CLUSTERS]: "west" } }, false);
+    const changed = await submit(host, "PATCH", `/apis/batch/v1/namespaces/${annotated}/jobs/${name}`, {
       metadata: { annotations: { [CLUSTERS]: "east" } },
     });
     expect(changed.status).toBe(200);
-    expect(changed.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
-    expect(changed.warnings).toContain("a Job's pod template cannot change: its pods keep the annotations they have");
+    expect(changed.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: clusters } } } });
+    expect(changed.warnings).toEqual(
+      Array.from({ length: warnings }, () => expect.stringContaining("the pod template of a Job cannot change unless")),
+    );
   });
 
   test("whose template says otherwise keeps the template's, with a warning", async () => {

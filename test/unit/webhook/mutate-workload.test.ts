@@ -8,7 +8,11 @@ const CLUSTERS = "legation.dev/clusters";
 const DELEGATE = "legation.dev/delegate";
 
 /** A workload with annotations on itself and, when given, in its template. */
-function workload(annotations?: Annotations, template?: Annotations, spec: object = {}): object {
+function workload(
+  annotations?: Annotations,
+  template?: Annotations,
+  spec: object = {},
+): { readonly metadata: object; readonly spec: object } {
   return {
     metadata: { name: "web", ...(annotations === undefined ? {} : { annotations }) },
     spec: {
@@ -95,16 +99,32 @@ describe("a change of the workload's annotations follows in the template", () =>
     expect(update(workload(before, template), workload(now, template)).annotations).toEqual(expected);
   });
 
-  test("except in a Job, whose template cannot change: a warning says so", () => {
+  test.each<[string, { spec: object; status?: object }]>([
+    ["is not suspended", { spec: { suspend: false } }],
+    ["has started before it was suspended", { spec: { suspend: true }, status: { startTime: "2026-01-01T00:00:00Z" } }],
+    ["has pods", { spec: { suspend: true }, status: { active: 1 } }],
+  ])("except in a Job that %s, whose template cannot change: a warning says so", (_, { spec, status }) => {
     const parts = { operation: "UPDATE", kind: "Job" } as const;
-    const oldObject = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const job = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
     const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }));
     expect(verdict).toEqual({
       kind: "allowed",
-      warnings: ["a Job's pod template cannot change: its pods keep the annotations they have"],
+      warnings: [
+        "the pod template of a Job cannot change unless the Job is suspended and has never started: its pods keep the " +
+          "annotations they have",
+      ],
     });
     const same = mutateWorkload(request({ ...parts, oldObject, object: oldObject }));
     expect(same).toEqual({ kind: "allowed", warnings: [] });
+  });
+
+  test("also in a Job that waits to be started, as a queue makes it", () => {
+    const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const oldObject = { ...before, spec: { ...before.spec, suspend: true }, status: {} };
+    const object = workload({ [CLUSTERS]: "east" }, { [CLUSTERS]: "west" });
+    const now = changed({ operation: "UPDATE", kind: "Job", oldObject, object });
+    expect(now).toEqual({ annotations: { [CLUSTERS]: "east" }, warnings: [] });
   });
 });
 
