@@ -109,6 +109,8 @@ export class CertificateKeeper {
       return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
     }
     const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);
+    // Last: files that change in between leave an earlier certificate with its authority's successor, never a new one with an
+    // authority that is not its own.
     return { certificate: { cert, key }, caBundle: await readCaFile(source.caFile) };
   }
 

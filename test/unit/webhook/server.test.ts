@@ -144,6 +144,11 @@ describe("what is no review is refused, and the next one is answered", () => {
   });
 });
 
+test("no connection is ended before an API server would, which keeps idle ones for 90 s, used or not", () => {
+  const { keepAliveTimeout, requestTimeout, headersTimeout } = server.server;
+  expect(Math.min(keepAliveTimeout, requestTimeout, headersTimeout)).toBeGreaterThan(90_000);
+});
+
 test("who speaks no TLS is hung up on, and everybody else is served", async () => {
   const url = await server.listen({ host: "127.0.0.1", port: 0 });
   const garbage = connect({ host: "127.0.0.1", port: Number(new URL(url).port) });
