@@ -1,6 +1,13 @@
-import { type Annotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
+import { type Annotations, authorAnnotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
-import { INTERNAL_ANNOTATIONS, OVERRIDES_ANNOTATION, SCHEDULER_NAME_ANNOTATION } from "../src/api/keys.ts";
+import {
+  CLUSTER_SELECTOR_ANNOTATION,
+  CLUSTERS_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  INTERNAL_ANNOTATIONS,
+  OVERRIDES_ANNOTATION,
+  SCHEDULER_NAME_ANNOTATION,
+} from "../src/api/keys.ts";
 import { privilegeProblems } from "../src/pods/overrides.ts";
 import { isRecord } from "./wire.ts";
 
@@ -47,4 +54,17 @@ export function placementWarnings({ delegate, clusters, selector, affinity, grou
     warnings.push("legation.dev/group names the group: legation.dev/group-by does not count");
   }
   return warnings;
+}
+
+// Beside `delegate: "false"` these have a warning of their own.
+const NOT_IDLE: readonly string[] = [DELEGATE_ANNOTATION, CLUSTERS_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION];
+
+/** What says how pods are delegated, on those that are not. One each: the API server cuts a warning that names many. */
+export function idleWarnings(annotations: Annotations, { delegate }: Placement): string[] {
+  const reason =
+    delegate === false
+      ? `has no effect beside ${DELEGATE_ANNOTATION}: "false"`
+      : `does not ask for delegation by itself, so it has no effect here; write ${DELEGATE_ANNOTATION}: "true", too`;
+  const idle = Object.keys(authorAnnotations(annotations)).filter((key) => !NOT_IDLE.includes(key));
+  return idle.map((key) => `${key}: ${reason}`);
 }

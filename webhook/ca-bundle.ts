@@ -1,5 +1,6 @@
 import type { KubeObject } from "../src/api/kubernetes.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
+import { isKubeError } from "../src/kube/errors.ts";
 import type { Resource } from "../src/kube/resources.ts";
 
 interface WebhookEntry {
@@ -35,32 +36,62 @@ export interface Callers {
   readonly hosts: readonly string[];
 }
 
+/** The bundle that an entry must trust, from the one that it trusts: PEM, empty where there is none. */
+export type Trust = (trusted: string) => string;
+
+// Replicas that write at the same moment find each other's bundle after one lost race.
+const ATTEMPTS = 5;
+
 /**
- * Makes Legation's webhook configurations trust this bundle; writes only where they do not. Without a bundle nothing is
- * written: somebody else, such as cert-manager's injector, keeps it. Rejects with KubeError.
+ * Makes Legation's webhook configurations trust what they must; writes only where they do not. Without `trust` nothing is
+ * written: somebody else, such as cert-manager's injector, keeps the bundle. Rejects with KubeError.
  */
 export async function ensureCaBundle(
   client: ClusterClient,
-  caBundle: string | undefined,
+  trust: Trust | undefined,
   signal: AbortSignal,
 ): Promise<Callers> {
   const hosts = new Set<string>();
   let installed = false;
   for (const resource of CONFIGURATIONS) {
-    const found = await client.find(resource, { name: CONFIGURATION_NAME }, { signal });
-    if (found === undefined) continue;
-    installed = true;
-    const entries = found.webhooks ?? [];
-    for (const host of entries.map(hostOf)) if (host !== undefined) hosts.add(host);
-    if (caBundle === undefined) continue;
-    const wanted = entries.map(({ name }) => ({ name, clientConfig: { caBundle: encodedFor(name, caBundle) } }));
-    const stale = wanted.filter((each, at) => entries[at]?.clientConfig.caBundle !== each.clientConfig.caBundle);
-    if (stale.length === 0) continue;
-    // Merged by name: entries and fields that are not named here stay as they are.
-    const body = { webhooks: stale };
-    await client.patch(resource, { name: CONFIGURATION_NAME }, { type: "strategic", body }, { signal });
+    const entries = await ensureIn(resource, client, trust, signal);
+    installed ||= entries !== undefined;
+    for (const host of (entries ?? []).map(hostOf)) if (host !== undefined) hosts.add(host);
   }
   return { installed, hosts: [...hosts] };
+}
+
+/** The entries of one configuration, as they were found; undefined: it is not installed. */
+async function ensureIn(
+  resource: Resource<WebhookConfiguration>,
+  client: ClusterClient,
+  trust: Trust | undefined,
+  signal: AbortSignal,
+): Promise<readonly WebhookEntry[] | undefined> {
+  const ref = { name: CONFIGURATION_NAME };
+  for (let attempt = 1; ; attempt++) {
+    const found = await client.find(resource, ref, { signal });
+    if (found === undefined) return undefined;
+    const { webhooks: entries = [] } = found;
+    const stale = trust === undefined ? [] : entries.flatMap((entry) => changeOf(entry, trust));
+    if (stale.length === 0) return entries;
+    // Merged by name: entries and fields that are not named here stay as they are. What another replica has written in between
+    // would be lost.
+    const body = { metadata: { resourceVersion: found.metadata.resourceVersion }, webhooks: stale };
+    try {
+      await client.patch(resource, ref, { type: "strategic", body }, { signal });
+      return entries;
+    } catch (error) {
+      if (!isKubeError(error, "Conflict") || attempt === ATTEMPTS) throw error;
+    }
+  }
+}
+
+/** What an entry lacks; nothing when it trusts what it must. */
+function changeOf({ name, clientConfig }: WebhookEntry, trust: Trust): WebhookEntry[] {
+  const trusted = Buffer.from(clientConfig.caBundle ?? "", "base64").toString("utf8");
+  const caBundle = encodedFor(name, trust(trusted));
+  return clientConfig.caBundle === caBundle ? [] : [{ name, clientConfig: { caBundle } }];
 }
 
 /**

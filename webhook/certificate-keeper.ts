@@ -1,8 +1,9 @@
 import { readFile } from "node:fs/promises";
+import { addToBundle, certificatesOf } from "../src/certificates/bundle.ts";
 import type { Certificate } from "../src/certificates/issue.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import type { Logger } from "../src/telemetry/logger.ts";
-import { CONFIGURATION_NAME, ensureCaBundle } from "./ca-bundle.ts";
+import { CONFIGURATION_NAME, ensureCaBundle, type Trust } from "./ca-bundle.ts";
 import type { WebhookClock } from "./clock.ts";
 import { caBundleOf, ensureOwnMaterial, type OwnMaterial } from "./serving-certificate.ts";
 
@@ -83,11 +84,11 @@ export class CertificateKeeper {
   async #refresh(serve: (certificate: Certificate) => void): Promise<void> {
     const { client, log } = this.#options;
     let next = await this.#read();
-    const { installed, hosts } = await ensureCaBundle(client, next.caBundle, this.#abort.signal);
+    const { installed, hosts } = await ensureCaBundle(client, this.#trustOf(next), this.#abort.signal);
     if (hosts.some((host) => !this.#hosts.includes(host))) {
       this.#hosts = hosts;
       next = await this.#read();
-      await ensureCaBundle(client, next.caBundle, this.#abort.signal);
+      await ensureCaBundle(client, this.#trustOf(next), this.#abort.signal);
     }
     if (next.certificate.cert !== this.#serving?.certificate.cert) {
       // Served before it is trusted, it would fail every call.
@@ -107,12 +108,17 @@ export class CertificateKeeper {
       this.#own = await ensureOwnMaterial(client, { hosts, now: clock.wall(), held: this.#own, signal });
       return { certificate: this.#own.certificate, caBundle: caBundleOf(this.#own) };
     }
-    const [cert, key, caBundle] = await Promise.all([
-      readFile(source.certFile, "utf8"),
-      readFile(source.keyFile, "utf8"),
-      source.caFile === undefined ? undefined : readFile(source.caFile, "utf8"),
-    ]);
-    return { certificate: { cert, key }, caBundle };
+    const [cert, key] = await Promise.all([readFile(source.certFile, "utf8"), readFile(source.keyFile, "utf8")]);
+    // Last: files that change in between leave an earlier certificate with its authority's successor, never a new one with an
+    // authority that is not its own.
+    return { certificate: { cert, key }, caBundle: await readCaFile(source.caFile) };
+  }
+
+  /** Replicas with the same Secret keep one list in it; each with its own files knows of the others' by the bundle alone. */
+  #trustOf({ caBundle }: Material): Trust | undefined {
+    const { source, clock } = this.#options;
+    if (caBundle === undefined) return undefined;
+    return source.kind === "own" ? () => caBundle : (trusted) => addToBundle(trusted, caBundle, clock.wall());
   }
 
   #pause(ms: number): Promise<void> {
@@ -124,4 +130,12 @@ export class CertificateKeeper {
       });
     });
   }
+}
+
+/** What API servers must trust, if a file says so. An empty bundle would make them trust every authority of their machines. */
+async function readCaFile(file: string | undefined): Promise<string | undefined> {
+  if (file === undefined) return undefined;
+  const caBundle = await readFile(file, "utf8");
+  if (certificatesOf(caBundle).length > 0) return caBundle;
+  throw new Error(`--ca-bundle-file ${file}: holds no certificate; write the issuer's, as PEM`);
 }

@@ -1,26 +1,21 @@
 import fastJsonPatch from "fast-json-patch";
 import { asksForDelegation, type Placement } from "../src/api/annotations.ts";
-import {
-  API_ANNOTATION,
-  CLUSTER_AFFINITY_ANNOTATION,
-  CLUSTER_SPREAD_ANNOTATION,
-  DELEGATE_ANNOTATION,
-  FAILOVER_ANNOTATION,
-  GROUP_ANNOTATION,
-  GROUP_BY_ANNOTATION,
-  HOST_LABEL,
-  MODE_ANNOTATION,
-  OVERFLOW_AFTER_ANNOTATION,
-  PROXY_LABEL,
-} from "../src/api/keys.ts";
+import { CLUSTER_SPREAD_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
 import { staying } from "../src/pods/failover.ts";
 import { toOverflow } from "../src/pods/overflow.ts";
 import { toProxy } from "../src/pods/proxy.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
+import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
-import { isVirtualNode, nodeNameProblem, type PodFields, readPodSpec, specWarnings } from "./pod-fields.ts";
+import {
+  ephemeralWarnings,
+  isVirtualNode,
+  nodeNameProblem,
+  type PodFields,
+  readPodSpec,
+  specWarnings,
+} from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
 /** What a namespace's label says: pods that ask are delegated, every pod is, or every pod for which the host has no place. */
@@ -47,11 +42,12 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);
-  if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(placement)]);
+  if (!wanted) return allowed([...placementWarnings(placement), ...idleWarnings(annotations, placement)]);
   const warnings = [
     ...placementWarnings(placement),
     ...idleOverflowWarnings(placement),
     ...specWarnings(spec),
+    ...ephemeralWarnings(spec),
     ...lonelyWarnings(object, placement),
   ];
   return patched(proxyPatch(object, spec, placement), warnings);
@@ -84,28 +80,6 @@ function mutateOverflow(
   const { labels } = object.metadata;
   const pod: Pod = { metadata: labels === undefined ? {} : { labels } };
   return patched(fastJsonPatch.compare(pod, toOverflow(pod)), warnings);
-}
-
-/** What says how a pod is delegated, on one that is not. */
-function idleWarnings(placement: Placement): string[] {
-  const { api, delegate, affinity, spread, group, groupBy, failover, mode, overflowAfterSeconds } = placement;
-  const where: readonly [string, unknown][] = [
-    [CLUSTER_AFFINITY_ANNOTATION, affinity],
-    [CLUSTER_SPREAD_ANNOTATION, spread],
-    [GROUP_ANNOTATION, group],
-    [GROUP_BY_ANNOTATION, groupBy],
-    [FAILOVER_ANNOTATION, failover],
-    [MODE_ANNOTATION, mode],
-    [OVERFLOW_AFTER_ANNOTATION, overflowAfterSeconds],
-  ];
-  const idle = where.filter(([, value]) => value !== undefined).map(([key]) => key);
-  const remedy = delegate === false ? "" : `; write ${DELEGATE_ANNOTATION}: "true" to have it delegated`;
-  return [
-    ...(api === undefined
-      ? []
-      : [`${API_ANNOTATION}: the pod is not delegated, so its API server is this cluster's own`]),
-    ...(idle.length === 0 ? [] : [`${idle.join(", ")}: the pod is not delegated, so this has no effect${remedy}`]),
-  ];
 }
 
 /** Spreading needs others to spread from. */

@@ -2,9 +2,9 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
 import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
-import { overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
+import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
-import { nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
+import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 import { annotationsAt, isRecord, valueAt } from "./wire.ts";
 
@@ -33,9 +33,13 @@ const SHAPES: Readonly<Record<string, Shape>> = {
 
 /**
  * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what the author wrote in the template itself wins.
+ * the workload is taken off the template too; what the author wrote in the template itself wins. `mustAsk`: the namespace
+ * is known to be one where pods must ask, so that what asks for nothing is warned about.
  */
-export function mutateWorkload({ object, oldObject, kind, operation }: AdmissionRequest): Verdict {
+export function mutateWorkload(
+  { object, oldObject, kind, operation }: AdmissionRequest,
+  { mustAsk = false }: { readonly mustAsk?: boolean } = {},
+): Verdict {
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
     return allowed();
@@ -50,10 +54,23 @@ export function mutateWorkload({ object, oldObject, kind, operation }: Admission
   const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
   const { annotations, warnings } = merge(current, outerAnnotations(object, shape), outerAnnotations(oldObject, shape));
   const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
-  if (patch.length > 0 && kind.kind === "Job" && operation === "UPDATE") {
-    return allowed([...warnings, "a Job's pod template cannot change: its pods keep the annotations they have"]);
+  if (patch.length > 0 && kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) {
+    return allowed([...warnings, JOB_KEEPS_TEMPLATE]);
   }
-  return patched(rooted(patch, object, shape.template), [...warnings, ...warningsOf(object, shape, annotations)]);
+  return patched(rooted(patch, object, shape.template), [
+    ...warnings,
+    ...warningsOf(object, shape, annotations, mustAsk),
+  ]);
+}
+
+const JOB_KEEPS_TEMPLATE =
+  "the pod template of a Job cannot change unless the Job is suspended and has never started: its pods keep the annotations " +
+  "they have";
+
+/** Whether an API server, of whatever version, takes other annotations in a Job's template (k8s.io/kubernetes, registry/batch/job). */
+function mayChangeTemplate(job: ReviewedObject): boolean {
+  const started = (valueAt(job, ["status", "startTime"]) ?? valueAt(job, ["status", "active"])) != null;
+  return valueAt(job, ["spec", "suspend"]) === true && !started;
 }
 
 /** Everything that is wrong with what the author wrote, with the place where it is. */
@@ -101,16 +118,20 @@ function daemonSetProblems(object: ReviewedObject, { outer, template }: Shape): 
   );
 }
 
-function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations): string[] {
+function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations, mustAsk: boolean): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  const delegated = asksForDelegation(placement) && typeof spec !== "string";
-  const overflows = delegated && placement.mode === "overflow";
+  const asks = asksForDelegation(placement);
+  const stays = placement.delegate === false || (mustAsk && !asks);
+  const delegated = asks && typeof spec !== "string";
+  // Elsewhere the namespace's label may say that the host is asked first.
+  const mode = placement.mode ?? (mustAsk ? "always" : undefined);
   return [
     ...placementWarnings(placement),
-    ...(overflows ? overflowWarnings(placement, spec) : []),
-    ...(placement.mode === "always" ? idleOverflowWarnings(placement) : []),
+    ...(delegated && mode === "overflow" ? overflowWarnings(placement, spec) : []),
+    ...(delegated && mode === "always" ? [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)] : []),
     ...(delegated ? specWarnings(spec) : []),
+    ...(stays ? idleWarnings(annotations, placement) : []),
   ];
 }
 

@@ -89,3 +89,13 @@ export function specWarnings({ hostNetwork, volumes, containers, initContainers 
   }
   return warnings;
 }
+
+/** What a pod that is delegated from the start takes from its own cluster all the same: volumes that are made for every pod. */
+export function ephemeralWarnings({ volumes }: PodFields): string[] {
+  const made = (volumes ?? []).filter(({ ephemeral }) => ephemeral != null);
+  return made.map(
+    ({ name }) =>
+      `spec.volumes: ${name ?? ""}: ephemeral: this cluster makes a claim for it, too; name a StorageClass with ` +
+      "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that nobody uses",
+  );
+}

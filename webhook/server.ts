@@ -15,16 +15,16 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
-  "/mutate/workload": mutateWorkload,
+  "/mutate/workload": (request) => mutateWorkload(request),
+  "/mutate/workload/annotated": (request) => mutateWorkload(request, { mustAsk: true }),
   "/validate/namespace": validateNamespace,
 };
 
 // An object may have 3 MiB in etcd, and an UPDATE review carries two: controller-runtime's limit.
 const BODY_LIMIT = 7 * 1024 * 1024;
 // API servers keep idle connections for 90 s and do not repeat a POST: the server must never be the first to close.
+// That goes for connections that they have opened and not used yet, too: to Node, a request has begun on these.
 const KEEP_ALIVE_MS = 120_000;
-// More than any timeoutSeconds in manifests/: whoever sends slower has given up.
-const REQUEST_TIMEOUT_MS = 15_000;
 /** What the configurations in manifests/ give a webhook that is asked once more, and no other; API servers tell it in the URL. */
 const AGAIN_TIMEOUT = "timeout=4s";
 
@@ -43,10 +43,10 @@ export interface WebhookServerOptions {
 export function createWebhookServer(options: WebhookServerOptions): FastifyInstance<Server> {
   const { certificate, notReady, departure, log, onReview } = options;
   const server = fastify({
-    https: { ...certificate, minVersion: "TLSv1.2" },
+    https: { ...certificate, minVersion: "TLSv1.2", headersTimeout: KEEP_ALIVE_MS },
     bodyLimit: BODY_LIMIT,
     keepAliveTimeout: KEEP_ALIVE_MS,
-    requestTimeout: REQUEST_TIMEOUT_MS,
+    requestTimeout: KEEP_ALIVE_MS,
     // A review that came in while the server closes is answered like any other.
     return503OnClosing: false,
     // The answer to a body that is too large comes at once, whatever is still to be sent.

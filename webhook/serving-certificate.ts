@@ -1,7 +1,8 @@
 import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { Secret } from "../src/api/kubernetes.ts";
+import { certificatesOf, unended } from "../src/certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
-import { expiresAt, hostsOf, renewalReason } from "../src/certificates/validity.ts";
+import { hostsOf, renewalReason } from "../src/certificates/validity.ts";
 import type { ClusterClient } from "../src/kube/client.ts";
 import { isKubeError } from "../src/kube/errors.ts";
 import { secrets } from "../src/kube/resources.ts";
@@ -80,9 +81,10 @@ async function renew(previous: OwnMaterial | undefined, { hosts, now }: Requirem
   // Replicas may be called by different names: one that dropped the others' would renew against them for ever.
   const all = new Set([...hosts, ...(previous === undefined ? [] : hostsOf(previous.certificate.cert))]);
   const certificate = await issueServing(authority, [...all], { now, lifetimeMs: SERVING_LIFETIME_MS });
-  const earlier = previous === undefined ? [] : [previous.authority.cert, ...split(previous.earlierAuthorities)];
-  const valid = earlier.filter((cert) => cert !== authority.cert && (expiresAt(cert) ?? 0) > now);
-  return { authority, certificate, earlierAuthorities: valid.join("") };
+  const earlier =
+    previous === undefined ? [] : [previous.authority.cert, ...certificatesOf(previous.earlierAuthorities)];
+  const others = unended(earlier, now).filter((cert) => cert !== authority.cert);
+  return { authority, certificate, earlierAuthorities: others.join("") };
 }
 
 const FIELDS = ["tls.crt", "tls.key", "ca.crt", "ca.key"] as const;
@@ -119,10 +121,6 @@ function toSecret(material: OwnMaterial): Secret {
     type: "kubernetes.io/tls",
     data: dataOf(material),
   };
-}
-
-function split(pems: string): string[] {
-  return pems.match(/-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----\s*/g) ?? [];
 }
 
 function decode(text: string | undefined): string | undefined {

@@ -407,17 +407,28 @@ describe("a workload", () => {
     await kubectl(host, ["delete", "deployment/web", "-n", annotated, "--wait=false"]);
   });
 
-  test("Job keeps its pods' annotations when its own change, and says so", async () => {
+  test.each([
+    { what: "passes on what changes while it waits to be started", suspend: true, clusters: "east", warnings: 0 },
+    {
+      what: "keeps its pods' annotations when its own change later, and says so",
+      suspend: false,
+      clusters: "west",
+      warnings: 1,
+    },
+  ])("Job $what", async ({ suspend, clusters, warnings }) => {
     const job = WORKLOADS.find(({ kind }) => kind === "Job");
     if (job === undefined) throw new Error("no Job");
-    const spec = { ...job.spec, suspend: true };
-    await createWorkload(annotated, { ...job, spec }, { annotations: { [CLUSTERS]: "west" } }, false);
-    const changed = await submit(host, "PATCH", `/apis/batch/v1/namespaces/${annotated}/jobs/web`, {
+    const spec = { ...job.spec, suspend, parallelism: 0 };
+    const name = `job-${suspend ? "waiting" : "started"}`;
+    await createWorkload(annotated, { ...job, spec }, { name, annotations: { [CLUSTERS]: "west" } }, false);
+    const changed = await submit(host, "PATCH", `/apis/batch/v1/namespaces/${annotated}/jobs/${name}`, {
       metadata: { annotations: { [CLUSTERS]: "east" } },
     });
     expect(changed.status).toBe(200);
-    expect(changed.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
-    expect(changed.warnings).toContain("a Job's pod template cannot change: its pods keep the annotations they have");
+    expect(changed.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: clusters } } } });
+    expect(changed.warnings).toEqual(
+      Array.from({ length: warnings }, () => expect.stringContaining("the pod template of a Job cannot change unless")),
+    );
   });
 
   test("whose template says otherwise keeps the template's, with a warning", async () => {
@@ -431,6 +442,18 @@ describe("a workload", () => {
     );
     expect(body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "east" } } } });
     expect(warnings).toContain(`${CLUSTERS}: the pod template says "east", and that counts for its pods`);
+  });
+
+  test("that asks for nothing where pods must ask is let in with a warning, and without one where all are delegated", async () => {
+    const [deployment] = WORKLOADS;
+    if (deployment === undefined) throw new Error("no Deployment");
+    const written = { annotations: { "legation.dev/group": "flow-7" } };
+    const { status, warnings } = await createWorkload(annotated, deployment, written);
+    expect(status).toBe(201);
+    expect(warnings).toEqual([
+      `legation.dev/group: does not ask for delegation by itself, so it has no effect here; write ${DELEGATE}: "true", too`,
+    ]);
+    expect((await createWorkload(all, deployment, written)).warnings).toEqual([]);
   });
 
   test("with malformed values, on itself or in its template, is refused with the place", async () => {
@@ -554,10 +577,10 @@ async function startMortal(
 // The API server repeats none of these calls: see the decision on being asked twice.
 describe("a replica that ends before it has answered", () => {
   test.each([
-    { deaths: 0, what: "nothing", pods: 1, workloads: 2 },
+    { deaths: 0, what: "nothing", pods: 1 },
     // The first is asked about what the second has changed, as about any other webhook's change.
-    { deaths: 1, what: "one review", pods: 3, workloads: 2 },
-  ])("and takes $what with it is not missed", async ({ deaths, pods, workloads }) => {
+    { deaths: 1, what: "one review", pods: 3 },
+  ])("and takes $what with it is not missed", async ({ deaths, pods }) => {
     const { asked } = await startMortal((earlier) => earlier < deaths);
     const pod = await createPod(all, {});
     expect(pod.status).toBe(201);
@@ -574,9 +597,7 @@ describe("a replica that ends before it has answered", () => {
     const made = await submit(host, "POST", `/apis/apps/v1/namespaces/${annotated}/deployments`, deployment);
     expect(made.status).toBe(201);
     expect(made.body.spec).toMatchObject({ template: { metadata: { annotations: { [CLUSTERS]: "west" } } } });
-    expect(asked.slice(before).map(({ path }) => path)).toEqual(
-      Array.from({ length: workloads }, () => "/mutate/workload"),
-    );
+    expect(asked.slice(before).map(({ path }) => path)).toEqual(["/mutate/workload/annotated", "/mutate/workload"]);
   });
 
   test("is not asked again over a connection that was kept, which may end with it", async () => {
@@ -610,7 +631,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(9);
+    expect(trusted).toHaveLength(10);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -623,12 +644,12 @@ describe("the serving certificate", () => {
   });
 
   test("is trusted by an entry that a version adds, from its first moment on", async () => {
-    const last = JSON.stringify([{ op: "remove", path: "/webhooks/7" }]);
+    const last = JSON.stringify([{ op: "remove", path: "/webhooks/8" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(8);
+    expect(await bundles()).toHaveLength(9);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(9);
+    expect(trusted).toHaveLength(10);
     expect(new Set(trusted).size).toBe(1);
   });
 

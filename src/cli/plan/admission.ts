@@ -60,9 +60,12 @@ function labelProblem(namespace: Stored<Namespace>): string | undefined {
 }
 
 /** The workload as the webhook lets it in. */
-export function admitWorkload(object: WrittenObject): Admitted<WrittenObject> {
+export function admitWorkload(object: WrittenObject, mode: DelegationMode | undefined): Admitted<WrittenObject> {
   const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];
-  return admitted(object, mutateWorkload({ ...request(group, object.kind), object }));
+  return admitted(
+    object,
+    mutateWorkload({ ...request(group, object.kind), object }, { mustAsk: mode === "annotated" }),
+  );
 }
 
 /** The pod as the webhook lets it in: a proxy where it is to be delegated, marked where the host is asked first. */

@@ -138,7 +138,7 @@ function planWorkload(
     const message = `namespace ${workload.namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`;
     return { ...plan, outcome: "notDelegated", message };
   }
-  const admitted = kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(written);
+  const admitted = kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(written, mode);
   if (admitted.denied !== undefined) return { ...plan, outcome: "refused", message: admitted.denied };
   const warnings = new Set(admitted.warnings);
   if (kind === "DaemonSet") {
@@ -155,7 +155,9 @@ function planWorkload(
     // They count in quotas all the same.
     for (const index of standing.coming) {
       const own = made(index);
-      if (own.denied === undefined) simulation.admit(own.object);
+      if (own.denied !== undefined) continue;
+      for (const warning of own.warnings) warnings.add(warning);
+      simulation.admit(own.object);
     }
     const message = "its pods do not ask for delegation: they run on the host";
     return { ...plan, outcome: "notDelegated", message, warnings: [...warnings] };

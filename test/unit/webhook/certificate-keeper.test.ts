@@ -242,7 +242,76 @@ describe("a certificate in files", () => {
     const second = await issue();
     await write(second.serving, second.ca);
     await advance(clock, 15_000, () => serving().cert === second.serving.cert);
-    expect(bundles(client)).toEqual([second.ca, second.ca]);
+    expect(bundles(client)).toEqual([second.ca + first.ca, second.ca + first.ca]);
+  });
+
+  test("of another replica, which has been renewed earlier or later, stays trusted beside its own", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock(Date.now());
+    install(client);
+    const [mounted, late] = [await files(), await files()];
+    const [before, after] = [await issue(), await issue()];
+    await Promise.all([mounted, late].map(({ write }) => write(before.serving, before.ca)));
+    const first = await replica(client, clock, mounted.source);
+    const second = await replica(client, clock, late.source);
+
+    await mounted.write(after.serving, after.ca);
+    await advance(clock, 15_000, () => first.serving().cert === after.serving.cert);
+    expect(second.serving().cert).toBe(before.serving.cert);
+    client.writes.length = 0;
+    await advance(clock, 60_000, () => true);
+    expect(client.writes).toEqual([]);
+    expect(bundles(client)).toEqual([after.ca + before.ca, after.ca + before.ca]);
+  });
+
+  test("of a replica that writes at the same moment is not lost", async () => {
+    const client = new MemoryClient();
+    install(client);
+    const [own, rival] = [await issue(), await issue()];
+    const { source, write } = await files();
+    await write(own.serving, own.ca);
+    client.beforeWrite = () => {
+      client.beforeWrite = () => {};
+      install(client, { service, caBundle: Buffer.from(rival.ca).toString("base64") });
+    };
+    await replica(client, new FakeClock(Date.now()), source);
+    expect(bundles(client)).toEqual([own.ca + rival.ca, own.ca + rival.ca]);
+  });
+
+  test("is trusted differently, by an empty line, where a webhook is asked once more", async () => {
+    const client = new MemoryClient();
+    const { source, write } = await files();
+    const { serving, ca } = await issue();
+    await write(serving, ca);
+    const webhooks = ["pods.legation.dev", "pods-again.legation.dev"].map((name) => ({
+      name,
+      clientConfig: { service },
+    }));
+    client.put(mutating, Object.assign({ metadata: { name: "legation" } }, { webhooks }));
+    const clock = new FakeClock(Date.now());
+    await replica(client, clock, source);
+    expect(bundles(client)).toEqual([ca, `${ca}\n`]);
+    client.writes.length = 0;
+    await advance(clock, 60_000, () => true);
+    expect(client.writes).toEqual([]);
+  });
+
+  test("is not trusted any more once its authority has ended", async () => {
+    const client = new MemoryClient();
+    const [old, now] = [await issue(), await issue()];
+    install(client, { service, caBundle: Buffer.from(old.ca).toString("base64") });
+    const { source, write } = await files();
+    await write(now.serving, now.ca);
+    await replica(client, new FakeClock(Date.now() + 2 * DAY_MS), source);
+    expect(bundles(client)).toEqual([now.ca, now.ca]);
+  });
+
+  test("whose bundle holds no certificate keeps the webhook from starting", async () => {
+    const { source, write } = await files();
+    await write((await issue()).serving, "");
+    await expect(replica(new MemoryClient(), new FakeClock(), source)).rejects.toThrow(
+      `--ca-bundle-file ${source.caFile}: holds no certificate; write the issuer's`,
+    );
   });
 
   test("without a bundle the configurations are left to somebody else", async () => {

@@ -8,7 +8,10 @@ import { isStored } from "../../../src/kube/stored.ts";
 const entries = z.array(
   z.looseObject({ name: z.string(), clientConfig: z.looseObject({ caBundle: z.string().optional() }) }),
 );
-const configuration = z.looseObject({ webhooks: entries });
+const configuration = z.looseObject({
+  metadata: z.looseObject({ resourceVersion: z.string().optional() }).optional(),
+  webhooks: entries,
+});
 
 /** An API server's store in memory: what the webhook uses of one, with optimistic locking. */
 export class MemoryClient implements ClusterClient {
@@ -75,7 +78,9 @@ export class MemoryClient implements ClusterClient {
     this.#write("patch", resource, ref);
     const stored = this.#objects.get(keyOf(resource, ref));
     if (stored === undefined) throw error("NotFound", "patch");
-    const changes = configuration.parse(patch.body).webhooks;
+    const { metadata, webhooks: changes } = configuration.parse(patch.body);
+    const version = metadata?.resourceVersion;
+    if (version !== undefined && version !== stored.metadata?.resourceVersion) throw error("Conflict", "patch");
     const webhooks = configuration.parse(stored).webhooks.map((entry) => {
       const change = changes.find(({ name }) => name === entry.name);
       return { ...entry, clientConfig: { ...entry.clientConfig, ...change?.clientConfig } };

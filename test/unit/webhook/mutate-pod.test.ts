@@ -5,6 +5,8 @@ import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { type PodParts, pod, proxyPod } from "../../support/builders/pod.ts";
 import { apply, request } from "./reviews.ts";
 
+const ASKS_NOTHING =
+  'does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too';
 const asks = { annotations: { "legation.dev/delegate": "true" } };
 
 function verdict(parts: PodParts, mode: "annotated" | "all" = "annotated") {
@@ -183,6 +185,18 @@ describe("what is legal but unusual is let in with a warning", () => {
     ],
     [on({ containers: [{ ...main, ports: [{ containerPort: 80, hostPort: 0 }] }] }), []],
     [
+      on({
+        volumes: [
+          { name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } },
+          { name: "data", persistentVolumeClaim: { claimName: "data" } },
+        ],
+      }),
+      [
+        "spec.volumes: scratch: ephemeral: this cluster makes a claim for it, too; name a StorageClass with " +
+          "volumeBindingMode: WaitForFirstConsumer, or there is a volume here that nobody uses",
+      ],
+    ],
+    [
       { metadata: { annotations: { "legation.dev/cluster-selector": " " } } },
       ["legation.dev/cluster-selector is empty: it selects every cluster"],
     ],
@@ -190,9 +204,27 @@ describe("what is legal but unusual is let in with a warning", () => {
       { metadata: { annotations: { "legation.dev/delegate": "false", "legation.dev/clusters": "west" } } },
       ['legation.dev/delegate: "false": the pod stays in this cluster, whatever clusters are named'],
     ],
+    [{ metadata: { annotations: { "legation.dev/api": "member" } } }, [`legation.dev/api: ${ASKS_NOTHING}`]],
     [
-      { metadata: { annotations: { "legation.dev/api": "member" } } },
-      ["legation.dev/api: the pod is not delegated, so its API server is this cluster's own"],
+      {
+        metadata: {
+          annotations: {
+            "multicluster.admiralty.io/no-reservation": "",
+            "legation.dev/group": "flow-7",
+            "legation.dev/overrides":
+              '[{"clusters": ["west"], "patch": [{"op": "add", "path": "/spec/subdomain", "value": "x"}]}]',
+          },
+        },
+      },
+      [
+        `multicluster.admiralty.io/no-reservation: ${ASKS_NOTHING}`,
+        `legation.dev/group: ${ASKS_NOTHING}`,
+        `legation.dev/overrides: ${ASKS_NOTHING}`,
+      ],
+    ],
+    [
+      { metadata: { annotations: { "legation.dev/delegate": "false", "legation.dev/scheduling-preferences": "{}" } } },
+      ['legation.dev/scheduling-preferences: has no effect beside legation.dev/delegate: "false"'],
     ],
   ])("%j", (parts, warnings) => {
     expect(verdict(parts)).toMatchObject({ warnings });

@@ -8,7 +8,11 @@ const CLUSTERS = "legation.dev/clusters";
 const DELEGATE = "legation.dev/delegate";
 
 /** A workload with annotations on itself and, when given, in its template. */
-function workload(annotations?: Annotations, template?: Annotations, spec: object = {}): object {
+function workload(
+  annotations?: Annotations,
+  template?: Annotations,
+  spec: object = {},
+): { readonly metadata: object; readonly spec: object } {
   return {
     metadata: { name: "web", ...(annotations === undefined ? {} : { annotations }) },
     spec: {
@@ -95,16 +99,32 @@ describe("a change of the workload's annotations follows in the template", () =>
     expect(update(workload(before, template), workload(now, template)).annotations).toEqual(expected);
   });
 
-  test("except in a Job, whose template cannot change: a warning says so", () => {
+  test.each<[string, { spec: object; status?: object }]>([
+    ["is not suspended", { spec: { suspend: false } }],
+    ["has started before it was suspended", { spec: { suspend: true }, status: { startTime: "2026-01-01T00:00:00Z" } }],
+    ["has pods", { spec: { suspend: true }, status: { active: 1 } }],
+  ])("except in a Job that %s, whose template cannot change: a warning says so", (_, { spec, status }) => {
     const parts = { operation: "UPDATE", kind: "Job" } as const;
-    const oldObject = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const job = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
     const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }));
     expect(verdict).toEqual({
       kind: "allowed",
-      warnings: ["a Job's pod template cannot change: its pods keep the annotations they have"],
+      warnings: [
+        "the pod template of a Job cannot change unless the Job is suspended and has never started: its pods keep the " +
+          "annotations they have",
+      ],
     });
     const same = mutateWorkload(request({ ...parts, oldObject, object: oldObject }));
     expect(same).toEqual({ kind: "allowed", warnings: [] });
+  });
+
+  test("also in a Job that waits to be started, as a queue makes it", () => {
+    const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+    const oldObject = { ...before, spec: { ...before.spec, suspend: true }, status: {} };
+    const object = workload({ [CLUSTERS]: "east" }, { [CLUSTERS]: "west" });
+    const now = changed({ operation: "UPDATE", kind: "Job", oldObject, object });
+    expect(now).toEqual({ annotations: { [CLUSTERS]: "east" }, warnings: [] });
   });
 });
 
@@ -174,6 +194,55 @@ describe("a DaemonSet", () => {
     const verdict = mutateWorkload(request({ kind: "DaemonSet", object: workload(annotations, template) }));
     if (message === undefined) expect(verdict).toEqual({ kind: "allowed", warnings: [] });
     else expect(verdict).toEqual({ kind: "denied", message: expect.stringContaining(message) });
+  });
+});
+
+describe("what asks for nothing", () => {
+  const group = { "legation.dev/group": "flow-7" };
+  const warned = (annotations: Annotations, template: Annotations | undefined, mustAsk: boolean): readonly string[] => {
+    const verdict = mutateWorkload(request({ kind: "Deployment", object: workload(annotations, template) }), {
+      mustAsk,
+    });
+    return verdict.kind === "denied" ? [verdict.message] : verdict.warnings;
+  };
+
+  test.each<[string, Annotations, Annotations | undefined]>([
+    ["on the workload", group, undefined],
+    ["in its template", {}, group],
+  ])("%s is warned about where pods must ask, and nowhere else", (_, annotations, template) => {
+    expect(warned(annotations, template, true)).toEqual([
+      'legation.dev/group: does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too',
+    ]);
+    expect(warned(annotations, template, false)).toEqual([]);
+    expect(warned({ ...annotations, [DELEGATE]: "true" }, template, true)).toEqual([]);
+  });
+
+  test("beside a refusal to be delegated is warned about everywhere", () => {
+    const expected = [`legation.dev/group: has no effect beside ${DELEGATE}: "false"`];
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, true)).toEqual(expected);
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, false)).toEqual(expected);
+  });
+});
+
+describe("a generic ephemeral volume, whose claim this cluster makes, too,", () => {
+  const volumes = [{ name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } }];
+  const isWarnedAbout = (annotations: Annotations, mustAsk: boolean): boolean => {
+    const object = workload(annotations, undefined, { volumes });
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }), { mustAsk });
+    return (
+      verdict.kind !== "denied" && verdict.warnings.some((warning) => warning.includes("scratch: ephemeral: this"))
+    );
+  };
+
+  // Whose namespace may ask the host first may need the claim there.
+  test.each<[Annotations, boolean, boolean]>([
+    [{ [DELEGATE]: "true" }, true, true],
+    [{ [DELEGATE]: "true" }, false, false],
+    [{ "legation.dev/mode": "always" }, false, true],
+    [{ "legation.dev/mode": "overflow" }, true, false],
+    [{ [DELEGATE]: "false" }, true, false],
+  ])("with %j, where pods must ask: %j, is warned about: %j", (annotations, mustAsk, warned) => {
+    expect(isWarnedAbout(annotations, mustAsk)).toBe(warned);
   });
 });
 

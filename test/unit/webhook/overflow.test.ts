@@ -69,6 +69,9 @@ describe("a pod in overflow mode", () => {
     const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
     const claims = verdict({ metadata: { labels, annotations: overflow }, spec: { volumes } });
     expect(JSON.stringify(claims)).toContain("spec.volumes: data: its claim is this cluster's");
+    const ephemeral = [{ name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } }];
+    const stays = verdict({ metadata: { labels, annotations: overflow }, spec: { volumes: ephemeral } });
+    expect(stays).toMatchObject({ warnings: [expect.stringContaining("scratch: its claim is this cluster's")] });
     const device = verdict({
       metadata: { labels, annotations: overflow },
       spec: { resourceClaims: [{ name: "gpu" }] },

@@ -280,6 +280,16 @@ describe("what would not be let in, or not be delegated", () => {
     );
   });
 
+  test.each([
+    ["Deployment", deployment(1)],
+    ["Pod", { apiVersion: "v1", kind: "Pod", spec: { containers: [{ name: "main", image: "busybox" }] } }],
+  ])("a %s whose annotations ask for nothing stays on the host, with the webhook's warning", (_, object) => {
+    const metadata = { name: "web", annotations: { "legation.dev/group": "flow-7" } };
+    const [planned] = plan(host({ west: {} }), { ...object, metadata }).workloads;
+    expect(planned?.outcome).toBe("notDelegated");
+    expect(planned?.warnings).toEqual([expect.stringContaining("legation.dev/group: does not ask for delegation")]);
+  });
+
   test("a namespace that is nowhere is refused, unless the manifest has it", () => {
     const bare = host({ west: {} }, { namespaces: [] });
     expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
