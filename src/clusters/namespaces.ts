@@ -9,12 +9,12 @@ import { SharedCreation } from "./shared-creation.ts";
 
 // A namespace that is made again has another uid, and what names the old one as its owner is deleted as garbage.
 const UID_HOLDS_MS = 5_000;
-// Where it may not be read: the member was joined before hosts read namespaces, or has just been started.
-const ASK_AGAIN_MS = 10_000;
+// Where namespaces may not be read: the member was joined before hosts read them. Each attempt takes two seconds, since an API server
+// that has just been started says the same.
+const ASK_AGAIN_MS = 5 * 60_000;
 
 interface KnownUid {
   readonly until: number;
-  /** Undefined: it may not be read. */
   readonly uid: Promise<string | undefined>;
 }
 
@@ -25,6 +25,8 @@ export class MemberNamespaces {
   readonly #creations = new SharedCreation();
   /** The oldest first. */
   readonly #uids = new Map<string, KnownUid>();
+  /** Members whose namespaces may not be read, and when they are asked again; epoch ms. */
+  readonly #unreadable = new Map<string, number>();
 
   constructor(identity: HostIdentity, clock: Pick<Clock, "now">) {
     this.#identity = identity;
@@ -57,13 +59,14 @@ export class MemberNamespaces {
   #uidOf(member: Member, name: string): Promise<string | undefined> {
     const key = `${member.name}/${name}`;
     const now = this.#clock.now();
+    if (now < (this.#unreadable.get(member.name) ?? 0)) return Promise.resolve(undefined);
     const known = this.#uids.get(key);
     if (known !== undefined && now < known.until) return known.uid;
     // Several wait for the answer: none of them can call it off.
     const uid = this.#read(member, name).catch((error: unknown) => {
       this.#uids.delete(key);
       if (!isKubeError(error, "Forbidden")) throw error;
-      this.#remember(key, { until: now + ASK_AGAIN_MS, uid });
+      this.#unreadable.set(member.name, this.#clock.now() + ASK_AGAIN_MS);
       return undefined;
     });
     this.#remember(key, { until: now + UID_HOLDS_MS, uid });

@@ -96,7 +96,8 @@ function excess(requests: Amounts, limits: Amounts, used: Amounts, kept: Amounts
   return undefined;
 }
 
-function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Refused | undefined {
+/** Why the pod may not go to the member: a taint of its Cluster, or of its virtual node, that it does not tolerate. */
+export function taintRefusal({ spec }: Pod, { taints = [] }: Candidate): Refused | undefined {
   const taint = repellingTaint(taints, spec?.tolerations ?? []);
   if (taint === undefined) return undefined;
   return { reason: "Tainted", message: `the pod does not tolerate its taint ${taintText(taint)}` };

@@ -99,8 +99,8 @@ export function toDelegate(
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
   const owner: Owner = { cluster: host.name, namespace, name, uid };
-  // What uses the member's API is known there under the delegate's own uid.
-  const known = spec === undefined || access.mode === "member" ? spec : withProxyUid(spec);
+  // For what it makes with the host's API. Agents on the member's node know it by its own.
+  const known = spec !== undefined && access.mode === "host" ? withProxyUid(spec) : spec;
   return {
     apiVersion: "v1",
     kind: "Pod",

@@ -420,14 +420,16 @@ export class Reflector<T extends KubeObject> {
       this.#version = undefined;
     }
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
+    const before = this.#failing;
     // What has expired is only to be read anew.
-    if (!isKubeError(error, "Gone")) this.#failing = { since: this.#failing?.since ?? now, reason };
+    if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? now, reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     log.warn(
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
       error instanceof Error ? error.message : String(error),
     );
-    this.#setState("backing-off");
+    // It may go on failing for another reason.
+    this.#setState("backing-off", this.#failing?.reason !== before?.reason);
     return delayMs;
   }
 
@@ -442,8 +444,8 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  #setState(state: ReflectorState): void {
-    if (this.#state === state) return;
+  #setState(state: ReflectorState, isNews = this.#state !== state): void {
+    if (this.#state === state && !isNews) return;
     this.#state = state;
     try {
       this.#options.onState?.(state);

@@ -1,7 +1,8 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import type { Refusal, RefusalReason } from "../../placement/candidate.ts";
-import { BEING_REMOVED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
+import type { Refusal } from "../../placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { explain } from "../../placement/rank.ts";
+import { taintRefusal } from "../../placement/rules.ts";
 import { isBound, isDeleting, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { bindTo, withdraw } from "./delegates.ts";
@@ -12,8 +13,6 @@ import { unknownPlacement } from "./unknown-placement.ts";
 
 // Its scheduler makes room on the node that it has named, by evicting pods that may take their time to end.
 const PREEMPTION_MS = 10 * 60_000;
-// What keeps a node from pods that are not bound yet, whoever else has room: as a scheduler sees it each time it looks.
-const FORBIDDING: readonly RefusalReason[] = ["NotPermitted", "Cordoned", "Tainted"];
 
 /** A member has the delegate: its scheduler is given its time, and then the next member that has room gets the pod. */
 export function decideHeld(
@@ -57,9 +56,7 @@ export function decideHeld(
   const { resourceVersion } = delegate.metadata;
   const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
   const ranking = rankFor(proxy, observed, observed.needs?.());
-  const forbidden = ranking.refusals.find(
-    ({ cluster, reason }) => cluster === holder.name && FORBIDDING.includes(reason),
-  );
+  const forbidden = forbiddenIn(holder, proxy, ranking.refusals);
   if (forbidden !== undefined) {
     return {
       actions: [...report(proxy, observed, { reason: "NotPlaced", message: explain([forbidden]), now }), ...withdrawal],
@@ -94,6 +91,18 @@ export function decideHeld(
   // A toleration that is added while it waits may be all that it lacks.
   const actions = [...reports, ...forwards(proxy, holder, delegate)];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** What keeps the member's node from pods that are not bound yet, whatever room there is: a scheduler looks each time. */
+function forbiddenIn(
+  { name: cluster, candidate }: MemberView,
+  proxy: Stored<Pod>,
+  refusals: readonly Refusal[],
+): Refusal | undefined {
+  if (candidate.closed === CORDONED) return { cluster, ...CORDONED };
+  const tainted = taintRefusal(proxy, candidate);
+  if (tainted !== undefined) return { cluster, ...tainted };
+  return refusals.find((refusal) => refusal.cluster === cluster && refusal.reason === "NotPermitted");
 }
 
 /** Members that refused the pod before this one took it, where the author has not heard of it while the pod waited. */

@@ -8,7 +8,7 @@ import {
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
@@ -22,6 +22,7 @@ import { warningEvent } from "../warning-event.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
+import { KnownFields } from "./known-fields.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -55,12 +56,14 @@ const SWEEP_MS = 2_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
+  readonly #knownFields: KnownFields;
   /** How many creations each member has not answered yet. */
   readonly #creating = new Map<string, number>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
+    this.#knownFields = new KnownFields(options.clock);
   }
 
   /** How many delegates are being created in a member at this moment. */
@@ -202,15 +205,25 @@ export class Executor {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
     const options = { signal, dropManagedFields: true, metadataOnly: true };
-    const mayLose = delegate.spec !== undefined && droppable(delegate.spec).length > 0;
     return memberNamespaces.createIn(member, namespace, signal, async () => {
-      // Before it is there: what has begun to run without them may not be run again elsewhere.
-      if (mayLose) await tryDelegate(member, delegate, signal).catch((error) => isUntryable(error) || asUnsent(error));
+      await this.#try(member, delegate, signal);
       if (!controlled) return await member.client.create(pods, delegate, options);
-      const ownerReferences = await memberNamespaces.controllersOf(member, namespace).catch(asUnsent);
+      const ownerReferences = await memberNamespaces.controllersOf(member, namespace);
       const owned = { ...delegate, metadata: { ...delegate.metadata, ownerReferences } };
       return await member.client.create(pods, owned, options);
     });
+  }
+
+  /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */
+  async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
+    const fields = droppable(delegate.spec ?? { containers: [] });
+    if (this.#knownFields.unknown(member, fields).length === 0) return;
+    try {
+      await tryDelegate(member, delegate, signal);
+      this.#knownFields.learn(member, fields);
+    } catch (error) {
+      if (!isUntryable(error)) throw error;
+    }
   }
 
   /** A webhook that does not answer may be back in a moment, unless what an earlier creation did has to be found out. */
@@ -455,11 +468,4 @@ export class Executor {
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
   }
-}
-
-/** What failed was asked before a delegate was sent: whatever became of that, no delegate was made. */
-function asUnsent(error: unknown): never {
-  if (!isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) throw error;
-  const { detail, cluster, verb, resource } = error;
-  throw new KubeError(detail, { code: "NotSent", cluster, verb, resource, cause: error });
 }

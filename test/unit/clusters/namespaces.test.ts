@@ -41,7 +41,7 @@ test("where namespaces may not be read, pods have no controller", async () => {
   expect(get).toHaveBeenCalledTimes(1);
   // Joined again.
   answer = async () => "uid";
-  await clock.advance(10_000);
+  await clock.advance(300_000);
   expect(await controllers()).toEqual(owner("uid"));
 });
 

@@ -11,6 +11,12 @@ function spec({ main = {}, ...parts }: Parts & { readonly main?: Parts }): PodSp
 describe("what an API server drops of a pod without a word", () => {
   test.each<[string, Parts, Parts]>([
     ["spec.hostUsers", { hostUsers: false }, {}],
+    ["spec.resources", { resources: { limits: { cpu: "1" } } }, {}],
+    [
+      "spec.initContainers[proxy].restartPolicy",
+      { restartPolicy: "Always", initContainers: [{ name: "proxy", restartPolicy: "Always", resources: {} }] },
+      { initContainers: [{ name: "proxy" }] },
+    ],
     ["spec.hostnameOverride", { hostnameOverride: "web" }, {}],
     ["spec.volumes[data].image", { volumes: [{ name: "data", image: { reference: "data:1" } }] }, { volumes: [] }],
     ["spec.resourceClaims", { resourceClaims: [{ name: "gpu" }] }, {}],

@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import type { PodSpec } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
+import type { ApiAccess } from "../../../src/pods/home-api.ts";
 import { withProxyUid } from "../../../src/pods/own-uid.ts";
 import { proxyPod } from "../../support/builders/pod.ts";
 
@@ -41,11 +42,16 @@ test("a pod that does not ask is not copied", () => {
   expect(withProxyUid(spec)).toBe(spec);
 });
 
-test("a delegate is annotated with that uid where it asks, unless it uses the member's API", () => {
+test("a delegate that asks is annotated with that uid where it uses the host's API", () => {
   const proxy = proxyPod({ spec: asking(UID) });
-  const uidOf = (mode: "none" | "member"): string | undefined =>
-    toDelegate(proxy, host, { mode }).metadata?.annotations?.["legation.dev/proxy-uid"];
-  expect([uidOf("none"), uidOf("member")]).toEqual([proxy.metadata.uid, undefined]);
-  const plain = toDelegate(proxyPod(), host, { mode: "none" }).metadata?.annotations;
+  const home: ApiAccess = { mode: "host", address: { host: "10.0.0.1", port: "443" } };
+  const uidOf = (access: ApiAccess): string | undefined =>
+    toDelegate(proxy, host, access).metadata?.annotations?.["legation.dev/proxy-uid"];
+  expect([uidOf(home), uidOf({ mode: "none" }), uidOf({ mode: "member" })]).toEqual([
+    proxy.metadata.uid,
+    undefined,
+    undefined,
+  ]);
+  const plain = toDelegate(proxyPod(), host, home).metadata?.annotations;
   expect(plain).not.toHaveProperty(["legation.dev/proxy-uid"]);
 });

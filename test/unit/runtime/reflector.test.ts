@@ -629,3 +629,26 @@ test("what is dropped as it comes takes nothing of the budget", async () => {
   await expect.poll(inStore).toHaveLength(2);
   expect(reflector.failing).toBeUndefined();
 });
+
+test("a watch that goes on failing, for another reason, says so", async () => {
+  const reasons: (string | undefined)[] = [];
+  const real = client;
+  const failures = ["reset", "reset", "pods is forbidden", "pods is forbidden"];
+  const watch: ClusterClient["watch"] = () => {
+    const fields = { code: "NotSent", cluster: "west", verb: "watch", resource: "pods" } as const;
+    throw new KubeError(failures.shift() ?? "too often", fields);
+  };
+  await reflector.stop();
+  reflector = reflect({
+    client: { ...real, cluster: real.cluster, list: real.list.bind(real), watch } as ClusterClient,
+    onState: (state) => state === "backing-off" && reasons.push(reflector.failing?.reason),
+  });
+  reflector.start();
+  await expect
+    .poll(async () => {
+      await clock.advance(10_000);
+      return failures.length;
+    })
+    .toBe(0);
+  expect(reasons.slice(0, 2)).toEqual(["reset", "pods is forbidden"]);
+});

@@ -408,13 +408,14 @@ describe("a proxy without a node", () => {
   test("is withdrawn from a member whose node takes no new pods any more, or none that do not tolerate its taint", () => {
     const proxy = proxyPod();
     const taint = { key: "gone", value: "soon", effect: "NoSchedule" };
-    const tainted: Rule = { refusal: () => ({ reason: "Tainted", message: "the pod does not tolerate its taint" }) };
+    // Its own requests may be what makes the member full for it.
+    const limited: Rule = { refusal: () => ({ reason: "OverLimit", message: "its limit of cpu" }) };
     const west = member("west", { delegate: delegateOf(proxy) });
     const cordoned = { ...west, candidate: { ...west.candidate, closed: CORDONED } };
     const withdrawal = { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" };
     for (const observed of [
       world(proxy, [cordoned]),
-      world(proxy, [{ ...west, candidate: { ...west.candidate, taints: [taint] } }], { rules: () => [tainted] }),
+      world(proxy, [{ ...west, candidate: { ...west.candidate, taints: [taint] } }], { rules: () => [limited] }),
     ]) {
       const { actions, outcome } = decide(observed, now);
       expect(actions).toMatchObject([{ type: "report", reason: "NotPlaced" }, withdrawal]);

@@ -52,6 +52,7 @@ function executorOf(answers: Answers) {
     load: new Load(),
     nodesVersion: 1,
     roomVersion: "1.0",
+    probed: { version: "v1.30.0" },
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
@@ -251,9 +252,8 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
     },
   });
   const controlled: Action = { ...create, controlled: true };
-  await expect(execute(controlled)).rejects.toMatchObject({ code: "NotSent", detail: "timed out" });
-  // No other member has to be kept from the pod.
-  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  await expect(execute(controlled)).rejects.toMatchObject({ code: "AnswerLost", detail: "timed out" });
+  memories.certain(proxyUid);
   known = () => Promise.reject(failure("NotFound", 'namespaces "team" not found'));
   expect(await execute(controlled)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain('namespaces "team" not found');
@@ -266,7 +266,7 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
 test("a member that would drop a field of the pod is asked before, and refuses it", async () => {
   const sent: boolean[] = [];
   let keeps = false;
-  const { memories, execute } = executorOf({
+  const { members, memories, execute } = executorOf({
     create: async (_resource, pod, options) => {
       sent.push(options.dryRun === true);
       const { hostUsers: _dropped, ...rest } = (pod as Pod).spec ?? { containers: [] };
@@ -282,18 +282,27 @@ test("a member that would drop a field of the pod is asked before, and refuses i
   expect(sent).toEqual([true]);
   keeps = true;
   await execute(isolated);
-  expect(sent).toEqual([true, true, false]);
+  // It is known now, as long as the member's version is the same.
+  await execute(isolated);
+  expect(sent.splice(0)).toEqual([true, true, false, false]);
+  members.west.probed.version = "v1.30.1";
+  await execute(isolated);
+  expect(sent).toEqual([true, false]);
 });
 
-test("what becomes of that question says nothing of the pod itself", async () => {
-  const answers = [failure("AnswerLost", "timed out"), failure("BadRequest", 'webhook "w" does not support dry run')];
-  const { memories, execute } = executorOf({
-    create: (_resource, pod, options) =>
-      options.dryRun === true ? Promise.reject(answers.shift()) : Promise.resolve(pod),
+test("a member that cannot be asked is given the pod; one that fails to answer is asked again, as for the pod itself", async () => {
+  const webhook = 'Internal error occurred: failed calling webhook "images.example": refused';
+  let answer = failure("ServerError", webhook);
+  const { clock, memories, execute } = executorOf({
+    create: (_resource, pod, options) => (options.dryRun === true ? Promise.reject(answer) : Promise.resolve(pod)),
   });
   const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
-  await expect(execute(isolated)).rejects.toMatchObject({ code: "NotSent" });
-  expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  await expect(execute(isolated)).rejects.toBe(answer);
+  clock.now += 10_000;
+  expect(await execute(isolated)).toBeTypeOf("function");
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain("failed calling webhook");
+  memories.forget(proxyUid);
+  answer = failure("BadRequest", 'webhook "w" does not support dry run');
   await execute(isolated);
-  expect(memories.of(proxyUid).uncertain).toBe("west");
+  expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west" });
 });
