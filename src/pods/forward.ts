@@ -3,25 +3,9 @@ import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kuberne
 import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
 import { forwardedTolerations } from "./failover.ts";
+import type { ForwardPatch } from "./forward-patch.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
 import { forwardedGates } from "./readiness.ts";
-
-/** One request that makes a delegate follow its proxy: a strategic merge patch, with the uid as a precondition. */
-export interface ForwardPatch {
-  /** Absent: of the pod itself. */
-  readonly subresource?: "resize" | "ephemeralcontainers" | "status";
-  readonly body: {
-    readonly metadata: {
-      readonly uid: string;
-      readonly labels?: Readonly<Record<string, string | null>>;
-      readonly annotations?: Readonly<Record<string, string | null>>;
-    };
-    readonly spec?: object;
-    readonly status?: object;
-  };
-  /** Sent in its place when the member refuses it as a whole: what it takes of these must not wait for what it does not take. */
-  readonly apart?: readonly ForwardPatch[];
-}
 
 /**
  * What must change on the delegate so that it is again what its author wrote; empty when nothing. Keys that came from

@@ -1,6 +1,6 @@
 import { FORWARDED_ANNOTATION, GROUP } from "../api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../api/kubernetes.ts";
-import type { ForwardPatch } from "./forward.ts";
+import type { ForwardPatch } from "./forward-patch.ts";
 import { type ForwardedRecord, readRecord, writeRecord } from "./forwarded.ts";
 import { conditionOf } from "./phase.ts";
 

@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { events, pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
-import type { ForwardPatch } from "../../pods/forward.ts";
+import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { warningEvent } from "../warning-event.ts";
 import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";

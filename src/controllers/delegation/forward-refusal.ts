@@ -1,5 +1,5 @@
 import { isKubeError } from "../../kube/errors.ts";
-import type { ForwardPatch } from "../../pods/forward.ts";
+import type { ForwardPatch } from "../../pods/forward-patch.ts";
 
 /** What to tell the author of a change that the member will not take; undefined when the same request may work next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {

@@ -3,7 +3,7 @@ import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
-import type { ForwardPatch } from "../../pods/forward.ts";
+import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../pods/home-api.ts";
 import type { OverriddenSpec } from "../../pods/overrides.ts";
 import type { ShapeRefusal } from "./shapes.ts";

@@ -1,28 +1,20 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
-import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Timer } from "../../runtime/clock.ts";
-import { Controller, type ControllerOptions } from "../../runtime/controller.ts";
+import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/groups.ts";
-import type { OverflowPlacement } from "../delegation/overflow-placement.ts";
 import { UID_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { HostGroups } from "./host-groups.ts";
 import type { Action, Observed, UnsettledGroup } from "./model.ts";
+import type { OverflowOptions } from "./options.ts";
 import { Sightings } from "./seen.ts";
 import { bindsLabels } from "./support.ts";
 import { Unmarked } from "./unmarked.ts";
-
-export interface OverflowOptions extends ControllerOptions {
-  readonly host: ClusterClient;
-  readonly registry: Registry;
-  readonly placement: OverflowPlacement;
-}
 
 // Members change all the time; pods that wait for room are looked at together.
 const ROOM_DELAY_MS = 500;

@@ -3,7 +3,8 @@ import { expect, test } from "vitest";
 import { z } from "zod";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { type ForwardPatch, forwardPatches, specFollows } from "../../../src/pods/forward.ts";
+import { forwardPatches, specFollows } from "../../../src/pods/forward.ts";
+import type { ForwardPatch } from "../../../src/pods/forward-patch.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const containers = z.array(

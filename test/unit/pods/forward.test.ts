@@ -2,7 +2,8 @@ import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION, HOST_LABEL } from "../../../src/api/keys.ts";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { type ForwardPatch, forwardPatches, specFollows } from "../../../src/pods/forward.ts";
+import { forwardPatches } from "../../../src/pods/forward.ts";
+import type { ForwardPatch } from "../../../src/pods/forward-patch.ts";
 import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const host = { id: "host-id", name: "cern" };
