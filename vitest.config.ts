@@ -25,6 +25,8 @@ const config: ViteUserConfigExport = defineConfig({
           setupFiles: ["test/support/harness/take-turns.ts"],
           // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
           maxWorkers: 8,
+          // Concurrent tests mostly wait.
+          maxConcurrency: 8,
           sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.
           retry: 1,

@@ -78,7 +78,7 @@ async function allowGrowth(client: ClusterClient, finished: Finished): Promise<v
 async function namespaceOf(onFinished: Finished = onTestFinished): Promise<string> {
   const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
-  return await freshNamespace(everywhere, { prefix: "claims", labels, onFinished });
+  return await freshNamespace(everywhere, { prefix: "claims", labels, deleted: true, onFinished });
 }
 
 /** A volume in a member that only claims of the namespace may have. */

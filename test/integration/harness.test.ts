@@ -231,27 +231,30 @@ describe("clusters of another process", () => {
     console.log(JSON.stringify(clusters.info));
     setInterval(() => {}, 1000);`;
 
-  test.each([
+  test.concurrent.for([
     { who: "it is interrupted", victim: "parent", signal: "SIGINT" },
     { who: "it is killed", victim: "parent", signal: "SIGKILL" },
     { who: "their keeper is told to end", victim: "keeper", signal: "SIGTERM" },
-  ] as const)("are gone with their files when $who", async ({ victim, signal }) => {
-    const parent = spawn(process.execPath, ["--input-type=module", "-e", SCRIPT], {
-      stdio: ["ignore", "pipe", "inherit"],
-    });
-    onTestFinished(() => {
-      parent.kill("SIGKILL");
-    });
-    const [line] = await once(createInterface(parent.stdout), "line");
-    const info = clustersInfo.parse(JSON.parse(String(line)));
-    const [brief] = info.clusters;
-    if (brief === undefined) throw new Error("the other process started no cluster");
-    expect((await apiRequest(brief, "GET", "/readyz")).status).toBe(200);
+  ] as const)(
+    "are gone with their files when $who",
+    async ({ victim, signal }, { expect, onTestFinished: onFinished }) => {
+      const parent = spawn(process.execPath, ["--input-type=module", "-e", SCRIPT], {
+        stdio: ["ignore", "pipe", "inherit"],
+      });
+      onFinished(() => {
+        parent.kill("SIGKILL");
+      });
+      const [line] = await once(createInterface(parent.stdout), "line");
+      const info = clustersInfo.parse(JSON.parse(String(line)));
+      const [brief] = info.clusters;
+      if (brief === undefined) throw new Error("the other process started no cluster");
+      expect((await apiRequest(brief, "GET", "/readyz")).status).toBe(200);
 
-    process.kill(victim === "keeper" ? info.keeperPid : (parent.pid ?? 0), signal);
+      process.kill(victim === "keeper" ? info.keeperPid : (parent.pid ?? 0), signal);
 
-    await eventually(() => !isAlive(info.keeperPid), { what: "the keeper's end" });
-    await expect(apiRequest(brief, "GET", "/readyz")).rejects.toThrow("ECONNREFUSED");
-    expect(existsSync(info.directory)).toBe(false);
-  });
+      await eventually(() => !isAlive(info.keeperPid), { what: "the keeper's end" });
+      await expect(apiRequest(brief, "GET", "/readyz")).rejects.toThrow("ECONNREFUSED");
+      expect(existsSync(info.directory)).toBe(false);
+    },
+  );
 });

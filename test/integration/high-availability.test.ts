@@ -20,7 +20,7 @@ const clients = useClients();
 
 const WEBHOOKS = 3;
 // Authors that create at the same time.
-const LANES = 4;
+const LANES = 2;
 // How long a Service still sends to a replica that has begun to end.
 const FORGETTING_MS = 200;
 
@@ -94,7 +94,7 @@ function follower(): LegationProcess {
 
 /** Authors create pods until the test ends, or sooner. */
 function burst(namespace: string): Burst {
-  const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 250 });
+  const started = startBurst(clients().host, namespace, { lanes: LANES, pauseMs: 300 });
   onTestFinished(started.stop);
   return started;
 }

@@ -1,5 +1,6 @@
+import { Agent } from "node:https";
 import fc from "fast-check";
-import { expect, test } from "vitest";
+import { expect, onTestFinished, test } from "vitest";
 import { parseLabelSelector } from "../../src/api/label-selector.ts";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
@@ -11,11 +12,13 @@ const piece = fc.constantFrom(
 
 test("a text is a label selector exactly when the API server takes it for one", async () => {
   const host = hostCluster();
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  onTestFinished(() => agent.destroy());
   const text = fc.array(piece, { maxLength: 8 }).map((pieces) => pieces.join(""));
   await fc.assert(
     fc.asyncProperty(text, async (selector) => {
       const path = `/api/v1/namespaces/default/configmaps?limit=1&labelSelector=${encodeURIComponent(selector)}`;
-      const { status } = await apiRequest(host, "GET", path);
+      const { status } = await apiRequest(host, "GET", path, { agent });
       expect([200, 400]).toContain(status);
       expect(parseLabelSelector(selector).ok).toBe(status === 200);
     }),

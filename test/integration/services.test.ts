@@ -424,8 +424,7 @@ test("a member that joined before there were copies of Services runs pods all th
   await legation.controller.stop();
   await legation.controller.start();
   await scene.service("web");
-  await scene.run("web-0", { app: "web" });
-  await scene.run("web-1", { app: "web" });
+  await Promise.all(["web-0", "web-1"].map((name) => scene.run(name, { app: "web" })));
   // One of the two has waited for all; the first may have been faster than the news of the Service.
   const proxy = await scene.run("web-2", { app: "web" });
   const delegate = await west.get(pods, { namespace: scene.namespace, name: "web-2" });

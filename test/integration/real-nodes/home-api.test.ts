@@ -18,6 +18,7 @@ import { type Legation, startLegation } from "../../support/legation/start.ts";
 
 const FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
 const patient = { timeoutMs: 120_000 };
+const labels = { "legation.dev/delegation": "annotated" };
 
 function script(text: string): Container {
   return { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", `trap 'exit 0' TERM\n${text}`] };
@@ -47,11 +48,7 @@ function inPods(): void {
     const service = await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
     const controllerFlags = [`--home-api-server=https://${service.trim()}`];
     legation = await startLegation({ host, members: { west }, controllerFlags, restart: true });
-    namespace = await freshNamespace([host, west], {
-      prefix: "home",
-      labels: { "legation.dev/delegation": "annotated" },
-      onFinished: afterFile,
-    });
+    namespace = await freshNamespace([host, west], { prefix: "home", labels, onFinished: afterFile });
     const rule = ["--verb=get,list,watch,create,delete", "--resource=pods,pods/log"];
     await kubectl(host, ["create", "role", "reader", "-n", namespace, ...rule]);
     const reader = ["create", "rolebinding", "reader", "-n", namespace, "--role=reader"];
@@ -75,7 +72,7 @@ function inPods(): void {
     return podThat(client, namespace, name, inPhase("Running"), patient);
   }
 
-  test("an in-cluster client of a pod finds its own proxy on the host, as the proxy's service account", async () => {
+  test.concurrent("an in-cluster client of a pod finds its own proxy on the host, as the proxy's service account", async () => {
     const asks = `kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo &&
 KUBERNETES_SERVICE_HOST=kubernetes.default.svc kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid}' && echo &&
 kubectl auth whoami -o json`;
@@ -89,7 +86,7 @@ kubectl auth whoami -o json`;
     });
   });
 
-  test("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
+  test.concurrent("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
     const worker = JSON.stringify(pod(namespace, "worker", { containers: [script("sleep 600 & wait")] }));
     const drives = `cat >/tmp/worker <<'END'
 ${worker}
@@ -100,7 +97,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
     await podGone(member, namespace, "worker");
   });
 
-  test("token, authority and namespace are files as on a node, and the variables lead to the host", async () => {
+  test.concurrent("token, authority and namespace are files as on a node, and the variables lead to the host", async () => {
     const shows = `cd ${FOLDER}; stat -Lc '%a %n' token ca.crt namespace; cat namespace; echo; cat ca.crt; echo $KUBERNETES_SERVICE_HOST`;
     await client.create(pods, pod(namespace, "files", { containers: [script(shows)] }));
     const lines = (await said("files")).trim().split("\n");
@@ -109,6 +106,46 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
     expect(lines.at(-1)).toBe(
       (await kubectl(host, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"])).trim(),
     );
+  });
+
+  test.concurrent("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
+    const asks =
+      "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";
+    await client.create(pods, pod(namespace, "theirs", kubectlIn(script(asks)), { "legation.dev/api": "member" }));
+    const none = script(`ls ${FOLDER} 2>&1; true`);
+    await client.create(pods, pod(namespace, "nobody", { containers: [none] }, { "legation.dev/api": "none" }));
+    const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
+    expect(await said("theirs")).toBe(`system:serviceaccount:${namespace}:default\n${service.trim()}\n`);
+    expect(await said("nobody")).toContain("No such file or directory");
+  });
+
+  test.concurrent("the author's own audience and paths", async () => {
+    const volume: Volume = {
+      name: "vault",
+      projected: { defaultMode: 256, sources: [{ serviceAccountToken: { audience: "vault", path: "here/token" } }] },
+    };
+    const container = {
+      ...script("stat -Lc %a /vault/here/token; cut -d. -f2 /vault/here/token"),
+      volumeMounts: [{ name: "vault", mountPath: "/vault" }],
+    };
+    await client.create(pods, pod(namespace, "vault", { volumes: [volume], containers: [container] }));
+    const [mode, claims = ""] = (await said("vault")).trim().split("\n");
+    expect(mode).toBe("400");
+    expect(JSON.parse(Buffer.from(claims, "base64url").toString("utf8")).aud).toEqual(["vault"]);
+  });
+
+  test.concurrent("a pod whose Secret comes late waits for it, and runs", async () => {
+    const crowded = await freshNamespace([host, west], { prefix: "late", labels, onFinished: afterFile });
+    const quota = ["quota", "none", "-n", crowded];
+    await kubectl(west, ["create", ...quota, "--hard=count/secrets=0"]);
+    await eventually(async () => (await kubectl(west, ["get", ...quota, "-o", "jsonpath={.status.hard}"])) !== "");
+    await client.create(pods, pod(crowded, "late", { containers: [script("sleep 600 & wait")] }));
+    await eventually(async () => {
+      const { items } = await member.list(events, { namespace: crowded });
+      return items.some(({ involvedObject, reason }) => involvedObject.name === "late" && reason === "FailedMount");
+    }, patient);
+    await kubectl(west, ["delete", ...quota]);
+    await podThat(client, crowded, "late", inPhase("Running"), patient);
   });
 
   /** Who the host takes the bearer of a token for. */
@@ -130,6 +167,7 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
     }
   }
 
+  // It has the controller to itself: all others are over.
   test("a token that is renewed comes to the running container, which the host knows by it until the proxy is gone", async () => {
     const proxy = await run("renewed", { containers: [script("sleep 600 & wait")] });
     const read = (): Promise<string> =>
@@ -153,45 +191,6 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
     // Whoever has kept one, of whatever age.
     await expectVoid(before, after);
     await eventually(async () => (await member.find(secrets, ref)) === undefined, patient);
-  });
-
-  test("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
-    const asks =
-      "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";
-    await client.create(pods, pod(namespace, "theirs", kubectlIn(script(asks)), { "legation.dev/api": "member" }));
-    const none = script(`ls ${FOLDER} 2>&1; true`);
-    await client.create(pods, pod(namespace, "nobody", { containers: [none] }, { "legation.dev/api": "none" }));
-    const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
-    expect(await said("theirs")).toBe(`system:serviceaccount:${namespace}:default\n${service.trim()}\n`);
-    expect(await said("nobody")).toContain("No such file or directory");
-  });
-
-  test("the author's own audience and paths", async () => {
-    const volume: Volume = {
-      name: "vault",
-      projected: { defaultMode: 256, sources: [{ serviceAccountToken: { audience: "vault", path: "here/token" } }] },
-    };
-    const container = {
-      ...script("stat -Lc %a /vault/here/token; cut -d. -f2 /vault/here/token"),
-      volumeMounts: [{ name: "vault", mountPath: "/vault" }],
-    };
-    await client.create(pods, pod(namespace, "vault", { volumes: [volume], containers: [container] }));
-    const [mode, claims = ""] = (await said("vault")).trim().split("\n");
-    expect(mode).toBe("400");
-    expect(JSON.parse(Buffer.from(claims, "base64url").toString("utf8")).aud).toEqual(["vault"]);
-  });
-
-  test("a pod whose Secret comes late waits for it, and runs", async () => {
-    const quota = ["quota", "none", "-n", namespace];
-    await kubectl(west, ["create", ...quota, "--hard=count/secrets=0"]);
-    await eventually(async () => (await kubectl(west, ["get", ...quota, "-o", "jsonpath={.status.hard}"])) !== "");
-    await client.create(pods, pod(namespace, "late", { containers: [script("sleep 600 & wait")] }));
-    await eventually(async () => {
-      const { items } = await member.list(events, { namespace });
-      return items.some(({ involvedObject, reason }) => involvedObject.name === "late" && reason === "FailedMount");
-    }, patient);
-    await kubectl(west, ["delete", ...quota]);
-    await podThat(client, namespace, "late", inPhase("Running"), patient);
   });
 }
 

@@ -12,6 +12,8 @@ import { podManifest } from "../../support/streams/pods.ts";
 // The same pods on a plain cluster, and on a host whose member runs them: whoever asks the host for a log must be told
 // what the plain cluster tells.
 
+// While a container waits to be started again, the run before is this one; it may wait for most of a minute.
+const patient = { timeoutMs: 60_000 };
 const LINES = 'i=0; while [ $i -lt 20 ]; do echo "line $i"; i=$((i+1)); done; sleep 0.5; echo oops >&2';
 
 onRealNodes((realNodes) => {
@@ -33,7 +35,7 @@ onRealNodes((realNodes) => {
         },
       ),
       podManifest("ended", [{ name: "main", script: "echo first; sleep 1; echo last; exit 3" }]),
-      podManifest("again", [{ name: "main", script: "echo run at $(cat /proc/uptime); sleep 2; exit 1" }], {
+      podManifest("again", [{ name: "main", script: "echo run at $(cat /proc/uptime); sleep 5; exit 1" }], {
         restartPolicy: "Always",
       }),
       podManifest("waiting", [{ name: "main", script: "true", options: { image: "localhost/nowhere:1" } }]),
@@ -68,40 +70,6 @@ onRealNodes((realNodes) => {
     return { code, stdout: shown(stdout.toString()), stderr: shown(stderr) };
   }
 
-  test.each<[string, readonly string[]]>([
-    ["a whole log", ["web", "-c", "main"]],
-    ["its last lines", ["web", "-c", "main", "--tail=3"]],
-    ["its first bytes", ["web", "-c", "main", "--limit-bytes=11"]],
-    ["a log since a time before it", ["web", "-c", "main", "--since=1h"]],
-    ["a log since a date before it", ["web", "-c", "main", "--since-time=2020-01-01T00:00:00Z"]],
-    ["an init container's", ["web", "-c", "init"]],
-    ["a container's that has written nothing", ["web", "-c", "quiet"]],
-    ["an ended container's, followed to its end", ["ended", "-f"]],
-    ["a container's that the pod does not have", ["web", "-c", "nobody"]],
-    ["a container's that has not run before", ["web", "-c", "main", "--previous"]],
-    ["a container's that cannot start", ["waiting"]],
-    ["a pod's that is not there", ["nobody"]],
-  ])("%s is what a plain cluster tells", async (_case, args) => {
-    const there = await logs(plain, args);
-    expect(await logs(here, args)).toEqual(there);
-  });
-
-  test("all containers' are what a plain cluster tells, in whichever order kubectl asks for them", async () => {
-    const lines = async (place: Place): Promise<string[]> => {
-      const { code, stdout } = await logs(place, ["web", "--all-containers"]);
-      expect(code).toBe(0);
-      return stdout.split("\n").sort();
-    };
-    const there = await lines(plain);
-    expect(there).toContain("prepared");
-    expect(await lines(here)).toEqual(there);
-  });
-
-  test("timestamps are the kubelet's", async () => {
-    const told = await kubectl(here.cluster, ["-n", here.namespace, "logs", "web", "-c", "main", "--timestamps"]);
-    expect(told).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z line 0\n/);
-  });
-
   /** A pod of the host's, running. */
   async function running(name: string, script: string): Promise<void> {
     const { cluster, namespace } = here;
@@ -127,12 +95,71 @@ onRealNodes((realNodes) => {
     return Number(/VmRSS:\s+(\d+) kB/.exec(status)?.[1]) / 1024;
   }
 
-  test("a follower sees each line when it is written, and the end when the container ends", async () => {
+  // These two mostly wait; those after them that neither count nor disturb do not wait for their end.
+  test.concurrent("the previous run's log is another one than this run's", async ({ expect }) => {
+    const told = (more: readonly string[]): Promise<string> =>
+      kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
+    await eventuallyPasses(async () => {
+      const [now, before] = [await told([]), await told(["--previous"])];
+      expect(before).toMatch(/^run at [\d.]+ /);
+      expect(now).toMatch(/^run at [\d.]+ /);
+      expect(now).not.toBe(before);
+    }, patient);
+  });
+
+  test.concurrent("a silent log is followed for as long as its reader likes", async ({
+    expect,
+    onTestFinished: onFinished,
+  }) => {
+    const following = follow("web", ["-c", "quiet"], onFinished);
+    // Longer than any answer that is not followed may take: ANSWER_TIMEOUT_MS of src/kubelet/logs.ts.
+    await new Promise((resolve) => setTimeout(resolve, 33_000));
+    expect(following.child.exitCode).toBeNull();
+    expect(following.said).toBe("");
+  }, 60_000);
+
+  test.concurrent.each<[string, readonly string[]]>([
+    ["a whole log", ["web", "-c", "main"]],
+    ["its last lines", ["web", "-c", "main", "--tail=3"]],
+    ["its first bytes", ["web", "-c", "main", "--limit-bytes=11"]],
+    ["a log since a time before it", ["web", "-c", "main", "--since=1h"]],
+    ["a log since a date before it", ["web", "-c", "main", "--since-time=2020-01-01T00:00:00Z"]],
+    ["an init container's", ["web", "-c", "init"]],
+    ["a container's that has written nothing", ["web", "-c", "quiet"]],
+    ["an ended container's, followed to its end", ["ended", "-f"]],
+    ["a container's that the pod does not have", ["web", "-c", "nobody"]],
+    ["a container's that has not run before", ["web", "-c", "main", "--previous"]],
+    ["a container's that cannot start", ["waiting"]],
+    ["a pod's that is not there", ["nobody"]],
+  ])("%s is what a plain cluster tells", async (_case, args) => {
+    const there = await logs(plain, args);
+    expect(await logs(here, args)).toEqual(there);
+  });
+
+  test.concurrent("all containers' are what a plain cluster tells, in whichever order kubectl asks for them", async () => {
+    const lines = async (place: Place): Promise<string[]> => {
+      const { code, stdout } = await logs(place, ["web", "--all-containers"]);
+      expect(code).toBe(0);
+      return stdout.split("\n").sort();
+    };
+    const there = await lines(plain);
+    expect(there).toContain("prepared");
+    expect(await lines(here)).toEqual(there);
+  });
+
+  test.concurrent("timestamps are the kubelet's", async () => {
+    const told = await kubectl(here.cluster, ["-n", here.namespace, "logs", "web", "-c", "main", "--timestamps"]);
+    expect(told).toMatch(/^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d+Z line 0\n/);
+  });
+
+  test.concurrent("a follower sees each line when it is written, and the end when the container ends", async ({
+    onTestFinished: onFinished,
+  }) => {
     await running(
       "talker",
       "while [ ! -f /tmp/end ]; do [ -f /tmp/say ] && cat /tmp/say && rm /tmp/say; sleep 0.1; done",
     );
-    const following = follow("talker");
+    const following = follow("talker", [], onFinished);
     const say = (script: string): Promise<string> =>
       kubectl(here.cluster, ["-n", here.namespace, "exec", "talker", "--", "sh", "-c", script]);
     for (const word of ["one", "two"]) {
@@ -144,16 +171,7 @@ onRealNodes((realNodes) => {
     expect({ code, stdout: stdout.toString(), stderr }).toEqual({ code: 0, stdout: "one\ntwo\n", stderr: "" });
   });
 
-  test("a debug container's log is read as any other's", async () => {
-    const { cluster, namespace } = here;
-    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "--", "echo", "found it"];
-    await kubectl(cluster, ["-n", namespace, ...debug]);
-    await eventuallyPasses(async () => {
-      expect(await kubectl(cluster, ["-n", namespace, "logs", "web", "-c", "debugger"])).toBe("found it\n");
-    });
-  });
-
-  test("a pod that takes another's name has its log to itself", async () => {
+  test.concurrent("a pod that takes another's name has its log to itself", async () => {
     const { cluster, namespace } = here;
     for (const word of ["first", "second"]) {
       await kubectl(cluster, ["-n", namespace, "delete", "pod", "named", "--ignore-not-found"]);
@@ -164,35 +182,22 @@ onRealNodes((realNodes) => {
     }
   });
 
-  // These three mostly wait.
-  test.concurrent("the previous run's log is another one than this run's", async ({ expect }) => {
-    const told = (more: readonly string[]): Promise<string> =>
-      kubectl(here.cluster, ["-n", here.namespace, "logs", "again", ...more]);
+  // Later than the others: they read the same pod.
+  test("a debug container's log is read as any other's", async () => {
+    const { cluster, namespace } = here;
+    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "--", "echo", "found it"];
+    await kubectl(cluster, ["-n", namespace, ...debug]);
     await eventuallyPasses(async () => {
-      const [now, before] = [await told([]), await told(["--previous"])];
-      expect(before).toMatch(/^run at [\d.]+ /);
-      expect(now).toMatch(/^run at [\d.]+ /);
-      expect(now).not.toBe(before);
+      expect(await kubectl(cluster, ["-n", namespace, "logs", "web", "-c", "debugger"])).toBe("found it\n");
     });
   });
 
-  test.concurrent("a silent log is followed for as long as its reader likes", async ({
-    expect,
-    onTestFinished: onFinished,
-  }) => {
-    const following = follow("web", ["-c", "quiet"], onFinished);
-    // Longer than any answer that is not a log may take.
-    await new Promise((resolve) => setTimeout(resolve, 40_000));
-    expect(following.child.exitCode).toBeNull();
-    expect(following.said).toBe("");
-  }, 60_000);
-
-  test.concurrent("a slow reader costs the controller no memory", async ({ expect, onTestFinished: onFinished }) => {
+  test("a slow reader costs the controller no memory", async () => {
     const { cluster, namespace } = here;
     // 20 MB a second, as long as it runs, in lines that are long enough to fill all buffers on the way soon.
     const line = "$(head -c 4000 /dev/zero | tr '\\0' x)";
     await running("flood", `while true; do yes ${line} | head -c 10000000; sleep 0.5; done`);
-    const following = follow("flood", [], onFinished);
+    const following = follow("flood");
     await eventually(() => following.received > 2 ** 20);
     following.child.stdout?.pause();
     const wait = (seconds: number): Promise<void> => new Promise((resolve) => setTimeout(resolve, seconds * 1000));
@@ -235,7 +240,7 @@ onRealNodes((realNodes) => {
     const west = realNodes().inMember(here).cluster;
     onTestFinished(() => west.mend());
     await fault(west);
-    for (const more of [[], ["-f"]]) {
+    const ask = async (more: readonly string[]): Promise<void> => {
       const { code, stderr, seconds } = await runStreaming(["-n", here.namespace, "logs", "ended", ...more], {
         kubeconfig: here.cluster.kubeconfig,
         transport: "SPDY",
@@ -243,7 +248,8 @@ onRealNodes((realNodes) => {
       expect(code).not.toBe(0);
       expect(stderr).toMatch(/cluster west (did not answer|cannot be reached): /);
       expect(seconds).toBeLessThan(50);
-    }
+    };
+    await Promise.all([ask([]), ask(["-f"])]);
     await west.mend();
     await eventuallyPasses(async () => {
       expect(await kubectl(here.cluster, ["-n", here.namespace, "logs", "ended"])).toBe("first\nlast\n");

@@ -1,9 +1,13 @@
 import { randomBytes } from "node:crypto";
+import { Agent } from "node:https";
 import { expect, onTestFinished } from "vitest";
+import { collectionPath } from "../../../src/kube/paths.ts";
+import { events, pods } from "../../../src/kube/resources.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { isOnRealNodes } from "./place-of-file.ts";
+import { isOnRealNodes, needsPristine } from "./place-of-file.ts";
 import { eventually } from "./wait.ts";
+import { WORKLOADS } from "./workloads.ts";
 
 /** How a test's namespace is made. */
 export interface NamespaceOptions {
@@ -11,23 +15,26 @@ export interface NamespaceOptions {
   readonly prefix?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
-  /** Called when it can be deleted; default: vitest's `onTestFinished`. Pass `afterFile` outside a test. */
+  /** It holds what outlives its pods and others would see, so it is deleted itself. Default false. */
+  readonly deleted?: boolean;
+  /** Called when it can be taken down; default: vitest's `onTestFinished`. Pass `afterFile` outside a test. */
   readonly onFinished?: (cleanUp: () => Promise<void>) => void;
 }
 
 /**
- * Makes a namespace with a name that no other test has, in each of these clusters, waits until pods can be made in
- * it, and deletes it when the test has ended. Deletion is not waited for. Where no container runs, the host's pods go at once.
+ * Makes a namespace with a name that no other test has, in each of these clusters, and waits until pods can be made in
+ * it. When the test has ended it is emptied, or deleted where its file needs that; neither is waited for.
  */
 export async function freshNamespace(
   clusters: Cluster | readonly Cluster[],
   options: NamespaceOptions = {},
 ): Promise<string> {
-  const { prefix = "test", labels = {}, annotations = {}, onFinished = onTestFinished } = options;
+  const { prefix = "test", labels = {}, annotations = {}, deleted = false, onFinished = onTestFinished } = options;
   const name = `${prefix}-${randomBytes(4).toString("hex")}`;
   const all = "name" in clusters ? [clusters] : clusters;
   onFinished(async () => {
-    await Promise.all(all.map((cluster) => remove(cluster, name)));
+    const takeDown = deleted || !mayStay() ? remove : empty;
+    await Promise.all(all.map((cluster) => takeDown(cluster, name)));
   });
   await Promise.all(
     all.map(async (cluster) => {
@@ -42,6 +49,32 @@ export async function freshNamespace(
     }),
   );
   return name;
+}
+
+/**
+ * Deleting a namespace costs an API server a hundred requests, and nobody minds one without pods: its cluster goes with the
+ * run. Not so where it shows that Legation has left, nor where volumes, links and cgroups are behind its pods.
+ */
+function mayStay(): boolean {
+  const { testPath } = expect.getState();
+  return testPath !== undefined && !isOnRealNodes(testPath) && !needsPristine(testPath);
+}
+
+// Made by others of these, which go before them.
+const OWNED: ReadonlySet<string> = new Set(["ReplicaSet", "Job"]);
+
+/** Deletes a namespace's pods, whatever would make new ones, and the events that tell of them. */
+async function empty(cluster: Cluster, name: string): Promise<void> {
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  const workloads = [...WORKLOADS].sort((a, b) => Number(OWNED.has(a.kind)) - Number(OWNED.has(b.kind)));
+  // No container runs that would need time to end.
+  const query = "?propagationPolicy=Background&gracePeriodSeconds=0";
+  const paths = [...workloads, pods, events].map((resource) => collectionPath(resource, name) + query);
+  try {
+    for (const path of paths) await apiRequest(cluster, "DELETE", path, { agent, timeoutMs: 60_000 });
+  } finally {
+    agent.destroy();
+  }
 }
 
 async function remove(cluster: Cluster, name: string): Promise<void> {

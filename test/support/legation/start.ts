@@ -7,6 +7,7 @@ import { PlaneProcess } from "../clusters/plane-process.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { legation, MAIN } from "./cli.ts";
+import { ensureInstalled, installedPort } from "./installation.ts";
 
 /** What to run Legation on. */
 export interface LegationOptions {
@@ -74,7 +75,9 @@ const PORT_ATTEMPTS = 3;
 export async function startLegation(options: LegationOptions): Promise<Legation> {
   for (let attempt = 1; ; attempt += 1) {
     try {
-      return await startOnFreePorts(options);
+      // One port for all starts on a host: its installation can stay as it is.
+      const port = attempt === 1 ? installedPort(options.host) : undefined;
+      return await startOnFreePorts(options, port ?? (await freePort()));
     } catch (error) {
       if (attempt === PORT_ATTEMPTS || !String(error).includes("EADDRINUSE")) throw error;
       options.onProgress?.("a port was taken by someone else; trying others");
@@ -82,13 +85,12 @@ export async function startLegation(options: LegationOptions): Promise<Legation>
   }
 }
 
-async function startOnFreePorts(options: LegationOptions): Promise<Legation> {
+async function startOnFreePorts(options: LegationOptions, port: number): Promise<Legation> {
   const { host, members, labels = {}, onProgress, main = MAIN } = options;
   const directory = mkdtempSync(join(tmpdir(), "legation-run-"));
-  const port = await freePort();
   onProgress?.("installing Legation on the host");
   const { webhookUrl = `https://127.0.0.1:${port}` } = options;
-  await legation(["install", `--kubeconfig=${host.kubeconfig}`, `--webhook-url=${webhookUrl}`], { main });
+  await ensureInstalled(host, { webhookUrl, main });
   const processes: LegationProcess[] = [];
   const fallen: string[] = [];
   const prepare = async (

@@ -105,6 +105,6 @@ export class Scene {
 export async function makeScene(clients: Clients, onFinished?: (cleanUp: () => Promise<void>) => void): Promise<Scene> {
   const everywhere = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
-  const options = { prefix: "services", labels, ...(onFinished === undefined ? {} : { onFinished }) };
+  const options = { prefix: "services", labels, deleted: true, ...(onFinished === undefined ? {} : { onFinished }) };
   return new Scene(await freshNamespace(everywhere, options), clients);
 }
