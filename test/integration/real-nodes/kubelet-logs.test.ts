@@ -1,9 +1,10 @@
 import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Agent, get } from "node:https";
-import { beforeAll, expect, onTestFinished, test } from "vitest";
+import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
+import { useQuickProbes } from "../../support/harness/quick-probes.ts";
 import { onRealNodes, type Place } from "../../support/harness/real-nodes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { runStreaming, StreamingKubectl } from "../../support/streams/kubectl.ts";
@@ -233,26 +234,30 @@ onRealNodes((realNodes) => {
     await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
   }, 240_000);
 
-  test.each<[string, (west: Cluster) => Promise<void>]>([
-    ["is frozen", ({ proxy }) => proxy.blackhole()],
-    ["is down", ({ proxy }) => proxy.cut()],
-  ])("the log of a pod whose member %s is refused within a minute, followed or not", async (_how, fault) => {
-    const west = realNodes().inMember(here).cluster;
-    onTestFinished(() => west.mend());
-    await fault(west);
-    const ask = async (more: readonly string[]): Promise<void> => {
-      const { code, stderr, seconds } = await runStreaming(["-n", here.namespace, "logs", "ended", ...more], {
-        kubeconfig: here.cluster.kubeconfig,
-        transport: "SPDY",
+  describe("a member that is soon missed", () => {
+    useQuickProbes(["west"]);
+
+    test.each<[string, (west: Cluster) => Promise<void>]>([
+      ["is frozen", ({ proxy }) => proxy.blackhole()],
+      ["is down", ({ proxy }) => proxy.cut()],
+    ])("%s: its pods' logs are refused within a minute, followed or not", async (_how, fault) => {
+      const west = realNodes().inMember(here).cluster;
+      onTestFinished(() => west.mend());
+      await fault(west);
+      const ask = async (more: readonly string[]): Promise<void> => {
+        const { code, stderr, seconds } = await runStreaming(["-n", here.namespace, "logs", "ended", ...more], {
+          kubeconfig: here.cluster.kubeconfig,
+          transport: "SPDY",
+        });
+        expect(code).not.toBe(0);
+        expect(stderr).toMatch(/cluster west (did not answer|cannot be reached): /);
+        expect(seconds).toBeLessThan(50);
+      };
+      await Promise.all([ask([]), ask(["-f"])]);
+      await west.mend();
+      await eventuallyPasses(async () => {
+        expect(await kubectl(here.cluster, ["-n", here.namespace, "logs", "ended"])).toBe("first\nlast\n");
       });
-      expect(code).not.toBe(0);
-      expect(stderr).toMatch(/cluster west (did not answer|cannot be reached): /);
-      expect(seconds).toBeLessThan(50);
-    };
-    await Promise.all([ask([]), ask(["-f"])]);
-    await west.mend();
-    await eventuallyPasses(async () => {
-      expect(await kubectl(here.cluster, ["-n", here.namespace, "logs", "ended"])).toBe("first\nlast\n");
     });
   });
 
