@@ -52,8 +52,8 @@ export async function freshNamespace(
 }
 
 /**
- * Deleting a namespace costs an API server a hundred requests, and nobody minds one without pods: its cluster goes with the
- * run. Not so where it shows that Legation has left, nor where volumes, links and cgroups are behind its pods.
+ * The deletion of a namespace is some thirty-five requests to its API server, and nobody minds one without pods: it goes with
+ * its cluster. Not so where it shows that Legation has left, nor where volumes, links and cgroups are behind its pods.
  */
 function mayStay(): boolean {
   const { testPath } = expect.getState();
