@@ -36,6 +36,8 @@ export interface ServiceObject extends KubeObject, SliceContent {
 }
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
+// KEP-1645: names the imported Service, on what an implementation makes for it.
+const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
 /** Label on an EndpointSlice: who keeps it. */
 export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 /** Slices that the host's own controller makes of a Service's selector; each member's makes them again. */
@@ -53,9 +55,15 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
   );
 }
 
-/** True for what may be copied at all: every cluster has a Service of its own for its API server. */
-export function mayBeCopied({ metadata }: Stored<KubeObject>): boolean {
-  return !(metadata.namespace === "default" && metadata.name === "kubernetes");
+/** True for what may be copied at all: every cluster has a Service of its own for its API server, and imports for itself. */
+export function mayBeCopied(object: Stored<KubeObject>): boolean {
+  const { namespace, name } = object.metadata;
+  return !(namespace === "default" && name === "kubernetes") && !isImported(object);
+}
+
+/** True for a Service, or a slice, that an implementation of the Multi-Cluster Services API has made of other clusters'. */
+function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<KubeObject>): boolean {
+  return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
 }
 
 /** Name of the Service that a slice holds endpoints of. */
