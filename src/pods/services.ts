@@ -124,6 +124,22 @@ export function serviceCopyPatch(
   ];
 }
 
+/** True when a member refuses a Service for how its traffic is distributed: each version of Kubernetes knows other values. */
+export function refusesTrafficDistribution(detail: string): boolean {
+  return /\bspec\.trafficDistribution: /.test(detail);
+}
+
+/** The Service to create where its way to distribute traffic is not known. */
+export function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
+  const { trafficDistribution: _, ...known } = spec ?? {};
+  return { ...rest, spec: known };
+}
+
+/** The same of a patch. */
+export function patchWithoutTrafficDistribution(patch: readonly object[]): object[] {
+  return [...patch, setField("/spec/trafficDistribution", null)];
+}
+
 /** The ServiceExport beside a copy: it goes with the copy, which owns it. */
 export function toExport(copy: Stored<KubeObject>, source: Stored<KubeObject>, host: HostIdentity): KubeObject {
   const { name, uid, namespace = "" } = copy.metadata;
