@@ -53,12 +53,17 @@ export function nodeFingerprint(node: KubeNode): string {
   ]);
 }
 
-/** Not cordoned and without Kubernetes' own taints; other taints are for pods that tolerate them to judge. */
+// Where kubeadm and its like keep others off the API server's own machines. Other roles are for pods that tolerate them.
+const CONTROL_PLANE: ReadonlySet<string> = new Set([
+  "node-role.kubernetes.io/control-plane",
+  "node-role.kubernetes.io/master",
+]);
+
+/** Not cordoned, not of the control plane, and without taints for a node's state; other taints are for each pod to tolerate. */
 function takesPods(node: KubeNode): boolean {
   if (node.spec?.unschedulable === true) return false;
   return !(node.spec?.taints ?? []).some(
     ({ key, effect }) =>
-      effect !== "PreferNoSchedule" &&
-      (key.startsWith("node.kubernetes.io/") || key.startsWith("node-role.kubernetes.io/")),
+      effect !== "PreferNoSchedule" && (key.startsWith("node.kubernetes.io/") || CONTROL_PLANE.has(key)),
   );
 }

@@ -205,6 +205,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   });
   const overflow: OverflowController = new OverflowController({
     host,
+    identity,
     registry,
     placement: delegation.overflow,
     ...running,

@@ -27,6 +27,8 @@ export interface ClaimStatus {
 }
 
 const STORAGE = "storage";
+// As old manifests name it; Kubernetes prefers it to the field (`GetPersistentVolumeClaimClass`).
+const CLASS_ANNOTATION = "volume.beta.kubernetes.io/storage-class";
 
 /**
  * The claims that a pod names, each once. Those of generic ephemeral volumes are not among them: each cluster makes its
@@ -70,7 +72,7 @@ export function toMemberClaim(
   const { name, namespace = "", labels = {} } = claim.metadata;
   const carried = Object.entries(labels).filter(([key]) => !key.startsWith(`${GROUP}/`));
   const { accessModes, resources, volumeMode, selector, volumeAttributesClassName } = claim.spec ?? {};
-  const storageClassName = classIn(claim.spec?.storageClassName, classes);
+  const storageClassName = classIn(classOf(claim), classes);
   return {
     apiVersion: "v1",
     kind: "PersistentVolumeClaim",
@@ -89,6 +91,10 @@ export function toMemberClaim(
       ...(storageClassName === undefined ? {} : { storageClassName }),
     },
   };
+}
+
+function classOf({ metadata, spec }: Stored<PersistentVolumeClaim>): string | undefined {
+  return metadata.annotations?.[CLASS_ANNOTATION] ?? spec?.storageClassName;
 }
 
 /** None is the member's default, and an empty one no provisioning at all, unless that is mapped, too. */

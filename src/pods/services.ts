@@ -36,6 +36,8 @@ export interface ServiceObject extends KubeObject, SliceContent {
 }
 
 const SERVICE_NAME_LABEL = "kubernetes.io/service-name";
+// KEP-1645: names the imported Service, on what an implementation makes for it.
+const IMPORTED_LABEL = "multicluster.kubernetes.io/service-name";
 /** Label on an EndpointSlice: who keeps it. */
 export const SLICE_MANAGER_LABEL = "endpointslice.kubernetes.io/managed-by";
 /** Slices that the host's own controller makes of a Service's selector; each member's makes them again. */
@@ -53,9 +55,15 @@ export function selects(service: ServiceObject, labels: Readonly<Record<string, 
   );
 }
 
-/** True for what may be copied at all: every cluster has a Service of its own for its API server. */
-export function mayBeCopied({ metadata }: Stored<KubeObject>): boolean {
-  return !(metadata.namespace === "default" && metadata.name === "kubernetes");
+/** True for what may be copied at all: every cluster has a Service of its own for its API server, and imports for itself. */
+export function mayBeCopied(object: Stored<KubeObject>): boolean {
+  const { namespace, name } = object.metadata;
+  return !(namespace === "default" && name === "kubernetes") && !isImported(object);
+}
+
+/** True for a Service, or a slice, that an implementation of the Multi-Cluster Services API has made of other clusters'. */
+function isImported({ metadata: { labels = {}, ownerReferences = [] } }: Stored<KubeObject>): boolean {
+  return labels[IMPORTED_LABEL] !== undefined || ownerReferences.some(({ kind }) => kind === "ServiceImport");
 }
 
 /** Name of the Service that a slice holds endpoints of. */
@@ -114,6 +122,22 @@ export function serviceCopyPatch(
     ...copyMetadataPatch(copy, marked(kind, source), host),
     ...fields.map((field) => setField(kind === "Service" ? `/spec/${field}` : `/${field}`, content[field] ?? null)),
   ];
+}
+
+/** True when a member refuses a Service for how its traffic is distributed: each version of Kubernetes knows other values. */
+export function refusesTrafficDistribution(detail: string): boolean {
+  return /\bspec\.trafficDistribution: /.test(detail);
+}
+
+/** The Service to create where its way to distribute traffic is not known. */
+export function withoutTrafficDistribution({ spec, ...rest }: ServiceObject): ServiceObject {
+  const { trafficDistribution: _, ...known } = spec ?? {};
+  return { ...rest, spec: known };
+}
+
+/** The same of a patch. */
+export function patchWithoutTrafficDistribution(patch: readonly object[]): object[] {
+  return [...patch, setField("/spec/trafficDistribution", null)];
 }
 
 /** The ServiceExport beside a copy: it goes with the copy, which owns it. */

@@ -3,13 +3,13 @@ import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { DependencyKind } from "../../pods/dependencies.ts";
 import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
+import { foreignMessage, isUsedInPlace } from "./in-place.ts";
 import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
 
 export interface ExecutorOptions {
@@ -38,13 +38,6 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 const REFUSED_FOR_MS = 60_000;
 // Nobody waits for this one.
 const IN_PLACE_FOR_MS = 10 * 60_000;
-
-// Authorities that a controller of each cluster writes into all of its namespaces: the pod trusts those of where it runs.
-const EACH_CLUSTERS_OWN: ReadonlySet<string> = new Set(["istio-ca-root-cert", "openshift-service-ca.crt"]);
-
-function isEachClustersOwn(kind: DependencyKind, name: string): boolean {
-  return kind === "ConfigMap" && EACH_CLUSTERS_OWN.has(name);
-}
 
 /** Carries out the dependency controller's writes, and remembers what members refused. */
 export class Executor {
@@ -128,11 +121,8 @@ export class Executor {
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":
         return () => true;
-      case "foreign": {
-        const message = `${kind} ${name}, which the pod needs, is there already and was not made by Legation for this host`;
-        // An account is who the pod is in that member: the member's administrator may have said so.
-        return this.#refuse(key, message, kind === "ServiceAccount" || isEachClustersOwn(kind, name));
-      }
+      case "foreign":
+        return this.#refuse(key, foreignMessage(ref), isUsedInPlace(kind, name));
       case "refused": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);

@@ -17,6 +17,7 @@ import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { tryDelegate } from "../try-delegate.ts";
 import { warningEvent } from "../warning-event.ts";
+import { dependencyRefusal } from "./dependency-refusal.ts";
 import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
 import type { OverflowOptions } from "./options.ts";
@@ -65,14 +66,18 @@ export class Executor {
   }
 
   async #overflow(action: ActionOf<"overflow">, context: Context): Promise<Shown<Observed> | undefined> {
-    const { registry, placement, podOf } = this.#options;
+    const { host, identity, registry, placement, podOf } = this.#options;
     const { member: name, uid, resourceVersion, delegate } = action;
     const member = registry.member(name);
     const pod = podOf(context.key);
     if (member === undefined || pod?.metadata.uid !== uid || !placement.reserve(pod, name, delegate)) return () => true;
     let bound = false;
     try {
-      const refusal = await this.#try(member, delegate, context);
+      const { signal } = context;
+      // Once it is bound, no other member is tried.
+      const refusal =
+        (await this.#try(member, delegate, context)) ??
+        (await dependencyRefusal(pod, { host, hostId: identity.id, member, signal }));
       if (refusal !== undefined) {
         placement.refusedBy(pod, refusal);
         return () => true;

@@ -1,11 +1,13 @@
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
 import type { OverflowPlacement } from "../delegation/overflow-placement.ts";
 
 /** What the overflow controller works on. */
 export interface OverflowOptions extends ControllerOptions {
   readonly host: ClusterClient;
+  readonly identity: HostIdentity;
   readonly registry: Registry;
   readonly placement: OverflowPlacement;
 }

@@ -11,6 +11,7 @@ import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { decide } from "./decide.ts";
+import { Futility } from "./futility.ts";
 import type { Action, Observed, Replica } from "./model.ts";
 import type { OwnedProxies } from "./owned-proxies.ts";
 import { workloadOf } from "./workload.ts";
@@ -38,8 +39,6 @@ const MEMBERS_MS = 5_000;
 const REFUSED_MS = 10_000;
 // A ReplicaSet makes a replacement at once, a StatefulSet when the old pod has ended.
 const REPLACED_MS = 60_000;
-// Its scheduler found no node for what was moved for it; its nodes may have changed by then.
-const FUTILE_MS = 10 * 60_000;
 
 // A StatefulSet or ReplicaSet has a new pod in the place of one that was evicted. A Job would begin its work anew.
 const MOVABLE: ReadonlySet<string> = new Set(["ReplicaSet", "ReplicationController", "StatefulSet"]);
@@ -64,7 +63,7 @@ export class PreferencesController {
   readonly #loop: Controller<string, Observed, Action>;
   readonly #due = new Map<string, Timer>();
   readonly #moved = new Map<string, Moved>();
-  readonly #futile = new Map<string, Map<string, number>>();
+  readonly #futility = new Futility();
   /** The owners whose authors want a division. */
   readonly #dividing = new Set<string>();
   #membersTimer: Timer | undefined;
@@ -130,7 +129,7 @@ export class PreferencesController {
     const shared = newest === undefined ? undefined : sharing(newest);
     if (newest === undefined || shared === undefined) {
       this.#moved.delete(owner);
-      this.#futile.delete(owner);
+      this.#futility.forget(owner);
       this.#dividing.delete(owner);
       return undefined;
     }
@@ -168,7 +167,7 @@ export class PreferencesController {
       ...(replacing ? { replacingUntil: moved.until } : {}),
       ...this.#others(owner),
       requests: podRequests(newest),
-      futile: this.#futile.get(owner) ?? new Map(),
+      futile: this.#futility.of(owner),
     };
   }
 
@@ -194,10 +193,8 @@ export class PreferencesController {
     this.#moved.delete(owner);
     const placed = this.#options.owned.placed(owner);
     for (const [member, before] of moved.had) {
-      if ((placed[member] ?? 0) > before) continue;
-      const futile = this.#futile.get(owner) ?? new Map<string, number>();
-      futile.set(member, now + FUTILE_MS);
-      this.#futile.set(owner, futile);
+      if ((placed[member] ?? 0) > before) this.#futility.clear(owner, member);
+      else this.#futility.note(owner, member, now);
     }
   }
 

@@ -5,11 +5,16 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf, events, type Resource, services } from "../../kube/resources.ts";
-import type { ServiceObject } from "../../pods/services.ts";
+import {
+  patchWithoutTrafficDistribution,
+  refusesTrafficDistribution,
+  type ServiceObject,
+  withoutTrafficDistribution,
+} from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
-import { makeCopy } from "../copying/make-copy.ts";
+import { type Made, makeCopy } from "../copying/make-copy.ts";
 import { warningEvent } from "../warning-event.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
@@ -115,10 +120,9 @@ export class Executor {
   }
 
   async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
-    const { memberNamespaces: namespaces, hostId } = this.#options;
     const { kind, name } = ref;
     const { key, signal, log } = context;
-    const made = await makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object, signal });
+    const made = await this.#make(member, ref, object, signal);
     switch (made.type) {
       case "made":
       case "found":
@@ -136,12 +140,20 @@ export class Executor {
     }
   }
 
+  async #make(member: Member, ref: CopyRef, object: ServiceObject, signal: AbortSignal): Promise<Made> {
+    const { memberNamespaces: namespaces, hostId } = this.#options;
+    const make = (wanted: ServiceObject): Promise<Made> =>
+      makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object: wanted, signal });
+    const made = await make(object);
+    if (made.type !== "refused" || !refusesTrafficDistribution(made.detail)) return made;
+    return make(withoutTrafficDistribution(object));
+  }
+
   async #patch(member: Member, { ref, patch, copy, source }: ActionOf<"patch">, context: Context): Result {
     const { key, signal } = context;
     const { resourceVersion } = copy.metadata;
     try {
-      const options = { signal, metadataOnly: true };
-      const { metadata } = await member.client.patch(resourceOf(ref), ref, { type: "json", body: patch }, options);
+      const { metadata } = await this.#send(member, ref, patch, signal);
       // An older member does not know every field: what it has not taken now it will not take the next time.
       this.#settled.set(key, settlement(source, metadata.resourceVersion));
       this.#contests.noteAndTell(key, versionOf(source), ref, context.log);
@@ -160,6 +172,22 @@ export class Executor {
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
+  }
+
+  async #send(
+    member: Member,
+    ref: CopyRef,
+    patch: readonly object[],
+    signal: AbortSignal,
+  ): Promise<Stored<KubeObject>> {
+    const send = (body: readonly object[]): Promise<Stored<KubeObject>> =>
+      member.client.patch(resourceOf(ref), ref, { type: "json", body }, { signal, metadataOnly: true });
+    try {
+      return await send(patch);
+    } catch (error) {
+      if (!isKubeError(error, "Unprocessable") || !refusesTrafficDistribution(error.detail)) throw error;
+      return await send(patchWithoutTrafficDistribution(patch));
+    }
   }
 
   async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { key, signal }: Context): Result {

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
+import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { pod } from "../../support/builders/pod.ts";
 
 function node(declaredFeatures?: string[]): KubeNode {
   return { status: declaredFeatures === undefined ? {} : { declaredFeatures } };
@@ -18,5 +20,44 @@ describe("a member's features", () => {
 
   test("are looked at again when a node declares others", () => {
     expect(nodeFingerprint(node(["A"]))).not.toBe(nodeFingerprint(node(["A", "B"])));
+  });
+});
+
+describe("a node with a taint", () => {
+  const tainted = (key: string, effect = "NoSchedule"): KubeNode => ({
+    metadata: { name: "gpu-1" },
+    spec: { taints: [{ key, effect }] },
+    status: {
+      conditions: [{ type: "Ready", status: "True" }],
+      capacity: { "nvidia.com/gpu": "4" },
+      allocatable: { "nvidia.com/gpu": "4" },
+    },
+  });
+
+  test.each<[string, string, number]>([
+    ["of a role that pods may tolerate counts", "node-role.kubernetes.io/gpu", 4],
+    ["of its owner counts", "dedicated", 4],
+    ["of the control plane counts for nothing", "node-role.kubernetes.io/control-plane", 0],
+    ["of the control plane, by its former name, counts for nothing", "node-role.kubernetes.io/master", 0],
+    ["of Kubernetes for its state counts for nothing", "node.kubernetes.io/disk-pressure", 0],
+  ])("%s", (_, key, gpus) => {
+    const { allocatable, largestNode } = capacityOf([tainted(key)]);
+    expect(allocatable["nvidia.com/gpu"] ?? 0).toBe(gpus);
+    expect(largestNode["nvidia.com/gpu"] ?? 0).toBe(gpus);
+  });
+
+  test("of the control plane counts when it only asks pods to stay away", () => {
+    const { allocatable } = capacityOf([tainted("node-role.kubernetes.io/control-plane", "PreferNoSchedule")]);
+    expect(allocatable["nvidia.com/gpu"]).toBe(4);
+  });
+
+  test("of a role takes pods that tolerate it, and no others", () => {
+    const key = "node-role.kubernetes.io/gpu";
+    const requests = { "nvidia.com/gpu": 1 };
+    const judged = (spec: object) => fitOf(nodeNeeds(pod({ spec }), requests), [tainted(key)]);
+    expect(judged({ tolerations: [{ key, operator: "Exists" }] })).toMatchObject({ tolerated: 1, large: true });
+    const refused = judged({});
+    expect(refused).toMatchObject({ tolerated: 0, large: false });
+    expect([...refused.against.keys()]).toEqual([`with taint ${key}:NoSchedule`]);
   });
 });

@@ -139,6 +139,18 @@ describe("the claim in a member", () => {
     expect(made.spec?.storageClassName).toBe(expected);
     expect("storageClassName" in (made.spec ?? {})).toBe(expected !== undefined);
   });
+
+  test.each<[string, string, string]>([
+    ["the class of the annotation, which Kubernetes prefers", "slow", "slow"],
+    ["the class that is in its place there", "fast", "premium-rwo"],
+    ["no provisioning where the annotation is empty", "", ""],
+  ])("has %s", (_case, named, expected) => {
+    const metadata = { annotations: { "volume.beta.kubernetes.io/storage-class": named } };
+    const made = toMemberClaim(claim({ metadata, spec: { storageClassName: "other" } }), HOST, { fast: "premium-rwo" });
+    expect(made.spec?.storageClassName).toBe(expected);
+    expect(Object.keys(made.metadata?.annotations ?? {})).toEqual(["legation.dev/owner"]);
+    expect(toMemberClaim(claim({ metadata }), HOST).spec?.storageClassName).toBe(named);
+  });
 });
 
 describe("the size to ask for", () => {

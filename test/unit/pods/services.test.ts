@@ -53,6 +53,22 @@ test("every cluster keeps the Service of its own API server", () => {
   expect(mayBeCopied(service({}, { name: "kubernetes", namespace: "team" }))).toBe(true);
 });
 
+describe("what an implementation of the Multi-Cluster Services API makes", () => {
+  const importedBy = (kind: string): object => ({
+    ownerReferences: [{ apiVersion: "multicluster.x-k8s.io/v1alpha1", kind, name: "web", uid: "u" }],
+  });
+  const label = "multicluster.kubernetes.io/service-name";
+
+  test.each<[string, object, boolean]>([
+    ["a Service of a ServiceImport is not copied", importedBy("ServiceImport"), false],
+    ["a Service, or a slice, with the API's label is not copied", { labels: { [label]: "web" } }, false],
+    ["a Service of something else is copied", importedBy("Broker"), true],
+    ["a slice of an ordinary Service is copied", { labels: { "kubernetes.io/service-name": "web" } }, true],
+  ])("is left alone: %s", (_, metadata, expected) => {
+    expect(mayBeCopied(service({}, metadata))).toBe(expected);
+  });
+});
+
 describe("the copy of a Service", () => {
   test.each<[string, ServiceSpec, object]>([
     ["with an address has one of the member's", { clusterIP: "10.0.0.1" }, { type: "ClusterIP" }],

@@ -1,11 +1,14 @@
 import { describe, expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
-import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type KubeObject, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import type { OverflowPlacement } from "../../../../src/controllers/delegation/overflow-placement.ts";
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
 import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
+import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import type { Refusal } from "../../../../src/placement/candidate.ts";
+import { toCopy } from "../../../../src/pods/dependencies-copy.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -20,6 +23,11 @@ const OVERFLOW = { type: "overflow", uid, resourceVersion, member: "west", deleg
 const MARK = { type: "mark", uid, member: "west" } as const;
 
 interface Setting {
+  /** The pod that has found no node. */
+  readonly waiting?: Stored<Pod>;
+  /** What lists find in the member, and on the host; an error: that they fail with it. */
+  readonly inMember?: readonly KubeObject[] | KubeError;
+  readonly onHost?: readonly KubeObject[];
   /** The pod as the host shows it after its Binding; absent: it is gone. */
   readonly stored?: Stored<Pod>;
   readonly reserve?: OverflowPlacement["reserve"];
@@ -28,8 +36,11 @@ interface Setting {
 }
 
 /** An executor whose host notes what is written to it. */
-function executing({ stored, reserve = () => true, failures = {} }: Setting) {
+function executing(setting: Setting) {
+  const { waiting = WAITING, inMember = [], onHost = [], stored, reserve = () => true, failures = {} } = setting;
   const writes: string[] = [];
+  const refusals: string[] = [];
+  const asked: string[] = [];
   const fail = (what: "binding" | "patch"): void => {
     const failure = failures[what]?.shift();
     if (failure !== undefined) throw failure;
@@ -40,6 +51,7 @@ function executing({ stored, reserve = () => true, failures = {} }: Setting) {
       writes.push(subresource);
     }) as never,
     find: (async () => stored) as never,
+    list: (async () => ({ items: onHost })) as never,
     patch: (async (_resource: object, _ref: object, patch: { body: unknown }) => {
       fail("patch");
       writes.push(JSON.stringify(patch.body));
@@ -50,7 +62,15 @@ function executing({ stored, reserve = () => true, failures = {} }: Setting) {
   });
   const west = {
     name: "west",
-    client: fakeClient({ create: (async () => ({})) as never }),
+    client: fakeClient({
+      create: (async () => ({})) as never,
+      list: (async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions) => {
+        asked.push(`${kind} ${namespace} ${fieldSelector}`);
+        if (inMember instanceof KubeError) throw inMember;
+        return { items: inMember };
+      }) as never,
+    }),
+    noteFailure: () => {},
     cluster: { spec: {} },
     answerOf: (promise: Promise<unknown>) => promise,
   };
@@ -58,16 +78,24 @@ function executing({ stored, reserve = () => true, failures = {} }: Setting) {
   const given: string[] = [];
   const executor = new Executor({
     host,
+    identity: { id: "host-1", name: "host" },
     registry: { member: () => west },
-    placement: { reserve, giveUp: (gone: string) => given.push(gone), leave: () => {}, acceptedBy: () => false },
-    podOf: () => WAITING,
+    placement: {
+      reserve,
+      giveUp: (gone: string) => given.push(gone),
+      leave: () => {},
+      acceptedBy: () => false,
+      refusedBy: (_pod: object, { cluster, reason, message }: Refusal) =>
+        refusals.push(`${cluster}: ${reason}: ${message}`),
+    },
+    podOf: () => waiting,
     unmarked,
     clock: { now: () => 0, wall: () => 0 },
     onRoom: () => {},
     log,
   } as never);
   const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
-  return { writes, unmarked, given, execute: (action: Action) => executor.execute(action, context) };
+  return { writes, refusals, asked, unmarked, given, execute: (action: Action) => executor.execute(action, context) };
 }
 
 function bound(proxyLabel: string, node = "legation-west"): Stored<Pod> {
@@ -159,4 +187,72 @@ test("pods that an earlier leader has left bound and unmarked are found on the v
   const unmarked = new Unmarked();
   expect(await unmarked.find(host, ["west", "east"], new AbortController().signal)).toEqual([KEY]);
   expect(asked).toEqual(["spec.nodeName=legation-west", "spec.nodeName=legation-east"]);
+});
+
+describe("a pod that needs a ConfigMap", () => {
+  const configMap = {
+    apiVersion: "v1",
+    kind: "ConfigMap",
+    metadata: { namespace: "team", name: "settings", uid: "source", resourceVersion: "1" },
+  };
+  const copy = toCopy("ConfigMap", configMap, { id: "host-1", name: "host" });
+  const elsewhere = toCopy("ConfigMap", configMap, { id: "host-2", name: "another" });
+  const waiting = needing("settings");
+  const FOREIGN =
+    "west: RefusedByMember: ConfigMap settings, which the pod needs, is there already and was not made by Legation for this host";
+
+  function needing(name: string): Stored<Pod> {
+    const envFrom = [{ configMapRef: { name } }];
+    return pod({
+      metadata: { labels: { [PROXY_LABEL]: OVERFLOW_LABEL_VALUE } },
+      spec: { serviceAccountName: "robot", containers: [{ name: "main", image: "busybox", envFrom }] },
+    });
+  }
+
+  test.each<[string, KubeObject]>([
+    ["somebody's", configMap],
+    ["another host's copy", elsewhere],
+  ])("is not bound to a member where there is %s of that name", async (_, there) => {
+    const { execute, writes, refusals, given, asked } = executing({ waiting, inMember: [there], onHost: [configMap] });
+    await execute(OVERFLOW);
+    expect(writes).toEqual([]);
+    expect(refusals).toEqual([FOREIGN]);
+    expect(given).toEqual([uid]);
+    // Its service account is used as it is.
+    expect(asked).toEqual(["ConfigMap team metadata.name=settings"]);
+  });
+
+  test.each<[string, Setting]>([
+    ["there is none", { onHost: [configMap] }],
+    ["there is this host's copy", { inMember: [copy], onHost: [configMap] }],
+    ["there is one, and none on the host", { inMember: [configMap] }],
+    [
+      "it is each cluster's own",
+      { waiting: needing("istio-ca-root-cert"), inMember: [configMap], onHost: [configMap] },
+    ],
+  ])("is bound to a member where %s", async (_, setting) => {
+    const { execute, writes, refusals } = executing({ waiting, ...setting });
+    await execute(OVERFLOW);
+    expect(writes).toEqual(["binding", "Overflowed"]);
+    expect(refusals).toEqual([]);
+  });
+
+  test("is not bound to a member that does not let them be read", async () => {
+    const { execute, writes, refusals } = executing({ waiting, inMember: unread("Forbidden") });
+    await execute(OVERFLOW);
+    expect(writes).toEqual([]);
+    expect(refusals).toEqual([
+      "west: RefusedByMember: whether it has ConfigMap settings, which the pod needs, cannot be read: no",
+    ]);
+  });
+
+  test("is tried again later in a member that does not answer", async () => {
+    const { execute, writes, refusals } = executing({ waiting, inMember: unread("AnswerLost") });
+    await expect(execute(OVERFLOW)).rejects.toThrow("no");
+    expect([...writes, ...refusals]).toEqual([]);
+  });
+
+  function unread(code: "Forbidden" | "AnswerLost"): KubeError {
+    return new KubeError("no", { code, cluster: "west", verb: "list", resource: "configmaps" });
+  }
 });

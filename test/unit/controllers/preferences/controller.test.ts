@@ -20,12 +20,14 @@ let clock: FakeClock;
 let store: Store<Pod>;
 let owned: OwnedProxies;
 let evicted: string[];
+let members: string[];
 let controller: PreferencesController;
 beforeEach(() => {
   clock = new FakeClock(Date.now());
   store = new Store<Pod>();
   owned = new OwnedProxies();
   evicted = [];
+  members = ["west", "east", "north"];
   controller = new PreferencesController({
     host: fakeClient({
       createSubresource: (async (_resource: unknown, { name }: { name: string }) => {
@@ -37,13 +39,9 @@ beforeEach(() => {
     sharing: () => ({
       preferences: {
         rebalance: true,
-        clusters: {
-          west: { weight: 1, minReplicas: 0 },
-          east: { weight: 1, minReplicas: 0 },
-          north: { weight: 1, minReplicas: 0 },
-        },
+        clusters: Object.fromEntries(members.map((name) => [name, { weight: 1, minReplicas: 0 }])),
       },
-      candidates: [candidate("west"), candidate("east"), candidate("north")],
+      candidates: members.map(candidate),
       full: new Set(),
       closed: new Set(),
       settling: false,
@@ -60,15 +58,16 @@ function put(
     readonly deleting?: boolean;
     readonly uid?: string;
     readonly ready?: "True" | "False";
+    readonly member?: string;
   } = {},
 ): void {
   const name = `db-${index}`;
-  const { volumes = [], deleting = false, uid = name, ready = "True" } = parts;
+  const { volumes = [], deleting = false, uid = name, ready = "True", member = "west" } = parts;
   const proxy: Stored<Pod> = proxyPod({
     name,
     uid,
     metadata: { ownerReferences: [owner], ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
-    spec: { nodeName: "legation-west", volumes } as never,
+    spec: { nodeName: `legation-${member}`, volumes } as never,
     status: { ...runningStatus(), conditions: [{ type: "Ready", status: ready }] },
   });
   store.set(proxy);
@@ -123,5 +122,27 @@ test("members that did not get what was moved for them are left alone, also when
   }
   await pass(300_000);
   expect(evicted).toHaveLength(2);
+  await controller.stop();
+});
+
+test("a member that again and again does not get what was moved for it is left alone twice as long each time, until it does", async () => {
+  members = ["west", "east"];
+  for (let index = 0; index < 12; index += 1) put(index);
+  /** After how many minutes the next is moved; its replacement goes to the member. */
+  const nextMove = async (replacement: string): Promise<number> => {
+    const before = evicted.length;
+    const start = clock.now();
+    while (evicted.length === before) await pass(5_000);
+    const minutes = Math.round((clock.now() - start) / 60_000);
+    const name = evicted.at(-1) ?? "";
+    const key = objectKey({ namespace: "team", name });
+    owned.remove(store.get(key)?.metadata.uid ?? "");
+    store.delete(key);
+    put(Number(name.split("-")[1]), { uid: `again-${evicted.length}`, member: replacement });
+    return minutes;
+  };
+  const minutes: number[] = [];
+  for (const member of ["west", "west", "west", "east", "west", "west"]) minutes.push(await nextMove(member));
+  expect(minutes).toEqual([0, 10, 20, 40, 0, 10]);
   await controller.stop();
 });

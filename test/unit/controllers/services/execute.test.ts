@@ -1,0 +1,108 @@
+import { expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { Executor } from "../../../../src/controllers/services/execute.ts";
+import { type Action, copyKey, settlement } from "../../../../src/controllers/services/model.ts";
+import type { Patch } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import {
+  type ServiceObject,
+  type ServiceSpec,
+  serviceCopyPatch,
+  toServiceCopy,
+} from "../../../../src/pods/services.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const log = createLogger({ level: "silent" });
+const HOST = { id: "host-id", name: "cern" };
+const REF = { member: "west", kind: "Service", namespace: "team", name: "web" } as const;
+const KEY = copyKey(REF);
+const UNKNOWN_VALUE =
+  'Service "web" is invalid: spec.trafficDistribution: Unsupported value: "PreferSameZone": supported values: "PreferClose"';
+const OTHERWISE_INVALID = 'Service "web" is invalid: spec.ports[0].port: Invalid value: 0';
+
+const source: Stored<ServiceObject> = {
+  metadata: { name: "web", namespace: "team", uid: "source-uid", resourceVersion: "7" },
+  spec: { selector: { app: "web" }, ports: [{ port: 80 }], trafficDistribution: "PreferSameZone" },
+};
+
+/** An executor and its member, which answers writes with these errors first. */
+function executing(answers: readonly string[]) {
+  const remaining = [...answers];
+  const sent: unknown[] = [];
+  const told: string[] = [];
+  const answer = (): Stored<KubeObject> => {
+    const detail = remaining.shift();
+    if (detail === undefined) return { metadata: { name: "web", uid: "copy-uid", resourceVersion: "4" } };
+    throw new KubeError(detail, { code: "Unprocessable", cluster: "west", verb: "write", resource: "services" });
+  };
+  const west = {
+    name: "west",
+    client: fakeClient({
+      create: (async (_resource: object, { spec }: { spec?: ServiceSpec }) => {
+        sent.push(spec?.trafficDistribution);
+        return answer();
+      }) as never,
+      list: (async () => ({ items: [] })) as never,
+      patch: (async (
+        _resource: object,
+        _ref: object,
+        { body }: Patch & { body: { path: string; value: unknown }[] },
+      ) => {
+        sent.push(body.filter(({ path }) => path === "/spec/trafficDistribution").at(-1)?.value);
+        return answer();
+      }) as never,
+    }),
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const executor = new Executor({
+    host: fakeClient({
+      create: (async (_resource: object, { message }: { message: string }) => {
+        told.push(message);
+      }) as never,
+    }),
+    hostId: HOST.id,
+    hostName: HOST.name,
+    registry: { member: () => west },
+    memberNamespaces: {
+      createIn: (_member: object, _name: string, _signal: object, create: () => unknown) => create(),
+    },
+    onRefusal: () => {},
+    clock: { now: () => 0, wall: () => 0 },
+  } as never);
+  const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
+  return { executor, sent, told, execute: (action: Action) => executor.execute(action, context) };
+}
+
+const create: Action = { type: "create", ref: REF, object: toServiceCopy("Service", source, HOST), source };
+
+test("a Service is made without a traffic distribution that the member does not know", async () => {
+  const { executor, sent, told, execute } = executing([UNKNOWN_VALUE]);
+  await execute(create);
+  expect(sent).toEqual(["PreferSameZone", undefined]);
+  expect(told).toEqual([]);
+  expect(executor.refusal(KEY)).toBeUndefined();
+});
+
+test("a Service is changed without a traffic distribution that the member does not know, and then left so", async () => {
+  const there = toServiceCopy("Service", { ...source, spec: { trafficDistribution: "PreferClose" } }, HOST);
+  const copy = { ...there, metadata: { ...there.metadata, name: "web", uid: "copy-uid", resourceVersion: "3" } };
+  const { executor, sent, told, execute } = executing([UNKNOWN_VALUE]);
+  const patch = serviceCopyPatch("Service", copy, source, HOST);
+  await execute({ type: "patch", ref: REF, patch, copy, source });
+  expect(sent).toEqual(["PreferSameZone", null]);
+  expect(told).toEqual([]);
+  expect(executor.settled(KEY)).toBe(settlement(source, "4"));
+});
+
+test.each<[string, string[], number]>([
+  ["for something else", [OTHERWISE_INVALID], 1],
+  ["for something else, too", [UNKNOWN_VALUE, OTHERWISE_INVALID], 2],
+])("a Service that the member refuses %s is told of", async (_, answers, requests) => {
+  const { executor, sent, told, execute } = executing(answers);
+  await execute(create);
+  expect(sent).toHaveLength(requests);
+  expect(told).toEqual([`west: its API server refused the Service: ${OTHERWISE_INVALID}`]);
+  expect(executor.refusal(KEY)).toBeDefined();
+});
