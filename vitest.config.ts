@@ -23,8 +23,8 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
-          // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
-          maxWorkers: 8,
+          // Five run: three on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
+          maxWorkers: 9,
           // Concurrent tests mostly wait.
           maxConcurrency: 8,
           sequence: { groupOrder: 1 },

@@ -60,6 +60,8 @@ const RUN_VALUES: readonly (readonly [RegExp, string])[] = [
   [/\bInternal error occurred: (?=unable to upgrade connection: )/g, ""],
   // No limit at all, as a kubelet tells it that has looked into the container's cgroup while it ran.
   [/\bresources:\n\s+limits:\n\s+memory: 9007199254740988Ki(?=\n)/g, "resources: {}"],
+  // kubectl, when it was still sending as the command ended.
+  [/^.*\bE\d{4} .* v2\.go:\d+\] "Copying stdin failed" .*$\n?/gm, ""],
   [/\b[0-9a-f]{64}\b/g, "<container>"],
   [/\b10\.\d+\.\d+\.\d+\b/g, "<ip>"],
   [/\b\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z\b/g, "<time>"],
