@@ -14,6 +14,8 @@ const config: ViteUserConfigExport = defineConfig({
           testTimeout: 20_000,
           // Half of what they cost would be starting a process and loading the sources for each file.
           isolate: false,
+          // Many wait for time to pass.
+          maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
       },
@@ -23,8 +25,8 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
-          // Five run: three on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
-          maxWorkers: 9,
+          // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
+          maxWorkers: 8,
           // Concurrent tests mostly wait.
           maxConcurrency: 8,
           sequence: { groupOrder: 1 },

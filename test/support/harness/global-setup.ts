@@ -38,8 +38,8 @@ export interface RightsRun {
   readonly unseen: string | undefined;
 }
 
-// How many files can use clusters of a kind at the same time: most of every file is waiting, and with more of them two cores have no more to give.
-const SIMULATED_SETS = 3;
+// How many files can use clusters of a kind at the same time: two cores have no more to give. Files on real nodes mostly wait.
+const SIMULATED_SETS = 2;
 const REAL_SETS = 1;
 
 // The host's own two nodes must never get a delegated pod. Of `hostnameOverride`, east knows nothing, as an older cluster.

@@ -20,6 +20,7 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "controller: list *": UNINSTALLED,
   "controller: watch *": UNINSTALLED,
   "controller: get *": UNINSTALLED,
+  "controller: update coordination.k8s.io/leases in legation-system": UNINSTALLED,
   "webhook: get *": UNINSTALLED,
   "host: delete rbac.authorization.k8s.io/clusterrolebindings": REMOVES,
   "host: delete serviceaccounts in legation-system": REMOVES,
