@@ -1,4 +1,5 @@
 import type { KubeEvent } from "../api/kubernetes.ts";
+import { timestamp } from "../api/timestamp.ts";
 
 /** The object that an event is about; without a kind, a Pod. */
 export interface About {
@@ -14,7 +15,7 @@ export function warningEvent(
   { apiVersion = "v1", kind = "Pod", namespace = "default", name, uid }: About,
   { reason, message, at }: { readonly reason: string; readonly message: string; readonly at: number },
 ): KubeEvent {
-  const time = new Date(at).toISOString().replace(/\.\d+Z$/, "Z");
+  const time = timestamp(at);
   return {
     apiVersion: "v1",
     kind: "Event",

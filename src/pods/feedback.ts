@@ -1,5 +1,6 @@
 import { PLACED_CONDITION } from "../api/keys.ts";
 import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts";
+import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
@@ -70,7 +71,7 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): Pod
  * node that is not heard of.
  */
 export function notReady(proxy: Pod, wanted: PodStatus, now: number): PodStatus {
-  const lastTransitionTime = new Date(now).toISOString().replace(/\.\d+Z$/, "Z");
+  const lastTransitionTime = timestamp(now);
   const shown = conditionOf(proxy, "Ready");
   const conditions = (wanted.conditions ?? []).map((condition) => {
     if (condition.type !== "Ready" || condition.status !== "True") return condition;

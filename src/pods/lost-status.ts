@@ -1,4 +1,5 @@
 import type { ContainerStatus, Pod, PodCondition, PodStatus } from "../api/kubernetes.ts";
+import { timestamp } from "../api/timestamp.ts";
 
 /**
  * The final status of a proxy whose delegate is gone without having told its own: as kubelet writes it for containers that it
@@ -9,7 +10,7 @@ export function lostStatus(
   proxy: Pod,
   options: { readonly message: string; readonly disruptedBy?: string; readonly now: number },
 ): PodStatus {
-  const at = new Date(options.now).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = timestamp(options.now);
   const status: Record<string, unknown> = { ...proxy.status, phase: "Failed", message: options.message };
   for (const [field, value] of Object.entries(endedStatuses(proxy, at))) if (value !== undefined) status[field] = value;
   status.conditions = endedConditions(proxy, at, options);

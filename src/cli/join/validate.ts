@@ -38,7 +38,7 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
   const asked: Asked = { host, member, hostId, name };
   const joined = await host.find(clusters, { name }, { signal });
   if (joined !== undefined) {
-    if (await hasJoined(joined, asked, signal)) return { hostId, memberUid, joined };
+    if (await hasJoined(joined, { ...asked, memberUid }, signal)) return { hostId, memberUid, joined };
     throw notThatMember(joined, { memberUid, other: await otherJoined(asked, signal) });
   }
   await refuseTakenNode(host, name, signal);

@@ -44,13 +44,15 @@ async function leftAs(client: ClusterClient, hostId: string, signal: AbortSignal
 }
 
 /** Whether the member is the one that has joined under the name: its access there says so, or its identity. */
-export async function hasJoined(cluster: Stored<Cluster>, asked: Asked, signal: AbortSignal): Promise<boolean> {
-  const { host, member, hostId, name } = asked;
+export async function hasJoined(
+  cluster: Stored<Cluster>,
+  { host, member, hostId, name, memberUid }: Asked & { readonly memberUid: string },
+  signal: AbortSignal,
+): Promise<boolean> {
   const as = await joinedAs(member, hostId, signal);
   if (as === name) return true;
   if (as !== undefined && (await host.find(clusters, { name: as }, { signal })) !== undefined) return false;
-  const uid = cluster.metadata.annotations?.[MEMBER_UID_ANNOTATION];
-  return uid !== undefined && uid === (await clusterId(member, signal));
+  return cluster.metadata.annotations?.[MEMBER_UID_ANNOTATION] === memberUid;
 }
 
 /**

@@ -162,7 +162,7 @@ async function refuseOtherMember(
   const { member, hostId, name, cluster, force } = options;
   const memberUid = await clusterId(member, signal);
   refuseHostItself({ memberUid, hostId, name });
-  if (cluster !== undefined && (await hasJoined(cluster, options, signal))) return;
+  if (cluster !== undefined && (await hasJoined(cluster, { ...options, memberUid }, signal))) return;
   const object = `Cluster ${name}`;
   const chooseContext = `choose ${name}'s context of that kubeconfig with --member-context`;
   const other = await otherJoined(options, signal);

@@ -11,6 +11,7 @@ import type { KubeletEndpoint } from "../../api/kubelet-endpoint.ts";
 import type { KubeNode, NodeCondition, NodeStatus, NodeSystemInfo, Taint } from "../../api/kubernetes.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { structuredTextReader } from "../../api/structured-text.ts";
+import { timestamp } from "../../api/timestamp.ts";
 import type { MemberFacts, Observed } from "./model.ts";
 
 /** The parts of a node's status that Legation writes. */
@@ -104,7 +105,7 @@ export function desiredStatus(
   node: KubeNode | undefined,
   wall: number,
 ): NodeStatusParts {
-  const at = new Date(wall).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = timestamp(wall);
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
     : facts.spared === undefined

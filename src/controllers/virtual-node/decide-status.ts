@@ -1,6 +1,7 @@
 import type { ClusterStatus } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { formatAmounts } from "../../api/quantity.ts";
+import { timestamp } from "../../api/timestamp.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import type { Observed } from "./model.ts";
 
@@ -13,7 +14,7 @@ export function clusterStatus(
   wall: number,
 ): { readonly body: object; readonly urgent: boolean } | undefined {
   if (cluster === undefined) return undefined;
-  const at = new Date(wall).toISOString().replace(/\.\d+Z$/, "Z");
+  const at = timestamp(wall);
   const current = cluster.status ?? {};
   const answers = "its API server answers";
   const trouble = refused === undefined ? "" : `, but Node ${virtualNodeName(name)} is not as it should be: ${refused}`;
