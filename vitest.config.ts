@@ -12,6 +12,8 @@ const config: ViteUserConfigExport = defineConfig({
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
           testTimeout: 20_000,
+          // Sockets and timers are real, and the clusters are being started meanwhile.
+          retry: 1,
           // Half of what they cost would be starting a process and loading the sources for each file.
           isolate: false,
           // Many wait for time to pass.

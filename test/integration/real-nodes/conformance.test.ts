@@ -22,7 +22,10 @@ onRealNodes((realNodes) => {
 
   test.concurrent.each(SCENARIOS)("$name looks the same", async (scenario) => {
     const { plain, delegating } = await realNodes().places({ onFinished: afterFile });
-    const [expected, seen] = await Promise.all([transcribe(scenario, plain), transcribe(scenario, delegating)]);
+    const [expected, seen] = await Promise.all([
+      transcribe(scenario, plain, "plain"),
+      transcribe(scenario, delegating, "legation"),
+    ]);
     const { unexplained, known } = compare(expected, seen, KNOWN_DIFFERENCES);
     for (const id of known) met.add(id);
     expect(unexplained).toEqual([]);

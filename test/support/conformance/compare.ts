@@ -1,4 +1,4 @@
-import type { KnownDifference } from "./scenario.ts";
+import type { KnownDifference, Side } from "./scenario.ts";
 import type { Transcript } from "./transcript.ts";
 
 /** How two transcripts differ. */
@@ -12,7 +12,7 @@ export interface Comparison {
 /** Compares call by call, each line as often as it is there. */
 export function compare(plain: Transcript, legation: Transcript, known: readonly KnownDifference[]): Comparison {
   const met = new Set<string>();
-  const explains = (line: string, side: "plain" | "legation"): boolean => {
+  const explains = (line: string, side: Side): boolean => {
     const difference = known.find((candidate) => candidate[side]?.test(line) === true);
     if (difference !== undefined) met.add(difference.id);
     return difference !== undefined;

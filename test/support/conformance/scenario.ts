@@ -1,3 +1,6 @@
+/** Which of the two clusters that are compared. */
+export type Side = "plain" | "legation";
+
 /** One call of kubectl. */
 export interface Call {
   /** Arguments as a shell's user writes them, e.g. `get pod web`; the namespace is added. Words in `'…'` stay together. */
@@ -5,7 +8,7 @@ export interface Call {
   /** Standard input: a text, or objects that are written as JSON. */
   readonly input?: string | readonly object[];
   /** Called again until its output matches; only that last call is in the transcript. */
-  readonly until?: RegExp;
+  readonly until?: RegExp | Readonly<Record<Side, RegExp>>;
   /** Lines of the output in any order are the same. */
   readonly unordered?: boolean;
 }
@@ -16,12 +19,8 @@ export interface Scenario {
   readonly calls: readonly Call[];
 }
 
-/** A difference between a plain cluster and Legation that stays, and why. */
-export interface KnownDifference {
+/** A difference between a plain cluster and Legation that stays, and why; each side's lines that it explains. */
+export interface KnownDifference extends Partial<Readonly<Record<Side, RegExp>>> {
   /** Name in docs/conformance.md. */
   readonly id: string;
-  /** Lines of the plain cluster's transcript that it explains. */
-  readonly plain?: RegExp;
-  /** Lines of Legation's. */
-  readonly legation?: RegExp;
 }

@@ -294,7 +294,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "a ConfigMap that comes late",
     calls: [
       apply(pod(main(sh("echo $COLOUR"), { envFrom: [{ configMapRef: { name: "settings" } }] }))),
-      { kubectl: "get pods", until: /CreateContainerConfigError|Pending/ },
+      { kubectl: "get pods", until: { plain: /CreateContainerConfigError/, legation: /Pending/ } },
       { kubectl: "create configmap settings --from-literal=COLOUR=blue" },
       { ...inPhase("Succeeded") },
       { kubectl: "logs web" },
@@ -321,7 +321,8 @@ export const SCENARIOS: readonly Scenario[] = [
         kubectl: `run web --image=${IMAGE} --restart=Never --rm -i --quiet --pod-running-timeout=1m -- sh -c 'read line; echo got $line; exit 4'`,
         input: "a line\n",
       },
-      { kubectl: "get pods" },
+      // kubectl does not wait for the deletion that it has asked for.
+      { kubectl: "get pods", until: /No resources found/ },
     ],
   },
   {

@@ -1,19 +1,19 @@
 import type { Place } from "../harness/real-nodes.ts";
 import { eventually } from "../harness/wait.ts";
 import { runStreaming } from "../streams/kubectl.ts";
-import type { Call, Scenario } from "./scenario.ts";
+import type { Call, Scenario, Side } from "./scenario.ts";
 
 /** Lines of what a person at a terminal has seen, without what no two runs have in common. */
 export type Transcript = readonly string[];
 
 /** Runs every call of a scenario, one after the other. */
-export async function transcribe({ calls }: Scenario, place: Place): Promise<Transcript> {
+export async function transcribe({ calls }: Scenario, place: Place, side: Side): Promise<Transcript> {
   const lines: string[] = [];
-  for (const call of calls) lines.push(...(await outcomeOf(call, place)));
+  for (const call of calls) lines.push(...(await outcomeOf(call, place, side)));
   return lines;
 }
 
-async function outcomeOf(call: Call, place: Place): Promise<string[]> {
+async function outcomeOf(call: Call, place: Place, side: Side): Promise<string[]> {
   const once = async (): Promise<string[]> => {
     const { cluster, namespace } = place;
     const { code, stdout, stderr } = await runStreaming(
@@ -28,7 +28,7 @@ async function outcomeOf(call: Call, place: Place): Promise<string[]> {
     const out = text(stdout.toString());
     return [...(call.unordered === true ? out.sort() : out), ...text(stderr).map((line) => `! ${line}`), `= ${code}`];
   };
-  const { until } = call;
+  const until = call.until instanceof RegExp ? call.until : call.until?.[side];
   const lines =
     until === undefined
       ? await once()

@@ -15,7 +15,7 @@ let client: ClusterClient;
 let abort: AbortController;
 beforeEach(async () => {
   server = await FaultServer.start();
-  client = connect(server, { limits: { timeoutMs: 300 } });
+  client = connect(server, { limits: { timeoutMs: 2_000 } });
   abort = new AbortController();
 });
 afterEach(async () => {

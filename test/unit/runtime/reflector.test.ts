@@ -26,7 +26,7 @@ let reflector: Reflector<Pod>;
 
 beforeEach(async () => {
   server = await FaultServer.start();
-  client = connect(server, { limits: { timeoutMs: 300 } });
+  client = connect(server, { limits: { timeoutMs: 2_000 } });
   clock = new FakeClock();
   events = [];
   states = [];
