@@ -67,6 +67,8 @@ export const HOST_LABEL = "legation.dev/host";
 /** Label: a copy of an object that delegates there need. */
 export const COPY_LABEL = "legation.dev/copy";
 export const COPY_LABEL_VALUE = "true";
+/** Annotation on a NetworkPolicy of the host: `false` keeps it from members. */
+export const COPY_ANNOTATION = "legation.dev/copy";
 /** Annotation on the copy of a Service: a ServiceExport was made beside it, or is about to be. */
 export const EXPORTED_ANNOTATION = "legation.dev/exported";
 /** Annotation: JSON `{cluster, namespace, name, uid}` of the host object that a member object stands for. */

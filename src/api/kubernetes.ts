@@ -98,6 +98,23 @@ export interface ExportCondition {
   readonly lastTransitionTime?: string | null;
 }
 
+/** As far as it is read; in client-node's type the field `from` has another name than on the wire. */
+export interface NetworkPolicy extends KubeObject {
+  spec?: {
+    readonly podSelector?: LabelSelector | null;
+    readonly ingress?: readonly { readonly from?: readonly NetworkPolicyPeer[] | null }[] | null;
+    readonly egress?: readonly { readonly to?: readonly NetworkPolicyPeer[] | null }[] | null;
+  };
+}
+export interface NetworkPolicyPeer {
+  readonly podSelector?: LabelSelector | null;
+  readonly namespaceSelector?: object | null;
+  readonly ipBlock?: object | null;
+}
+export interface LabelSelector {
+  readonly matchLabels?: Readonly<Record<string, string>> | null;
+}
+
 /** Names one object inside one cluster; `namespace` is absent for cluster-scoped resources. */
 export interface ObjectRef {
   readonly namespace?: string;

@@ -152,6 +152,15 @@ export const endpointSliceShape: Shape = optional({
   ports: orNull(list(object)),
 });
 
+const labelSelector = orNull(optional({ matchLabels: orNull(map(text)) }));
+const policyPeer = optional({ podSelector: labelSelector, namespaceSelector: orNull(object), ipBlock: orNull(object) });
+const policyRules = (peers: string): Shape => orNull(list(optional({ [peers]: orNull(list(policyPeer)) })));
+
+/** What Legation relies on in a NetworkPolicy. */
+export const networkPolicyShape: Shape = optional({
+  spec: optional({ podSelector: labelSelector, ingress: policyRules("from"), egress: policyRules("to") }),
+});
+
 /** What Legation relies on in a ServiceExport. */
 export const serviceExportShape: Shape = optional({
   status: orNull(optional({ conditions: orNull(list(condition)) })),

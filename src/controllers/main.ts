@@ -13,18 +13,19 @@ import type { ReadStore } from "../runtime/store.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import type { Traces } from "../telemetry/traces.ts";
 import { ClaimController } from "./claims/controller.ts";
-import type { CopyingOptions } from "./copying/options.ts";
+import type { Copier, CopyingOptions } from "./copying/options.ts";
+import { together } from "./copying/together.ts";
 import { DelegationController } from "./delegation/controller.ts";
 import { DependencyController } from "./dependencies/controller.ts";
 import { publishedServer } from "./home-api/address.ts";
 import { HomeApiController } from "./home-api/controller.ts";
 import { MemberTokenController } from "./member-token/controller.ts";
+import { NetworkPolicyController } from "./network-policies/controller.ts";
 import { OverflowController } from "./overflow/controller.ts";
 import { PodEventController } from "./pod-events/controller.ts";
 import type { EventOutcome } from "./pod-events/writer.ts";
 import { PreferencesController } from "./preferences/controller.ts";
 import { ServiceController } from "./services/controller.ts";
-import { together } from "./services/together.ts";
 import { VirtualNodeController } from "./virtual-node/controller.ts";
 import type { Kubelets } from "./virtual-node/model.ts";
 import { NodeServing } from "./virtual-node/serving.ts";
@@ -93,16 +94,14 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         virtualNodes.onMember(name);
         serving?.onCluster(name);
         homeApi.onMembers();
-        dependencies.onMembers();
-        claims.onMembers();
-        services.onMembers();
+        for (const copier of copiers) copier.onMembers();
         onMembers();
         events?.refresh(name);
       },
       onClusterStatus: (name) => virtualNodes.enqueue(name),
       onReconnected: (name) => delegation.onReconnected(name),
       onDelegate: (member, key) => {
-        services.onDelegate(member, key);
+        for (const copier of copiers) copier.onDelegate?.(member, key);
         delegation.onDelegate(key, member);
         homeApi.enqueue(key);
       },
@@ -110,8 +109,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         delegation.onRoom();
         overflow.onRoom();
         preferences.onMembers();
-        dependencies.onEnded(member, delegate);
-        services.onEnded(member, delegate);
+        for (const copier of copiers) copier.onEnded?.(member, delegate);
       },
       onCapacity: (member) => {
         virtualNodes.enqueue(member.name);
@@ -125,9 +123,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
         tokens.enqueue(member.name);
         virtualNodes.onMember(member.name);
         homeApi.onConnection(member);
-        dependencies.onConnection(member);
-        claims.onConnection(member);
-        services.onConnection(member);
+        for (const copier of copiers) copier.onConnection(member);
         delegation.onConnection(member);
         overflow.onRoom();
         preferences.onMembers();
@@ -160,20 +156,17 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     onProxy: (key) => delegation.onDelegate(key),
     ...running,
   };
-  const dependencies: DependencyController = new DependencyController({
-    ...copying,
-    onRead: () => delegation.onCapacity(),
-  });
-  const services: ServiceController = new ServiceController(copying);
   const leading = {
     unled: options.election?.unled ?? [],
     confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
   };
-  const claims: ClaimController = new ClaimController({
-    ...copying,
-    ...leading,
-    onRead: () => delegation.onCapacity(),
-  });
+  const onRead = (): void => delegation.onCapacity();
+  const copiers: readonly Copier[] = [
+    new DependencyController({ ...copying, onRead }),
+    new ServiceController(copying),
+    new NetworkPolicyController({ ...copying, onRead }),
+    new ClaimController({ ...copying, ...leading, onRead }),
+  ];
   const virtualNodes: VirtualNodeController = new VirtualNodeController({
     host,
     registry,
@@ -189,7 +182,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     host,
     identity,
     registry,
-    dependencies: together(dependencies, services, claims),
+    dependencies: together(copiers),
     memberNamespaces,
     virtualNodes: virtualNodes.nodes,
     homeApi: (name) => homeApi.of(name),
@@ -237,9 +230,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     await overflow.stop();
     await delegation.stop();
     await homeApi.stop();
-    await dependencies.stop();
-    await claims.stop();
-    await services.stop();
+    for (const copier of copiers) await copier.stop();
     await virtualNodes.stop();
     await tokens.stop();
     await registry.stop();
@@ -257,8 +248,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
   }
   for (const member of registry.members()) {
     homeApi.onProxies(member);
-    dependencies.onProxies(member);
-    services.onProxies(member);
+    for (const copier of copiers) copier.onProxies?.(member);
     // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
     await turn();
   }

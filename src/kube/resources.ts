@@ -8,6 +8,7 @@ import type {
   KubeObject,
   Lease,
   Namespace,
+  NetworkPolicy,
   PersistentVolumeClaim,
   Pod,
   Secret,
@@ -19,6 +20,7 @@ import {
   dataShape,
   endpointSliceShape,
   eventShape,
+  networkPolicyShape,
   nodeShape,
   podShape,
   serviceExportShape,
@@ -114,6 +116,14 @@ export const serviceExports: Resource<ServiceExport> = {
   kind: "ServiceExport",
   namespaced: true,
   shape: serviceExportShape,
+};
+export const networkPolicies: Resource<NetworkPolicy> = {
+  group: "networking.k8s.io",
+  version: "v1",
+  plural: "networkpolicies",
+  kind: "NetworkPolicy",
+  namespaced: true,
+  shape: networkPolicyShape,
 };
 export const leases: Resource<Lease> = {
   group: "coordination.k8s.io",

@@ -1,6 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
-import { clusterRoles } from "../../src/cli/member/access.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
@@ -11,6 +10,7 @@ import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { withoutMemberRight } from "../support/legation/member-rights.ts";
 import { installServiceExports, removeServiceExports } from "../support/services/mcs-api.ts";
 import { makeScene, PATIENT } from "../support/services/scene.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
@@ -18,10 +18,6 @@ import type { Write } from "../support/write-gate/write-gate.ts";
 
 const gated = useGatedLegation();
 const clients = useClients();
-
-interface Rule {
-  readonly resources?: readonly string[];
-}
 
 /** Legation's writes in west, in their order. */
 async function writesInWest(namespace: string): Promise<string[]> {
@@ -412,15 +408,8 @@ test("a member that joined before there were copies of Services runs pods all th
   const scene = await makeScene(clients());
   const { legation } = gated();
   const { west } = clients();
-  const { items } = await west.list(clusterRoles, { labelSelector: HOST_LABEL });
-  const [role]: { readonly metadata: { readonly name: string }; readonly rules?: readonly Rule[] }[] = items;
-  if (role === undefined) throw new Error("west has no role of this host");
-  const { metadata, rules = [] } = role;
-  const set = async (next: readonly Rule[]): Promise<void> => {
-    await west.patch(clusterRoles, { name: metadata.name }, { type: "merge", body: { rules: next } });
-  };
-  onTestFinished(() => set(rules));
-  await set(rules.filter(({ resources = [] }) => !resources.includes("services")));
+  const restore = await withoutMemberRight(west, "services");
+  onTestFinished(restore);
   await legation.controller.stop();
   await legation.controller.start();
   await scene.service("web");
@@ -431,6 +420,6 @@ test("a member that joined before there were copies of Services runs pods all th
   const [made = 0, placed = 0] = [proxy, delegate].map(({ metadata }) => Date.parse(metadata.creationTimestamp ?? ""));
   expect(placed - made).toBeLessThan(5000);
   expect(await scene.find(west, services, "web")).toBeUndefined();
-  await set(rules);
+  await restore();
   await scene.inWest("web");
 });

@@ -15,7 +15,7 @@ import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
-import type { CopyingOptions } from "../copying/options.ts";
+import type { Copier, CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
@@ -48,7 +48,7 @@ const UNREAD =
  * Claims of the host stand for claims in members: each is made in the member that its first pod goes to, and keeps all
  * its pods there. The member's name is written on the host's claim before anything is made.
  */
-export class ClaimController {
+export class ClaimController implements Copier {
   readonly #options: ClaimOptions;
   readonly #claims: Reflector<PersistentVolumeClaim>;
   readonly #copies: Copies<typeof KIND, PersistentVolumeClaim>;

@@ -15,7 +15,7 @@ import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
-import type { CopyingOptions } from "../copying/options.ts";
+import type { Copier, CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { decide, inStep } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
@@ -33,7 +33,7 @@ export interface DependencyOptions extends CopyingOptions {
 }
 
 /** Keeps in each member what delegates use of their namespace: one copy of each object for all that share it. */
-export class DependencyController {
+export class DependencyController implements Copier {
   readonly #options: DependencyOptions;
   readonly #sources: Sources;
   readonly #copies: Copies<DependencyKind, Digested>;

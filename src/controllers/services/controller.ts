@@ -7,7 +7,8 @@ import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSl
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
-import type { CopyingOptions } from "../copying/options.ts";
+import type { Copier, CopyingOptions } from "../copying/options.ts";
+import { Placements } from "../copying/placements.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -15,14 +16,13 @@ import { ExportStatus } from "./export-status.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Observed, type Source } from "./model.ts";
 import { Patience } from "./patience.ts";
 import { RESOURCES, Sources } from "./sources.ts";
-import { Users } from "./users.ts";
 
 /** Keeps in each member the Services by whose names pods there find each other. */
-export class ServiceController {
+export class ServiceController implements Copier {
   readonly #options: CopyingOptions;
   readonly #sources: Sources;
   readonly #copies: Copies<ServiceKind, ServiceObject>;
-  readonly #users = new Users();
+  readonly #placements = new Placements();
   readonly #patience: Patience;
   readonly #executor: Executor;
   readonly #exportStatus: ExportStatus;
@@ -82,7 +82,7 @@ export class ServiceController {
       ...options,
       hostId: identity.id,
       exportOf: (namespace, name) => this.#sources.exportOf(namespace, name),
-      hasPods: (member, namespace) => this.#users.any(member, namespace),
+      hasPods: (member, namespace) => this.#placements.any(member, namespace),
     });
     this.#loop = new Controller<CopyKey, Observed, Action>(
       {
@@ -131,7 +131,7 @@ export class ServiceController {
     const { uid } = proxy.metadata;
     if (type === "deleted" || isTerminal(proxy)) {
       this.#patience.forget(uid);
-      const left = this.#users.forget(uid);
+      const left = this.#placements.forget(uid);
       if (left !== undefined) this.#onLeft(left.member, left.namespace);
       if (this.#options.proxies().size === 0) this.#sources.release();
       return;
@@ -139,7 +139,7 @@ export class ServiceController {
     this.#sources.need();
     const node = proxy.spec?.nodeName;
     if (node === undefined) {
-      const member = this.#users.memberOf(uid);
+      const member = this.#placements.memberOf(uid);
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
@@ -198,10 +198,10 @@ export class ServiceController {
   }
 
   #place(proxy: Stored<Pod>, member: string): void {
-    const from = this.#users.memberOf(proxy.metadata.uid);
-    if (!this.#users.place(proxy, member)) return;
+    const from = this.#placements.memberOf(proxy.metadata.uid);
+    if (!this.#placements.place(proxy, member)) return;
     const { namespace = "" } = proxy.metadata;
-    if (from !== undefined && from !== member && !this.#users.any(from, namespace)) this.#onLeft(from, namespace);
+    if (from !== undefined && from !== member && !this.#placements.any(from, namespace)) this.#onLeft(from, namespace);
     for (const service of this.#servicesOf(proxy)) this.#enqueueIn(member, service);
   }
 
@@ -210,7 +210,7 @@ export class ServiceController {
     const owner = ownerOf(delegate);
     const proxy = owner && this.#options.proxies().get(objectKey(delegate.metadata));
     if (proxy === undefined || proxy.metadata.uid !== owner?.uid || isBound(proxy) || isTerminal(proxy)) return;
-    if (this.#users.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
+    if (this.#placements.memberOf(owner.uid) === undefined) this.#place(proxy, member.name);
   }
 
   /** A delegate has ended or gone. */
@@ -230,7 +230,7 @@ export class ServiceController {
   #onService(service: Stored<ServiceObject>): void {
     const { namespace = "", name } = service.metadata;
     for (const { name: member } of this.#options.registry.members()) {
-      if (this.#users.any(member, namespace)) this.#enqueueIn(member, service);
+      if (this.#placements.any(member, namespace)) this.#enqueueIn(member, service);
       else this.#loop.enqueue(copyKey({ member, kind: "Service", namespace, name }));
     }
   }
@@ -256,7 +256,7 @@ export class ServiceController {
   #onRead(member: Member): void {
     if (!this.#copies.read(member)) return;
     for (const copy of this.#copies.in(member)) this.#loop.enqueue(copyKey({ member: member.name, ...copy }));
-    for (const namespace of this.#users.namespacesIn(member.name)) {
+    for (const namespace of this.#placements.namespacesIn(member.name)) {
       for (const service of this.#sources.servicesIn(namespace)) this.#enqueueIn(member.name, service);
     }
   }
@@ -270,7 +270,7 @@ export class ServiceController {
     if (member === undefined || !proxies().synced) return undefined;
     const copy = this.#copies.of(member, kind, namespace, name);
     const source = this.#sourceOf(member, kind, namespace, name);
-    const used = this.#users.any(member.name, namespace);
+    const used = this.#placements.any(member.name, namespace);
     // What runs keeps what it has, whatever the host knows of it.
     const kept = used || member.liveIn(namespace) > 0;
     const wanted =
@@ -315,8 +315,14 @@ export class ServiceController {
     return hasSelector(service.object) ? { state: "missing" } : source;
   }
 
+  #selectsOneIn(member: string, service: Stored<ServiceObject>): boolean {
+    const all = this.#placements.labelsIn(member, service.metadata.namespace ?? "");
+    for (const labels of all) if (selects(service, labels)) return true;
+    return false;
+  }
+
   /** What has no selector is wanted wherever there are pods. */
   #isWanted(member: Member, kind: ServiceKind, object: Stored<ServiceObject>): boolean {
-    return kind === "EndpointSlice" || !hasSelector(object) || this.#users.selected(member.name, object);
+    return kind === "EndpointSlice" || !hasSelector(object) || this.#selectsOneIn(member.name, object);
   }
 }

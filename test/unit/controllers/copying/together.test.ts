@@ -1,8 +1,8 @@
 import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { together } from "../../../../src/controllers/copying/together.ts";
 import type { Needs, Readiness } from "../../../../src/controllers/delegation/model.ts";
 import type { Dependencies } from "../../../../src/controllers/delegation/options.ts";
-import { together } from "../../../../src/controllers/services/together.ts";
 
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
 
@@ -25,7 +25,7 @@ describe("what several make for a pod", () => {
       [second, first],
     ] as const) {
       expect(
-        together(one(having(a)), one(having(b)))
+        together([one(having(a)), one(having(b))])
           .needs(proxy)
           ?.in("west"),
       ).toEqual(expected);
@@ -33,20 +33,22 @@ describe("what several make for a pod", () => {
   });
 
   test("is nothing when nobody makes anything", () => {
-    expect(together(one(undefined), one(undefined)).needs(proxy)).toBeUndefined();
+    expect(together([one(undefined), one(undefined)]).needs(proxy)).toBeUndefined();
   });
 
   test("is missing, or not known, when one says so", () => {
     const missing = { reason: "Failed", message: "gone" };
-    const needs = together(one({ ...having("ready"), missing }), one({ ...having("ready"), read: false })).needs(proxy);
+    const needs = together([one({ ...having("ready"), missing }), one({ ...having("ready"), read: false })]).needs(
+      proxy,
+    );
     expect(needs).toMatchObject({ read: false, missing });
   });
 
   test("is asked of everyone, whatever the first says", () => {
     const [a, b] = [one(undefined, false), one(undefined, true)];
-    expect(together(a, b).prepare(objectKey({ namespace: "n", name: "p" }), "u", "west")).toBe(false);
+    expect(together([a, b]).prepare(objectKey({ namespace: "n", name: "p" }), "u", "west")).toBe(false);
     expect(b.prepare).toHaveBeenCalledOnce();
-    together(a, b).onProxy({ type: "added", object: proxy });
+    together([a, b]).onProxy({ type: "added", object: proxy });
     expect(a.onProxy).toHaveBeenCalledOnce();
     expect(b.onProxy).toHaveBeenCalledOnce();
   });

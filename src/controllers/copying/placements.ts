@@ -1,5 +1,4 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { type ServiceObject, selects } from "../../pods/services.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -10,7 +9,7 @@ interface Placement {
 }
 
 /** Which pods have been given to which member, or are about to be, by namespace: what a proxy says counts, no delegate. */
-export class Users {
+export class Placements {
   readonly #placements = new Map<string, Placement>();
   /** Labels of the pods, by uid, of one namespace in one member. */
   readonly #groups = new Map<string, Map<string, Labels>>();
@@ -56,12 +55,9 @@ export class Users {
     return [...this.#groups.keys()].filter((key) => key.startsWith(prefix)).map((key) => key.slice(prefix.length));
   }
 
-  /** Whether the member has a pod that is an endpoint of the Service. */
-  selected(member: string, service: Stored<ServiceObject>): boolean {
-    const group = this.#groups.get(groupOf(member, service.metadata.namespace ?? ""));
-    if (group === undefined) return false;
-    for (const labels of group.values()) if (selects(service, labels)) return true;
-    return false;
+  /** The labels of the member's pods of the namespace. */
+  labelsIn(member: string, namespace: string): Iterable<Labels> {
+    return this.#groups.get(groupOf(member, namespace))?.values() ?? [];
   }
 }
 

@@ -2,7 +2,7 @@ import type { Needs } from "../delegation/model.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
 /** What several controllers make for pods, as one: a pod has what it needs when each of them says so. */
-export function together(...all: readonly Dependencies[]): Dependencies {
+export function together(all: readonly Dependencies[]): Dependencies {
   return {
     onProxy: (event) => {
       for (const one of all) one.onProxy(event);

@@ -1,0 +1,259 @@
+import { clusterOfNode } from "../../api/keys.ts";
+import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { networkPolicies } from "../../kube/resources.ts";
+import { isPolicyLike, policyCopyName, staysOnHost } from "../../pods/network-policies.ts";
+import { isBound } from "../../pods/phase.ts";
+import { Controller } from "../../runtime/controller.ts";
+import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
+import { Copies } from "../copying/copies.ts";
+import type { Copier, CopyingOptions } from "../copying/options.ts";
+import { Placements } from "../copying/placements.ts";
+import { awaitsDelegate } from "../delegation/decide-awaited.ts";
+import type { Needs, Readiness } from "../delegation/model.ts";
+import { NAMESPACE_INDEX } from "../delegation/placement-rules.ts";
+import { decide } from "./decide.ts";
+import { Executor } from "./execute.ts";
+import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
+
+export interface NetworkPolicyOptions extends CopyingOptions {
+  /** A member's copies have been read: it can be given pods of namespaces that have policies. */
+  readonly onRead: () => void;
+}
+
+const KIND = "NetworkPolicy";
+const UNREAD =
+  "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
+  "Legation was given does not include them";
+
+/**
+ * Keeps in each member, for the delegates there, the NetworkPolicies of their namespaces: a pod is under the same rules wherever it
+ * runs, and starts nowhere before them.
+ */
+export class NetworkPolicyController implements Copier {
+  readonly #options: NetworkPolicyOptions;
+  readonly #sources: Reflector<NetworkPolicy>;
+  readonly #copies: Copies<typeof KIND, NetworkPolicy>;
+  readonly #executor: Executor;
+  readonly #loop: Controller<PlaceKey, Observed, Action>;
+  /** Where pods without a delegate on record are on their way to. */
+  readonly #placements = new Placements();
+  /** Since when nobody uses the copies of a namespace. */
+  readonly #idleSince = new Map<PlaceKey, number>();
+
+  constructor(options: NetworkPolicyOptions) {
+    this.#options = options;
+    const { host, identity, registry, memberNamespaces, clock, log } = options;
+    this.#sources = new Reflector<NetworkPolicy>({
+      client: host,
+      resource: networkPolicies,
+      indexes: { [NAMESPACE_INDEX]: ({ metadata: { namespace = "" } }) => [namespace] },
+      clock,
+      log,
+      onEvent: ({ object }) => this.#onSource(object.metadata.namespace ?? ""),
+      onState: (state) => {
+        if (state === "watching") this.#onSourcesRead();
+        if (state === "backing-off") this.#wakeAll();
+      },
+    });
+    this.#copies = new Copies<typeof KIND, NetworkPolicy>({
+      hostId: identity.id,
+      resources: new Map([[KIND, networkPolicies]]),
+      unowned: true,
+      transform: (_kind, policy) => policy,
+      onCopy: ({ name: member }, { namespace }) => {
+        this.#enqueue({ member, namespace });
+        this.#wake(namespace);
+      },
+      onRead: (member) => {
+        this.#onRead(member);
+        options.onRead();
+      },
+      clock,
+      log,
+    });
+    this.#executor = new Executor({
+      registry,
+      memberNamespaces,
+      hostId: identity.id,
+      onRefusal: ({ namespace }) => this.#wake(namespace),
+      clock,
+    });
+    this.#loop = new Controller<PlaceKey, Observed, Action>(
+      {
+        name: "network-policies",
+        observe: (key) => this.#observe(key),
+        decide,
+        execute: (action, context) => this.#executor.execute(action, context),
+      },
+      options,
+    );
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all([this.#sources.stop(), this.#copies.stop()]);
+    await this.#loop.stop();
+  }
+
+  /** The host's proxies have been read: who is in a member is known. */
+  onProxies(member: Member): void {
+    this.#onRead(member);
+  }
+
+  /** Members were connected, or left. */
+  onMembers(): void {
+    this.#copies.follow(this.#options.registry.members());
+  }
+
+  /** A member was lost or found again. */
+  onConnection(member: Member): void {
+    if (member.reachable) this.#onRead(member);
+  }
+
+  /** A delegate has ended or gone: its namespace may be of no use there any more. */
+  onEnded({ name: member }: Member, { metadata: { namespace = "" } }: Stored<Pod>): void {
+    this.#enqueue({ member, namespace });
+  }
+
+  /** A proxy came, changed or went. */
+  onProxy(event: ReflectorEvent<Pod>): void {
+    this.#sources.start();
+    const { type, object: proxy } = event;
+    const { uid, namespace = "" } = proxy.metadata;
+    const member = clusterOfNode(proxy.spec?.nodeName);
+    if (type !== "deleted" && awaitsDelegate(proxy)) {
+      // One that has overflowed goes to its member, and nowhere else.
+      if (member !== undefined) this.#place(proxy, member);
+      return;
+    }
+    // A policy may have come while its delegate was being made.
+    const arrived = type === "updated" && awaitsDelegate(event.previous);
+    if (arrived && member !== undefined) this.#enqueue({ member, namespace });
+    const left = this.#placements.forget(uid);
+    if (left !== undefined) this.#enqueue(left);
+  }
+
+  /** The policies that a proxy must find in its member, and who has them; undefined when there are none. */
+  needs({ metadata: { namespace = "" } }: Stored<Pod>): Needs | undefined {
+    const sources = this.#sourcesIn(namespace);
+    if (sources?.length === 0) return undefined;
+    if (sources !== undefined) return { read: true, in: (member) => this.#readiness({ member, namespace }, sources) };
+    const { state, failing } = this.#sources;
+    const message = `networkpolicies cannot be read on the host: ${failing?.reason ?? "not yet"}; if it is for want of access, run \`legation install\` again`;
+    const missing = { reason: "NetworkNotReady", message };
+    return { read: false, ...(state === "backing-off" ? { missing } : {}), in: () => "unprepared" };
+  }
+
+  /** Has them made in the member; true when they are there. */
+  prepare(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const proxy = this.#options.proxies().get(key);
+    if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
+    this.#place(proxy, member);
+    const needs = this.needs(proxy);
+    return needs === undefined || (needs.read && needs.in(member) === "ready");
+  }
+
+  /** Nothing is started before it is under the rules that it would be under here. */
+  #readiness(place: Place, sources: readonly Stored<NetworkPolicy>[]): Readiness {
+    const { registry, identity } = this.#options;
+    const member = registry.member(place.member);
+    if (member === undefined) return "unprepared";
+    if (!this.#copies.read(member)) return { refused: UNREAD };
+    let readiness: Readiness = "ready";
+    for (const source of sources) {
+      const { name } = source.metadata;
+      const refusal = this.#executor.refusal(place, source);
+      if (refusal !== undefined) return { refused: refusal };
+      const copy = this.#copies.of(member, KIND, place.namespace, policyCopyName(source, identity.id));
+      const there = copy !== undefined && copy.metadata.deletionTimestamp === undefined;
+      if (there && isPolicyLike(copy, source, identity)) continue;
+      const isContested = this.#executor.contestedUntil(place, source) !== undefined;
+      if (!there && isContested) return { refused: `somebody there keeps deleting its copy of NetworkPolicy ${name}` };
+      if (!isContested) readiness = "unprepared";
+    }
+    return readiness;
+  }
+
+  #place(proxy: Stored<Pod>, member: string): void {
+    const { uid, namespace = "" } = proxy.metadata;
+    const from = this.#placements.memberOf(uid);
+    if (!this.#placements.place(proxy, member)) return;
+    if (from !== undefined && from !== member) this.#enqueue({ member: from, namespace });
+    this.#enqueue({ member, namespace });
+  }
+
+  #onSource(namespace: string): void {
+    for (const { name: member } of this.#options.registry.members()) this.#enqueue({ member, namespace });
+    this.#wake(namespace);
+  }
+
+  #onSourcesRead(): void {
+    for (const member of this.#options.registry.members()) this.#onRead(member);
+    this.#wakeAll();
+  }
+
+  #onRead(member: Member): void {
+    if (!this.#copies.read(member)) return;
+    const pods = [...member.delegates()].map(({ metadata }) => metadata.namespace ?? "");
+    const namespaces = [...pods, ...this.#placements.namespacesIn(member.name)];
+    const copies = this.#copies.in(member).map(({ namespace }) => namespace);
+    for (const namespace of new Set([...namespaces, ...copies])) this.#enqueue({ member: member.name, namespace });
+  }
+
+  #wake(namespace: string): void {
+    this.#tell(this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace));
+  }
+
+  #wakeAll(): void {
+    this.#tell(this.#options.proxies().list());
+  }
+
+  /** Those that have a node look again by themselves. */
+  #tell(proxies: readonly Stored<Pod>[]): void {
+    for (const proxy of proxies) if (!isBound(proxy)) this.#options.onProxy(objectKey(proxy.metadata));
+  }
+
+  #enqueue(place: Place): void {
+    this.#loop.enqueue(placeKey(place));
+  }
+
+  /** The host's policies of the namespace that members get; undefined before they have been read. */
+  #sourcesIn(namespace: string): Stored<NetworkPolicy>[] | undefined {
+    const { store } = this.#sources;
+    return store.synced
+      ? store.byIndex(NAMESPACE_INDEX, namespace).filter((policy) => !staysOnHost(policy))
+      : undefined;
+  }
+
+  #observe(key: PlaceKey): Observed | undefined {
+    const { registry, proxies, identity, clock } = this.#options;
+    const place = placeOf(key);
+    const { namespace } = place;
+    const member = registry.member(place.member);
+    // Before the host's proxies are known, nobody would seem to be anywhere.
+    if (member === undefined || !proxies().synced) return undefined;
+    const copies = this.#copies
+      .inNamespace(member, KIND, namespace)
+      .flatMap(({ name }) => this.#copies.of(member, KIND, namespace, name) ?? []);
+    const used = member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
+    if (copies.length === 0 && !used) {
+      this.#idleSince.delete(key);
+      this.#executor.forget(place);
+      return undefined;
+    }
+    const idleSince = this.#idleSince.get(key) ?? clock.now();
+    if (used) this.#idleSince.delete(key);
+    else this.#idleSince.set(key, idleSince);
+    const sources = this.#sourcesIn(namespace);
+    return {
+      place,
+      host: identity,
+      usable: member.reachable && member.read && this.#copies.read(member),
+      ...(sources === undefined ? {} : { sources }),
+      copies,
+      used,
+      idleSince,
+      restsUntil: (source) => this.#executor.restsUntil(place, source),
+    };
+  }
+}

@@ -1,0 +1,99 @@
+import { describe, expect, test } from "vitest";
+import type { NetworkPolicy, Stored } from "../../../src/api/kubernetes.ts";
+import {
+  isPolicyLike,
+  policyCopyName,
+  policyCopyPatch,
+  staysOnHost,
+  toPolicyCopy,
+} from "../../../src/pods/network-policies.ts";
+
+const HOST = { id: "0f8fad5b-d9cb-469f-a165-70867728950e", name: "cern" };
+const OURS = { "legation.dev/host": HOST.id };
+
+function policy(spec: object, metadata: object = {}): Stored<NetworkPolicy> {
+  return {
+    apiVersion: "networking.k8s.io/v1",
+    kind: "NetworkPolicy",
+    metadata: { name: "web", namespace: "team", uid: "u", resourceVersion: "7", ...metadata },
+    spec,
+  };
+}
+
+/** A copy as the member has stored it. */
+function stored(copy: NetworkPolicy): Stored<NetworkPolicy> {
+  const { metadata, ...rest } = copy;
+  return { ...rest, metadata: { ...metadata, name: metadata?.name ?? "", uid: "c", resourceVersion: "3" } };
+}
+
+describe("a copy", () => {
+  test("selects the host's delegates alone", () => {
+    const all = toPolicyCopy(policy({ podSelector: {}, policyTypes: ["Ingress"] }), HOST);
+    expect(all.spec).toEqual({ podSelector: { matchLabels: OURS }, policyTypes: ["Ingress"] });
+    const expressions = [{ key: "tier", operator: "In", values: ["front"] }];
+    const some = toPolicyCopy(
+      policy({ podSelector: { matchLabels: { app: "web" }, matchExpressions: expressions } }),
+      HOST,
+    );
+    expect(some.spec?.podSelector).toEqual({ matchLabels: { app: "web", ...OURS }, matchExpressions: expressions });
+  });
+
+  test("takes peers of its own namespace for delegates, and leaves those elsewhere as they are", () => {
+    const dns = {
+      namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
+      podSelector: {},
+    };
+    const block = { ipBlock: { cidr: "10.0.0.0/8", except: ["10.1.0.0/16"] } };
+    const ports = [{ port: 53, protocol: "UDP", endPort: 54 }];
+    const { spec } = toPolicyCopy(
+      policy({
+        podSelector: {},
+        ingress: [{ from: [{ podSelector: { matchLabels: { app: "client" } } }, block] }, {}],
+        egress: [{ to: [dns, { podSelector: {} }], ports }, { ports }],
+        policyTypes: ["Ingress", "Egress"],
+      }),
+      HOST,
+    );
+    expect(spec).toEqual({
+      podSelector: { matchLabels: OURS },
+      ingress: [{ from: [{ podSelector: { matchLabels: { app: "client", ...OURS } } }, block] }, {}],
+      egress: [{ to: [dns, { podSelector: { matchLabels: OURS } }], ports }, { ports }],
+      policyTypes: ["Ingress", "Egress"],
+    });
+  });
+
+  test("has a name of its own, however long the policy's is", () => {
+    const nameOf = (name: string) => policyCopyName(policy({}, { name }), HOST.id);
+    expect(nameOf("web")).toBe("web.legation-0f8fad5b");
+    expect(nameOf("a".repeat(235))).toHaveLength(253);
+    expect(nameOf("a".repeat(236))).toBe("u.legation-0f8fad5b");
+  });
+
+  test("is like its source until one of the two changes, and the patch makes it so again", () => {
+    const source = policy({ podSelector: {}, policyTypes: ["Ingress"] }, { labels: { tier: "front" } });
+    const copy = stored(toPolicyCopy(source, HOST));
+    expect(isPolicyLike(copy, source, HOST)).toBe(true);
+    const changed = policy({ podSelector: {}, policyTypes: ["Egress"] }, { labels: { tier: "front" } });
+    expect(isPolicyLike(copy, changed, HOST)).toBe(false);
+    expect(isPolicyLike(copy, policy(source.spec ?? {}, { labels: { tier: "back" } }), HOST)).toBe(false);
+    const opened = { ...copy, spec: { ...copy.spec, ingress: [{}] } };
+    expect(isPolicyLike(opened, source, HOST)).toBe(false);
+    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual({
+      op: "add",
+      path: "/spec",
+      value: { podSelector: { matchLabels: OURS }, policyTypes: ["Egress"] },
+    });
+    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual({
+      op: "add",
+      path: "/metadata/resourceVersion",
+      value: "3",
+    });
+  });
+});
+
+test("a policy stays on the host when its author says so, and not by any other word", () => {
+  const said = (value: string) => staysOnHost(policy({}, { annotations: { "legation.dev/copy": value } }));
+  expect(said("false")).toBe(true);
+  expect(["true", "False", "no", ""].map(said)).toEqual([false, false, false, false]);
+  expect(staysOnHost(policy({}))).toBe(false);
+});
