@@ -3,7 +3,8 @@ import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { LeaderElector } from "../runtime/leader-election.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type ControllersOptions, type RunningControllers, startControllers } from "./main.ts";
+import { type RunningControllers, startControllers } from "./main.ts";
+import type { ControllersOptions } from "./options.ts";
 
 /** Name of the Lease in legation-system that the controllers elect their leader on. */
 const LEADER_LEASE = "legation-controller";

@@ -1,4 +1,4 @@
-import type { ControllersOptions } from "../../../src/controllers/main.ts";
+import type { ControllersOptions } from "../../../src/controllers/options.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { createClusterClient } from "../../../src/kube/connect.ts";
 import { credentialsFromKubeconfigText } from "../../../src/kube/kubeconfig.ts";

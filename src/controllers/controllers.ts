@@ -1,0 +1,238 @@
+import { virtualNodeName } from "../api/keys.ts";
+import { MemberNamespaces } from "../clusters/namespaces.ts";
+import { Registry, type RegistryListener } from "../clusters/registry.ts";
+import { turn } from "../kube/turn.ts";
+import type { HostIdentity } from "../pods/delegate.ts";
+import type { ControllerOptions } from "../runtime/controller.ts";
+import { ClaimController } from "./claims/controller.ts";
+import type { Copier, CopyingOptions } from "./copying/options.ts";
+import { together } from "./copying/together.ts";
+import { DelegationController } from "./delegation/controller.ts";
+import { DependencyController } from "./dependencies/controller.ts";
+import { HomeApiController } from "./home-api/controller.ts";
+import { MemberTokenController } from "./member-token/controller.ts";
+import { NetworkPolicyController } from "./network-policies/controller.ts";
+import type { ControllersOptions } from "./options.ts";
+import { OverflowController } from "./overflow/controller.ts";
+import { PodEventController } from "./pod-events/controller.ts";
+import { PreferencesController } from "./preferences/controller.ts";
+import { ServiceController } from "./services/controller.ts";
+import { VirtualNodeController } from "./virtual-node/controller.ts";
+import { NodeServing } from "./virtual-node/serving.ts";
+
+/** What the controllers are told beside what their process was started with. */
+export interface HostOptions {
+  readonly identity: HostIdentity;
+  /** Where pods find the host's API server, unless their Cluster says otherwise. */
+  readonly homeApiServer: string | undefined;
+}
+
+/** All controllers, and who of them hears of what. */
+export class Controllers {
+  readonly registry: Registry;
+  readonly #options: ControllersOptions;
+  readonly #events: PodEventController | undefined;
+  readonly #tokens: MemberTokenController;
+  readonly #homeApi: HomeApiController;
+  readonly #copiers: readonly Copier[];
+  readonly #virtualNodes: VirtualNodeController;
+  readonly #delegation: DelegationController;
+  readonly #overflow: OverflowController;
+  readonly #preferences: PreferencesController;
+  readonly #serving: NodeServing | undefined;
+
+  constructor(options: ControllersOptions, { identity, homeApiServer }: HostOptions) {
+    this.#options = options;
+    const { host, connect, clock, log, metrics, podEvents, traces } = options;
+    const running: ControllerOptions = { clock, log, ...(metrics === undefined ? {} : { metrics }) };
+    const registry = new Registry({ host, hostId: identity.id, connect, clock, log, listener: this.#listener() });
+    this.registry = registry;
+    const proxies = () => this.#delegation.proxies;
+    this.#events = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
+    this.#tokens = new MemberTokenController({ host, registry, ...running });
+    this.#homeApi = new HomeApiController({
+      host,
+      identity,
+      registry,
+      server: homeApiServer,
+      proxies,
+      modeOf: (proxy) => this.#delegation.apiMode(proxy),
+      onChange: () => this.#onMembers(),
+      ...running,
+    });
+    const memberNamespaces = new MemberNamespaces(identity, clock);
+    const copying: CopyingOptions = {
+      host,
+      identity,
+      registry,
+      memberNamespaces,
+      proxies,
+      onProxy: (key) => this.#delegation.onDelegate(key),
+      ...running,
+    };
+    const leading = {
+      unled: options.election?.unled ?? [],
+      confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
+    };
+    const onRead = (): void => this.#delegation.onCapacity();
+    this.#copiers = [
+      new DependencyController({ ...copying, onRead }),
+      new ServiceController(copying),
+      new NetworkPolicyController({ ...copying, onRead }),
+      new ClaimController({ ...copying, ...leading, onRead }),
+    ];
+    this.#virtualNodes = new VirtualNodeController({
+      host,
+      registry,
+      boundTo: (node) => this.#delegation.boundTo(node),
+      waitingIn: (member) => this.#delegation.waitingIn(member),
+      heldIn: (name) => this.#delegation.heldIn(name),
+      onOpened: () => this.#onMembers(),
+      onReady: (name) => this.#delegation.onNodeReady(name),
+      endpoint: (name) => kubelets?.endpoint(name),
+      ...running,
+    });
+    this.#delegation = new DelegationController({
+      host,
+      identity,
+      registry,
+      dependencies: together(this.#copiers),
+      memberNamespaces,
+      virtualNodes: this.#virtualNodes.nodes,
+      homeApi: (name) => this.#homeApi.of(name),
+      ...leading,
+      traces,
+      onBound: (name) => this.#virtualNodes.enqueue(name),
+      onProxy: (proxy) => this.#preferences.onProxy(proxy),
+      onDefaults: () => {
+        this.#preferences.onDefaults();
+        this.#overflow.onRoom();
+      },
+      ...running,
+    });
+    this.#overflow = new OverflowController({
+      host,
+      identity,
+      registry,
+      placement: this.#delegation.overflow,
+      ...running,
+    });
+    this.#preferences = new PreferencesController({
+      host,
+      owned: this.#delegation.owned,
+      proxies,
+      sharing: (proxy) => this.#delegation.sharing(proxy),
+      ...running,
+    });
+    const kubelets = options.kubelets?.({
+      registry,
+      proxies,
+      proxiesOn: (node) => this.#delegation.proxiesOn(node),
+      onChange: (name) => this.#virtualNodes.enqueue(name),
+      clock,
+      log,
+    });
+    this.#serving =
+      kubelets && new NodeServing({ kubelets, registry, nodes: () => this.#virtualNodes.nodes, clock, log });
+  }
+
+  /** Resolves when the host has been read, and all of them run. Rejects when that cannot be; they are to be stopped then. */
+  async start(signal: AbortSignal): Promise<void> {
+    await this.registry.start(signal);
+    await this.#virtualNodes.start(signal);
+    await this.#homeApi.start(signal);
+    await this.#delegation.start(signal);
+    await this.#overflow.start(signal);
+    for (const member of this.registry.members()) {
+      this.#homeApi.onProxies(member);
+      for (const copier of this.#copiers) copier.onProxies?.(member);
+      // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
+      await turn();
+    }
+    this.#events?.start();
+    this.#serving?.start();
+    this.#reportMembers();
+  }
+
+  /** Those that act end before those that they act by. */
+  async stop(): Promise<void> {
+    this.#options.metrics?.members.follow(undefined);
+    await this.#serving?.stop();
+    await this.#events?.stop();
+    await this.#preferences.stop();
+    await this.#overflow.stop();
+    await this.#delegation.stop();
+    await this.#homeApi.stop();
+    for (const copier of this.#copiers) await copier.stop();
+    await this.#virtualNodes.stop();
+    await this.#tokens.stop();
+    await this.registry.stop();
+  }
+
+  #listener(): RegistryListener {
+    return {
+      onCluster: (name) => {
+        this.#tokens.enqueue(name);
+        this.#virtualNodes.onMember(name);
+        this.#serving?.onCluster(name);
+        this.#homeApi.onMembers();
+        for (const copier of this.#copiers) copier.onMembers();
+        this.#onMembers();
+        this.#events?.refresh(name);
+      },
+      onClusterStatus: (name) => this.#virtualNodes.enqueue(name),
+      onReconnected: (name) => this.#delegation.onReconnected(name),
+      onDelegate: (member, key) => {
+        for (const copier of this.#copiers) copier.onDelegate?.(member, key);
+        this.#delegation.onDelegate(key, member);
+        this.#homeApi.enqueue(key);
+      },
+      onEnded: (member, delegate) => {
+        this.#onRoom();
+        this.#overflow.onRoom();
+        for (const copier of this.#copiers) copier.onEnded?.(member, delegate);
+      },
+      onCapacity: (member) => {
+        this.#virtualNodes.enqueue(member.name);
+        this.#onMembers();
+      },
+      onPrompt: () => this.#onRoom(),
+      onConnection: (member) => {
+        this.#tokens.enqueue(member.name);
+        this.#virtualNodes.onMember(member.name);
+        this.#homeApi.onConnection(member);
+        for (const copier of this.#copiers) copier.onConnection(member);
+        this.#delegation.onConnection(member);
+        this.#overflow.onRoom();
+        this.#preferences.onMembers();
+        this.#events?.refresh(member.name);
+      },
+    };
+  }
+
+  /** Pods that wait may have a place in a member now, and a division another shape. */
+  #onMembers(): void {
+    this.#delegation.onCapacity();
+    this.#overflow.onRoom();
+    this.#preferences.onMembers();
+  }
+
+  /** The same, of a member that has only got room. */
+  #onRoom(): void {
+    this.#delegation.onRoom();
+    this.#preferences.onMembers();
+  }
+
+  #reportMembers(): void {
+    const { registry } = this;
+    const boundTo = (name: string): number => this.#delegation.boundTo(virtualNodeName(name));
+    this.#options.metrics?.members.follow({
+      members: function* () {
+        for (const { name, reachable, delegateCount } of registry.members()) {
+          yield { name, reachable, delegates: delegateCount, proxies: boundTo(name) };
+        }
+      },
+      waiting: () => this.#delegation.waiting(),
+    });
+  }
+}
