@@ -6,13 +6,17 @@ import { jsonEqual } from "./equal.ts";
 
 type Spec = NonNullable<NetworkPolicy["spec"]>;
 
+const NAMESPACE_NAME_LABEL = "kubernetes.io/metadata.name";
 const LONGEST_NAME = 253;
 // As much of the host's uid as no two hosts of a member have in common.
 const HOST_CHARACTERS = 8;
 
-/** True for what no member gets: its author has said so. */
+/** By copy: the source that it was last compared with, and whether it has that one's rules. */
+const compared = new WeakMap<object, { readonly source: object; readonly same: boolean }>();
+
+/** True for what no member gets: its author has said so, or it is for the delegates of another host, whose member this cluster is. */
 export function staysOnHost({ metadata }: NetworkPolicy): boolean {
-  return metadata?.annotations?.[COPY_ANNOTATION] === "false";
+  return metadata?.annotations?.[COPY_ANNOTATION] === "false" || metadata?.labels?.[HOST_LABEL] !== undefined;
 }
 
 /**
@@ -30,14 +34,24 @@ export function toPolicyCopy(source: Stored<NetworkPolicy>, host: HostIdentity):
   return {
     apiVersion: "networking.k8s.io/v1",
     kind: "NetworkPolicy",
-    metadata: { name: policyCopyName(source, host.id), namespace, ...copyMetadata(source, host) },
-    spec: forDelegates(source.spec, host.id),
+    metadata: { name: policyCopyName(source, host.id), namespace, ...copyMetadata(bare(source), host) },
+    spec: forDelegates(source, host.id),
   };
 }
 
-/** True when the copy says what its source says. */
+/** True when the copy has the rules of its source. */
+export function hasRulesOf(copy: Stored<NetworkPolicy>, source: Stored<NetworkPolicy>, host: HostIdentity): boolean {
+  // Asked of each member for each pod that waits.
+  const known = compared.get(copy);
+  if (known?.source === source) return known.same;
+  const same = jsonEqual(copy.spec, forDelegates(source, host.id));
+  compared.set(copy, { source, same });
+  return same;
+}
+
+/** True when the copy also says whose it is. */
 export function isPolicyLike(copy: Stored<NetworkPolicy>, source: Stored<NetworkPolicy>, host: HostIdentity): boolean {
-  return jsonEqual(copy.spec, forDelegates(source.spec, host.id)) && wantedMetadata(copy, source, host) === undefined;
+  return hasRulesOf(copy, source, host) && wantedMetadata(copy, bare(source), host) === undefined;
 }
 
 /** JSON patch that makes a copy like its source; it is refused for a copy that has changed since. */
@@ -46,16 +60,24 @@ export function policyCopyPatch(
   source: Stored<NetworkPolicy>,
   host: HostIdentity,
 ): object[] {
-  return [...copyMetadataPatch(copy, source, host), setField("/spec", forDelegates(source.spec, host.id))];
+  return [...copyMetadataPatch(copy, bare(source), host), setField("/spec", forDelegates(source, host.id))];
+}
+
+/** Nothing reads a policy's labels and annotations but tools that would take the copy for one of theirs, and remove it. */
+function bare({ metadata, ...rest }: Stored<NetworkPolicy>): Stored<NetworkPolicy> {
+  const { labels: _, annotations: __, ...others } = metadata;
+  return { ...rest, metadata: others };
 }
 
 /**
  * The spec for this host's delegates alone: in the member's namespace there may be pods that the host's authors know nothing of. As
  * peers, pods of the policy's own namespace are delegates, too; other namespaces are those of the member, as for its name service.
  */
-function forDelegates(spec: Spec = {}, hostId: string): Spec {
+function forDelegates({ metadata: { namespace }, spec = {} }: Stored<NetworkPolicy>, hostId: string): Spec {
   const peers = (all: readonly NetworkPolicyPeer[]): NetworkPolicyPeer[] =>
-    all.map((peer) => ofNamespace(peer, hostId));
+    all.map((peer) =>
+      isOfNamespace(peer, namespace) ? { ...peer, podSelector: ofHost(peer.podSelector, hostId) } : peer,
+    );
   return {
     ...spec,
     podSelector: ofHost(spec.podSelector, hostId),
@@ -66,9 +88,10 @@ function forDelegates(spec: Spec = {}, hostId: string): Spec {
   };
 }
 
-function ofNamespace(peer: NetworkPolicyPeer, hostId: string): NetworkPolicyPeer {
-  const elsewhere = (peer.namespaceSelector ?? peer.ipBlock ?? null) !== null;
-  return elsewhere ? peer : { ...peer, podSelector: ofHost(peer.podSelector, hostId) };
+/** True for pods of the policy's own namespace, which it may also call by its name. */
+function isOfNamespace({ namespaceSelector, ipBlock }: NetworkPolicyPeer, namespace: string | undefined): boolean {
+  const other = namespaceSelector ?? ipBlock ?? undefined;
+  return other === undefined || jsonEqual(other, { matchLabels: { [NAMESPACE_NAME_LABEL]: namespace } });
 }
 
 function ofHost(selector: LabelSelector | null | undefined, hostId: string): LabelSelector {

@@ -131,10 +131,12 @@ describe.concurrent("a NetworkPolicy of the host", () => {
       expect(JSON.parse(await kubectl(memberCluster("west"), args)).status.hard).toEqual({ [counted]: "0" });
     }, PATIENT);
     await policy(scene, "rules");
+    // That it has a copy there shows that the controller has heard of it.
+    await scene.run("web-1", {}, "east");
+    await eventually(async () => (await clients().east.list(networkPolicies, { namespace })).items.length === 1, PATIENT);
     await scene.create("web-0", {}, "west");
     await scene.saysOn("Pod", "web-0", "west: its API server refused NetworkPolicy rules, which may concern the pod: ");
     expect(await scene.find(clients().west, pods, "web-0")).toBeUndefined();
-    await scene.run("web-1", {}, "east");
     await clients().host.delete(networkPolicies, { namespace, name: "rules" });
     await podThat(clients().host, namespace, "web-0", inPhase("Running"), PATIENT);
   });

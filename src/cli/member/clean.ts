@@ -6,6 +6,7 @@ import { listPages } from "../../kube/list-pages.ts";
 import {
   endpointSlices,
   namespaces,
+  networkPolicies,
   persistentVolumeClaims,
   type Resource,
   serviceAccounts,
@@ -38,7 +39,12 @@ export async function cleanMember(client: ClusterClient, hostId: string, signal:
 }
 
 // Groups of what Legation makes in members.
-const OWN_GROUPS: ReadonlySet<string> = new Set(["", endpointSlices.group, serviceExports.group]);
+const OWN_GROUPS: ReadonlySet<string> = new Set([
+  "",
+  endpointSlices.group,
+  networkPolicies.group,
+  serviceExports.group,
+]);
 
 function mayHold({ group }: Resource<KubeObject>): boolean {
   return OWN_GROUPS.has(group);

@@ -28,6 +28,8 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
   readonly onCopy: (member: Member, copy: CopyName<Kind>) => void;
   /** A member's copies have been read. */
   readonly onRead: (member: Member) => void;
+  /** Whether what is shown of a member is current may have another answer. */
+  readonly onState?: (member: Member) => void;
   readonly clock: Clock;
   readonly log: Logger;
 }
@@ -76,6 +78,23 @@ export class Copies<Kind extends string, T extends KubeObject> {
     return reflectors !== undefined && [...reflectors.values()].every(({ store }) => store.synced);
   }
 
+  /** What is shown of the member is what is there, but for what is on its way. */
+  isCurrent(member: Member): boolean {
+    const reflectors = this.#members.get(member);
+    return reflectors !== undefined && [...reflectors.values()].every(({ state }) => state === "watching");
+  }
+
+  /** Why the member's copies cannot be read at present. */
+  failing(member: Member): string | undefined {
+    const reflectors = [...(this.#members.get(member)?.values() ?? [])];
+    return reflectors.find(({ state }) => state === "backing-off")?.failing?.reason;
+  }
+
+  /** The member answers again: its watches need not wait any longer. */
+  retry(member: Member): void {
+    for (const reflector of this.#members.get(member)?.values() ?? []) reflector.retry();
+  }
+
   of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
     const found = this.#members.get(member)?.get(kind)?.store.get(objectKey({ namespace, name }));
     const isOurs = this.#options.unowned === true ? isLabelled : isCopy;
@@ -96,7 +115,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
   }
 
   #reflector(member: Member, kind: Kind, resource: Resource<T>): Reflector<T> {
-    const { hostId, transform, pageSize, onCopy, clock } = this.#options;
+    const { hostId, transform, pageSize, onCopy, onState, clock } = this.#options;
     return new Reflector<T>({
       client: member.client,
       resource,
@@ -110,6 +129,7 @@ export class Copies<Kind extends string, T extends KubeObject> {
       clock,
       log: this.#options.log.child({ member: member.name }),
       onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),
+      onState: () => onState?.(member),
     });
   }
 }

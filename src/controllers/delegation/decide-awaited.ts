@@ -14,7 +14,7 @@ import type { Action, DelegationDecision, MemberView, Observed } from "./model.t
 import { report } from "./report.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
-const LOOK_AGAIN_MS = 1000;
+export const LOOK_AGAIN_MS = 1000;
 
 /** True for a proxy that has overflowed: its Binding was the decision, and no delegate is recorded yet. */
 export function awaitsDelegate({ metadata }: Pod): boolean {

@@ -4,10 +4,10 @@ import { boundTo } from "../../pods/bound.ts";
 import { notReady, statusFrom, statusPatch } from "../../pods/feedback.ts";
 import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
-import { awaitsDelegate, decideAwaited } from "./decide-awaited.ts";
+import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { createIn, isFor, withdraw } from "./delegates.ts";
-import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { type Action, type DelegationDecision, isPrepared, type MemberView, type Observed } from "./model.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
@@ -32,7 +32,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
     return { actions: adopt(proxy, member, delegate), outcome: "Running" };
   }
-  return vanished(proxy, member, observed, wall);
+  return vanished(proxy, member, observed, { now, wall });
 }
 
 /** The members that have, or say that they have, a delegate of a bound proxy beside that in its own member. */
@@ -110,7 +110,12 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
 }
 
 /** The delegate went and nobody on the host had asked for it: what an eviction is on a node. */
-function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wall: number): DelegationDecision {
+function vanished(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  observed: Observed,
+  { now, wall }: { readonly now: number; readonly wall: number },
+): DelegationDecision {
   const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
   if (last !== undefined && isTerminal(last)) return { actions: feedback(proxy, last), outcome: "Finished" };
@@ -120,6 +125,9 @@ function vanished(proxy: Stored<Pod>, member: MemberView, observed: Observed, wa
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
     if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
+    if (!isPrepared(observed.needs?.(), member.name)) {
+      return { actions: [], outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
+    }
     return { actions: [createIn(proxy, observed, member.name)], outcome: "Placing" };
   }
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.

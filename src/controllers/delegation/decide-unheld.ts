@@ -3,7 +3,7 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { hasStarted, isTerminal } from "../../pods/phase.ts";
 import { bindTo, createIn, isFor } from "./delegates.ts";
-import { type Action, type DelegationDecision, mayHold, type Needs, type Observed } from "./model.ts";
+import { type Action, type DelegationDecision, isPrepared, mayHold, type Needs, type Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, parkable, rankFor, requestsFor } from "./ranking.ts";
 import { CREATE_ENDS_MS } from "./refusal.ts";
 import { type Report, report } from "./report.ts";
@@ -150,12 +150,8 @@ function chooseMember(
     const message = `${best}: still has the delegate of an earlier pod of that name`;
     return waiting(proxy, observed, { reason: "NotPlaced", message, now }, nextExpiry(observed, now));
   }
-  if (!isReady(needs, best)) return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
+  if (!isPrepared(needs, best)) return { actions: [{ type: "prepare", member: best, proxyUid }], outcome: "Preparing" };
   return create(proxy, observed, best, fitting.length === 0);
-}
-
-function isReady(needs: Needs | undefined, member: string): boolean {
-  return needs === undefined || needs.in(member) === "ready";
 }
 
 function create(proxy: Stored<Pod>, observed: Observed, member: string, parked = false): DelegationDecision {

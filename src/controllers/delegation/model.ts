@@ -94,6 +94,11 @@ export interface Needs {
   readonly in: (member: string) => Readiness;
 }
 
+/** Whether a pod can be made in a member as far as that depends on what it needs. */
+export function isPrepared(needs: Needs | undefined, member: string): boolean {
+  return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
+}
+
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly ref: ObjectRef;

@@ -2,14 +2,13 @@ import { clusterOfNode } from "../../api/keys.ts";
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { networkPolicies } from "../../kube/resources.ts";
-import { isPolicyLike, policyCopyName, staysOnHost } from "../../pods/network-policies.ts";
-import { isBound } from "../../pods/phase.ts";
+import { hasRulesOf, policyCopyName, staysOnHost } from "../../pods/network-policies.ts";
+import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import { awaitsDelegate } from "../delegation/decide-awaited.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
@@ -36,8 +35,10 @@ export class NetworkPolicyController implements Copier {
   readonly #copies: Copies<typeof KIND, NetworkPolicy>;
   readonly #executor: Executor;
   readonly #loop: Controller<PlaceKey, Observed, Action>;
-  /** Where pods without a delegate on record are on their way to. */
+  /** Pods that are in a member, or on their way there. */
   readonly #placements = new Placements();
+  /** Whether pods may start in a place, as those that wait were last told. */
+  readonly #assessed = new Map<PlaceKey, string>();
   /** Since when nobody uses the copies of a namespace. */
   readonly #idleSince = new Map<PlaceKey, number>();
 
@@ -63,7 +64,10 @@ export class NetworkPolicyController implements Copier {
       transform: (_kind, policy) => policy,
       onCopy: ({ name: member }, { namespace }) => {
         this.#enqueue({ member, namespace });
-        this.#wake(namespace);
+        this.#reassess({ member, namespace });
+      },
+      onState: (member) => {
+        for (const namespace of this.#namespacesOf(member)) this.#reassess({ member: member.name, namespace });
       },
       onRead: (member) => {
         this.#onRead(member);
@@ -73,10 +77,11 @@ export class NetworkPolicyController implements Copier {
       log,
     });
     this.#executor = new Executor({
+      host,
       registry,
       memberNamespaces,
       hostId: identity.id,
-      onRefusal: ({ namespace }) => this.#wake(namespace),
+      onRefusal: (place) => this.#reassess(place),
       clock,
     });
     this.#loop = new Controller<PlaceKey, Observed, Action>(
@@ -107,7 +112,9 @@ export class NetworkPolicyController implements Copier {
 
   /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (member.reachable) this.#onRead(member);
+    if (!member.reachable) return;
+    this.#copies.retry(member);
+    this.#onRead(member);
   }
 
   /** A delegate has ended or gone: its namespace may be of no use there any more. */
@@ -116,20 +123,14 @@ export class NetworkPolicyController implements Copier {
   }
 
   /** A proxy came, changed or went. */
-  onProxy(event: ReflectorEvent<Pod>): void {
+  onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
     this.#sources.start();
-    const { type, object: proxy } = event;
-    const { uid, namespace = "" } = proxy.metadata;
     const member = clusterOfNode(proxy.spec?.nodeName);
-    if (type !== "deleted" && awaitsDelegate(proxy)) {
-      // One that has overflowed goes to its member, and nowhere else.
+    if (type !== "deleted" && !isTerminal(proxy)) {
       if (member !== undefined) this.#place(proxy, member);
       return;
     }
-    // A policy may have come while its delegate was being made.
-    const arrived = type === "updated" && awaitsDelegate(event.previous);
-    if (arrived && member !== undefined) this.#enqueue({ member, namespace });
-    const left = this.#placements.forget(uid);
+    const left = this.#placements.forget(proxy.metadata.uid);
     if (left !== undefined) this.#enqueue(left);
   }
 
@@ -159,19 +160,36 @@ export class NetworkPolicyController implements Copier {
     const member = registry.member(place.member);
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) return { refused: UNREAD };
+    // What is shown may be gone: with its namespace, say.
+    if (!this.#copies.isCurrent(member)) {
+      const reason = this.#copies.failing(member);
+      return reason === undefined ? "unprepared" : { refused: `its NetworkPolicies cannot be read: ${reason}` };
+    }
     let readiness: Readiness = "ready";
     for (const source of sources) {
       const { name } = source.metadata;
+      const copy = this.#copies.of(member, KIND, place.namespace, policyCopyName(source, identity.id));
+      const there = copy?.metadata.deletionTimestamp === undefined ? copy : undefined;
+      const stays = there !== undefined && !this.#executor.isLeaving(place, there);
+      if (stays && hasRulesOf(there, source, identity)) continue;
       const refusal = this.#executor.refusal(place, source);
       if (refusal !== undefined) return { refused: refusal };
-      const copy = this.#copies.of(member, KIND, place.namespace, policyCopyName(source, identity.id));
-      const there = copy !== undefined && copy.metadata.deletionTimestamp === undefined;
-      if (there && isPolicyLike(copy, source, identity)) continue;
-      const isContested = this.#executor.contestedUntil(place, source) !== undefined;
-      if (!there && isContested) return { refused: `somebody there keeps deleting its copy of NetworkPolicy ${name}` };
-      if (!isContested) readiness = "unprepared";
+      if (this.#executor.contestedUntil(place, source) !== undefined) {
+        return { refused: `somebody there keeps changing or deleting its copy of NetworkPolicy ${name}` };
+      }
+      readiness = "unprepared";
     }
     return readiness;
+  }
+
+  /** Those that wait look again when their answer is another. */
+  #reassess(place: Place): void {
+    const key = placeKey(place);
+    const sources = this.#sourcesIn(place.namespace);
+    const answer = sources === undefined ? "unread" : JSON.stringify(this.#readiness(place, sources));
+    if (this.#assessed.get(key) === answer) return;
+    this.#assessed.set(key, answer);
+    this.#wake(place.namespace);
   }
 
   #place(proxy: Stored<Pod>, member: string): void {
@@ -183,7 +201,10 @@ export class NetworkPolicyController implements Copier {
   }
 
   #onSource(namespace: string): void {
-    for (const { name: member } of this.#options.registry.members()) this.#enqueue({ member, namespace });
+    for (const { name: member } of this.#options.registry.members()) {
+      this.#enqueue({ member, namespace });
+      this.#assessed.delete(placeKey({ member, namespace }));
+    }
     this.#wake(namespace);
   }
 
@@ -195,9 +216,15 @@ export class NetworkPolicyController implements Copier {
   #onRead(member: Member): void {
     if (!this.#copies.read(member)) return;
     const pods = [...member.delegates()].map(({ metadata }) => metadata.namespace ?? "");
-    const namespaces = [...pods, ...this.#placements.namespacesIn(member.name)];
+    for (const namespace of new Set([...pods, ...this.#namespacesOf(member)])) {
+      this.#enqueue({ member: member.name, namespace });
+    }
+  }
+
+  /** The namespaces of which the member has copies, or pods that this controller knows of. */
+  #namespacesOf(member: Member): ReadonlySet<string> {
     const copies = this.#copies.in(member).map(({ namespace }) => namespace);
-    for (const namespace of new Set([...namespaces, ...copies])) this.#enqueue({ member: member.name, namespace });
+    return new Set([...copies, ...this.#placements.namespacesIn(member.name)]);
   }
 
   #wake(namespace: string): void {
@@ -236,8 +263,10 @@ export class NetworkPolicyController implements Copier {
       .inNamespace(member, KIND, namespace)
       .flatMap(({ name }) => this.#copies.of(member, KIND, namespace, name) ?? []);
     const used = member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
-    if (copies.length === 0 && !used) {
+    const refusedUntil = this.#executor.refusedUntil(place);
+    if (copies.length === 0 && !used && refusedUntil === undefined) {
       this.#idleSince.delete(key);
+      this.#assessed.delete(key);
       this.#executor.forget(place);
       return undefined;
     }
@@ -251,8 +280,10 @@ export class NetworkPolicyController implements Copier {
       usable: member.reachable && member.read && this.#copies.read(member),
       ...(sources === undefined ? {} : { sources }),
       copies,
+      leaving: this.#executor.leaving(place, copies),
       used,
       idleSince,
+      ...(refusedUntil === undefined ? {} : { refusedUntil }),
       restsUntil: (source) => this.#executor.restsUntil(place, source),
     };
   }

@@ -15,40 +15,53 @@ export interface PoliciesDecision {
 
 /** Gives the member what the host has while pods of the namespace are there, and takes it away after the last. */
 export function decide(observed: Observed, now: number): PoliciesDecision {
-  const { place, usable, sources, copies, used, idleSince } = observed;
+  const { usable, sources, used } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
-  const standing = copies.filter(({ metadata }) => metadata.deletionTimestamp === undefined);
-  if (used && sources === undefined) return { actions: [], outcome: "Waiting" };
-  if (used) return decideUsed(observed, sources ?? [], standing, now);
-  const removeAt = idleSince + LINGERS_MS;
-  if (standing.length > 0 && now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
-  return { actions: standing.map((copy) => ({ type: "delete", place, copy })), outcome: "Removing" };
+  if (!used) return decideUnused(observed, now);
+  return sources === undefined ? { actions: [], outcome: "Waiting" } : decideUsed(observed, sources, now);
 }
 
-function decideUsed(
-  observed: Observed,
-  sources: readonly Stored<NetworkPolicy>[],
-  standing: readonly Stored<NetworkPolicy>[],
-  now: number,
-): PoliciesDecision {
-  const { place, host, copies, restsUntil } = observed;
+function decideUnused({ place, copies, idleSince, refusedUntil }: Observed, now: number): PoliciesDecision {
+  const standing = copies.filter(isStanding);
+  if (standing.length > 0) {
+    const removeAt = idleSince + LINGERS_MS;
+    if (now < removeAt) return { actions: [], outcome: "Idle", requeueAt: removeAt };
+    return { actions: standing.map((copy) => ({ type: "delete", place, copy })), outcome: "Removing" };
+  }
+  if (refusedUntil === undefined) return { actions: [], outcome: "Removing" };
+  if (now < refusedUntil) return { actions: [], outcome: "Refused", requeueAt: refusedUntil };
+  return { actions: [{ type: "reconsider", place }], outcome: "Refused" };
+}
+
+function decideUsed(observed: Observed, sources: readonly Stored<NetworkPolicy>[], now: number): PoliciesDecision {
+  const { place, host, copies, leaving, restsUntil } = observed;
   const wanted = new Map(sources.map((source) => [policyCopyName(source, host.id), source]));
   const actions: Action[] = [];
   let requeueAt = Number.POSITIVE_INFINITY;
-  // What allows comes before what forbids is gone, or the other way round: either is so on the host for a moment, too.
   for (const [name, source] of wanted) {
     const copy = copies.find(({ metadata }) => metadata.name === name);
     // That one has gone is an event of its own.
-    if (copy?.metadata.deletionTimestamp !== undefined) continue;
-    if (copy !== undefined && isPolicyLike(copy, source, host)) continue;
-    const rests = restsUntil(source);
-    if (rests !== undefined && now < rests) requeueAt = Math.min(requeueAt, rests);
-    else if (copy === undefined) actions.push({ type: "create", place, object: toPolicyCopy(source, host), source });
-    else actions.push({ type: "patch", place, copy, patch: policyCopyPatch(copy, source, host), source });
+    if (copy !== undefined && !isStanding(copy)) continue;
+    // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays.
+    if (copy !== undefined && leaving.has(copy.metadata.uid)) actions.push({ type: "delete", place, copy });
+    else if (copy === undefined || !isPolicyLike(copy, source, host)) {
+      const rests = restsUntil(source);
+      if (rests !== undefined && now < rests) requeueAt = Math.min(requeueAt, rests);
+      else actions.push(written(observed, source, copy));
+    }
   }
-  const surplus = standing.filter(({ metadata }) => !wanted.has(metadata.name));
+  const surplus = copies.filter((copy) => isStanding(copy) && !wanted.has(copy.metadata.name));
   actions.push(...surplus.map((copy) => ({ type: "delete", place, copy }) as const));
-  const outcome = actions.length > 0 ? "Copying" : requeueAt < Number.POSITIVE_INFINITY ? "Resting" : "InStep";
-  return { actions, outcome, ...(requeueAt < Number.POSITIVE_INFINITY ? { requeueAt } : {}) };
+  if (requeueAt < Number.POSITIVE_INFINITY) return { actions, outcome: "Resting", requeueAt };
+  return { actions, outcome: actions.length > 0 ? "Copying" : "InStep" };
+}
+
+function written({ place, host }: Observed, source: Stored<NetworkPolicy>, copy?: Stored<NetworkPolicy>): Action {
+  if (copy === undefined) return { type: "create", place, object: toPolicyCopy(source, host), source };
+  return { type: "patch", place, copy, patch: policyCopyPatch(copy, source, host), source };
+}
+
+function isStanding({ metadata }: Stored<NetworkPolicy>): boolean {
+  return metadata.deletionTimestamp === undefined;
 }

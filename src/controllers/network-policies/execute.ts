@@ -2,19 +2,22 @@ import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { networkPolicies as resource } from "../../kube/resources.ts";
+import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
+import { tell, warningEvent } from "../warning-event.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey } from "./model.ts";
 
 export interface ExecutorOptions {
+  readonly host: ClusterClient;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
-  /** Pods that wait for the copies shall know that they do so in vain. */
+  /** Whether pods may start there has another answer. */
   readonly onRefusal: (place: Place) => void;
   readonly clock: Clock;
 }
@@ -25,6 +28,15 @@ interface Refusal {
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
+}
+
+/** What is remembered of one namespace in one member. */
+interface PlaceMemory {
+  /** By the name of the host's policy, as are the contests. */
+  readonly refusals: Map<string, Refusal>;
+  readonly contests: Contests<string>;
+  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
+  readonly leaving: Set<string>;
 }
 
 type Context = ActionContext<PlaceKey>;
@@ -38,11 +50,7 @@ const REFUSED_FOR_MS = 60_000;
 /** Carries out the writes of the controller of network policies, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
-  /** Both by the name of the host's policy. */
-  readonly #places = new Map<
-    PlaceKey,
-    { readonly refusals: Map<string, Refusal>; readonly contests: Contests<string> }
-  >();
+  readonly #places = new Map<PlaceKey, PlaceMemory>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
@@ -51,6 +59,12 @@ export class Executor {
   /** Why the member did not take this version of the policy when it was last tried. */
   refusal(place: Place, source: Policy): string | undefined {
     return this.#refusalOf(place, source)?.message;
+  }
+
+  /** Until when pods are kept away from the place by a refusal; epoch ms. */
+  refusedUntil(place: Place): number | undefined {
+    const refusals = [...(this.#places.get(placeKey(place))?.refusals.values() ?? [])];
+    return refusals.length === 0 ? undefined : Math.max(...refusals.map(({ until }) => until));
   }
 
   /** Until when a copy that somebody else keeps changing or deleting is left so; epoch ms. */
@@ -63,6 +77,20 @@ export class Executor {
     return this.#refusalOf(place, source)?.until ?? this.contestedUntil(place, source);
   }
 
+  /** The uids of copies on their way out, of those that are still there. */
+  leaving(place: Place, copies: readonly Policy[]): ReadonlySet<string> {
+    const leaving = this.#places.get(placeKey(place))?.leaving;
+    if (leaving === undefined) return new Set();
+    const there = new Set(copies.map(({ metadata }) => metadata.uid));
+    for (const uid of leaving) if (!there.has(uid)) leaving.delete(uid);
+    return leaving;
+  }
+
+  /** Whether the copy is on its way out. */
+  isLeaving(place: Place, { metadata }: Policy): boolean {
+    return this.#places.get(placeKey(place))?.leaving.has(metadata.uid) === true;
+  }
+
   /** Nothing is left of the namespace's copies, and nobody wants any. */
   forget(place: Place): void {
     this.#places.delete(placeKey(place));
@@ -70,7 +98,8 @@ export class Executor {
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
-    const member = this.#options.registry.member(action.place.member);
+    const { place } = action;
+    const member = this.#options.registry.member(place.member);
     if (member === undefined) return undefined;
     try {
       switch (action.type) {
@@ -80,6 +109,10 @@ export class Executor {
           return await this.#patch(member, action, context);
         case "delete":
           return await this.#delete(member, action, context);
+        case "reconsider":
+          this.#of(place).refusals.clear();
+          this.#options.onRefusal(place);
+          return undefined;
       }
     } catch (error) {
       member.noteFailure(error);
@@ -95,44 +128,34 @@ export class Executor {
     const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
     switch (made.type) {
       case "made":
-        this.#noteWritten(place, source, context);
-        return ({ copies }) => copies.some(({ metadata }) => metadata.uid === made.uid);
       case "found":
+        if (made.type === "made") this.#noteWritten(place, source, context);
+        this.#of(place).refusals.delete(source.metadata.name);
         return ({ copies }) => copies.some(({ metadata }) => metadata.uid === made.uid);
       case "gone":
         return () => true;
-      case "foreign":
-        return this.#refuse(
-          place,
-          source,
-          `NetworkPolicy ${name} is there already and was not made by Legation for this host`,
-        );
-      case "refused":
-        return this.#refuse(
-          place,
-          source,
-          `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`,
-        );
+      case "foreign": {
+        const message = `NetworkPolicy ${name}, the name of the copy of ${source.metadata.name}, is there already and was not made by Legation for this host`;
+        return this.#refuse(place, source, message, context);
+      }
+      case "refused": {
+        const message = `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`;
+        return this.#refuse(place, source, message, context);
+      }
     }
   }
 
   async #patch(member: Member, { place, copy, patch, source }: ActionOf<"patch">, context: Context): Result {
-    const { name } = copy.metadata;
+    const ref = { namespace: place.namespace, name: copy.metadata.name };
+    const options = { signal: context.signal, metadataOnly: true };
     try {
-      await member.client.patch(
-        resource,
-        { ...place, name },
-        { type: "json", body: patch },
-        { signal: context.signal, metadataOnly: true },
-      );
+      await member.client.patch(resource, ref, { type: "json", body: patch }, options);
       this.#noteWritten(place, source, context);
+      this.#of(place).refusals.delete(source.metadata.name);
     } catch (error) {
       if (isKubeError(error, ...REFUSALS)) {
-        return this.#refuse(
-          place,
-          source,
-          `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${error.detail}`,
-        );
+        const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${error.detail}`;
+        return this.#refuse(place, source, message, context);
       }
       // Changed, gone, or another by now: looked at again when the watch has told.
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
@@ -142,9 +165,13 @@ export class Executor {
 
   async #delete(member: Member, { place, copy }: ActionOf<"delete">, { signal }: Context): Result {
     const { name, uid, resourceVersion } = copy.metadata;
+    const { leaving } = this.#of(place);
+    leaving.add(uid);
     try {
       await member.client.delete(resource, { namespace: place.namespace, name }, { uid, resourceVersion, signal });
     } catch (error) {
+      // The watch has yet to tell of the end of one that is gone; after any other sure refusal it is there as before.
+      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") leaving.delete(uid);
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return isNoLonger(copy);
@@ -156,31 +183,41 @@ export class Executor {
   }
 
   #noteWritten(place: Place, { metadata }: Policy, { log }: Context): void {
-    const { refusals, contests } = this.#of(place);
-    refusals.delete(metadata.name);
     const { name, resourceVersion } = metadata;
+    const { contests } = this.#of(place);
     contests.noteAndTell(name, resourceVersion, { ...place, kind: "NetworkPolicy", name }, log);
   }
 
-  #refuse(place: Place, { metadata }: Policy, message: string): Shown<Observed> {
-    const until = this.#options.clock.now() + REFUSED_FOR_MS;
-    this.#of(place).refusals.set(metadata.name, { version: metadata.resourceVersion, message, until });
-    this.#options.onRefusal(place);
+  /** Pods that run already may be under other rules than their author's: it is told, and not only of pods that wait. */
+  async #refuse(place: Place, { metadata }: Policy, message: string, { signal, log }: Context): Result {
+    const { host, clock, onRefusal } = this.#options;
+    const { refusals } = this.#of(place);
+    const isNews = refusals.get(metadata.name)?.message !== message;
+    refusals.set(metadata.name, {
+      version: metadata.resourceVersion,
+      message,
+      until: clock.now() + REFUSED_FOR_MS,
+    });
+    onRefusal(place);
+    if (isNews) {
+      log.warn({ member: place.member }, message);
+      const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...metadata };
+      const event = { reason: "NotInMember", message: `${place.member}: ${message}`, at: clock.wall() };
+      await tell(host, warningEvent(about, event), signal);
+    }
     return () => true;
   }
 
-  #of(place: Place) {
+  #of(place: Place): PlaceMemory {
     const key = placeKey(place);
-    const known = this.#places.get(key) ?? {
-      refusals: new Map<string, Refusal>(),
-      contests: new Contests<string>(this.#options.clock),
-    };
+    const { clock } = this.#options;
+    const known = this.#places.get(key) ?? { refusals: new Map(), contests: new Contests(clock), leaving: new Set() };
     this.#places.set(key, known);
     return known;
   }
 }
 
-function isNoLonger({ metadata: { name, resourceVersion } }: Policy): Shown<Observed> {
+function isNoLonger({ metadata: { uid, resourceVersion } }: Policy): Shown<Observed> {
   return ({ copies }) =>
-    !copies.some(({ metadata }) => metadata.name === name && metadata.resourceVersion === resourceVersion);
+    !copies.some(({ metadata }) => metadata.uid === uid && metadata.resourceVersion === resourceVersion);
 }

@@ -31,12 +31,16 @@ export interface Observed {
   /** The host's policies of the namespace that are to be copied; absent: they have not been read. */
   readonly sources?: readonly Stored<NetworkPolicy>[];
   readonly copies: readonly Stored<NetworkPolicy>[];
+  /** Uids of copies whose deletion was sent, and may still happen. */
+  readonly leaving: ReadonlySet<string>;
   /** Pods of the namespace are in the member, or on their way there. */
   readonly used: boolean;
   /** Since when there are none, as far as this controller knows; epoch ms. */
   readonly idleSince: number;
   /** Until when a policy is not written again, since the member has refused it or somebody there keeps changing it; epoch ms. */
   readonly restsUntil: (source: Stored<NetworkPolicy>) => number | undefined;
+  /** Until when pods are kept away from the member by what it has refused; epoch ms. */
+  readonly refusedUntil?: number;
 }
 
 /** One write in the member. */
@@ -55,4 +59,6 @@ export type Action =
       readonly source: Stored<NetworkPolicy>;
     }
   /** Nothing is deleted when the copy has changed since. */
-  | { readonly type: "delete"; readonly place: Place; readonly copy: Stored<NetworkPolicy> };
+  | { readonly type: "delete"; readonly place: Place; readonly copy: Stored<NetworkPolicy> }
+  /** What the member refused may be tried again: those that it has kept away shall know. */
+  | { readonly type: "reconsider"; readonly place: Place };

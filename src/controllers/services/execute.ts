@@ -1,10 +1,10 @@
-import type { KubeEvent, KubeObject, Stored } from "../../api/kubernetes.ts";
+import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { apiVersionOf, events, type Resource, services } from "../../kube/resources.ts";
+import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import {
   patchWithoutTrafficDistribution,
   refusesTrafficDistribution,
@@ -15,7 +15,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
-import { warningEvent } from "../warning-event.ts";
+import { tell, warningEvent } from "../warning-event.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
@@ -57,7 +57,7 @@ export class Executor {
     this.#exports = new Exports({
       host: { id, name },
       clock,
-      tell: (...event) => this.#tell(...event),
+      tell: (...event) => tell(options.host, ...event),
       onMade: options.onExported,
     });
   }
@@ -216,18 +216,9 @@ export class Executor {
       const resource = resourceOf(ref);
       const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...source.metadata };
       const event = { reason: "NotInMember", message: `${ref.member}: ${message}`, at: this.#options.clock.wall() };
-      await this.#tell(warningEvent(about, event), signal);
+      await tell(this.#options.host, warningEvent(about, event), signal);
     }
     return () => true;
-  }
-
-  /** An event is worth no second attempt: the write that it tells of would be repeated with it. */
-  async #tell(event: KubeEvent, signal: AbortSignal): Promise<void> {
-    try {
-      await this.#options.host.create(events, event, { signal });
-    } catch (error) {
-      if (!isKubeError(error)) throw error;
-    }
   }
 }
 

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../src/api/kubernetes.ts";
 import {
+  hasRulesOf,
   isPolicyLike,
   policyCopyName,
   policyCopyPatch,
@@ -43,13 +44,14 @@ describe("a copy", () => {
       namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "kube-system" } },
       podSelector: {},
     };
+    const byName = { namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": "team" } } };
     const block = { ipBlock: { cidr: "10.0.0.0/8", except: ["10.1.0.0/16"] } };
     const ports = [{ port: 53, protocol: "UDP", endPort: 54 }];
     const { spec } = toPolicyCopy(
       policy({
         podSelector: {},
         ingress: [{ from: [{ podSelector: { matchLabels: { app: "client" } } }, block] }, {}],
-        egress: [{ to: [dns, { podSelector: {} }], ports }, { ports }],
+        egress: [{ to: [dns, { podSelector: {} }, byName], ports }, { ports }],
         policyTypes: ["Ingress", "Egress"],
       }),
       HOST,
@@ -57,7 +59,10 @@ describe("a copy", () => {
     expect(spec).toEqual({
       podSelector: { matchLabels: OURS },
       ingress: [{ from: [{ podSelector: { matchLabels: { app: "client", ...OURS } } }, block] }, {}],
-      egress: [{ to: [dns, { podSelector: { matchLabels: OURS } }], ports }, { ports }],
+      egress: [
+        { to: [dns, { podSelector: { matchLabels: OURS } }, { ...byName, podSelector: { matchLabels: OURS } }], ports },
+        { ports },
+      ],
       policyTypes: ["Ingress", "Egress"],
     });
   });
@@ -69,25 +74,34 @@ describe("a copy", () => {
     expect(nameOf("a".repeat(236))).toBe("u.legation-0f8fad5b");
   });
 
+  test("has none of its labels and annotations, by which tools would take it for one of theirs", () => {
+    const labels = { "app.kubernetes.io/instance": "shop" };
+    const { metadata } = toPolicyCopy(policy({}, { labels, annotations: { note: "kept" } }), HOST);
+    expect(metadata?.labels).toEqual({ ...OURS, "legation.dev/copy": "true" });
+    expect(Object.keys(metadata?.annotations ?? {}).sort()).toEqual(["legation.dev/forwarded", "legation.dev/owner"]);
+  });
+
   test("is like its source until one of the two changes, and the patch makes it so again", () => {
-    const source = policy({ podSelector: {}, policyTypes: ["Ingress"] }, { labels: { tier: "front" } });
+    const source = policy({ podSelector: {}, policyTypes: ["Ingress"] });
     const copy = stored(toPolicyCopy(source, HOST));
-    expect(isPolicyLike(copy, source, HOST)).toBe(true);
-    const changed = policy({ podSelector: {}, policyTypes: ["Egress"] }, { labels: { tier: "front" } });
-    expect(isPolicyLike(copy, changed, HOST)).toBe(false);
-    expect(isPolicyLike(copy, policy(source.spec ?? {}, { labels: { tier: "back" } }), HOST)).toBe(false);
-    const opened = { ...copy, spec: { ...copy.spec, ingress: [{}] } };
-    expect(isPolicyLike(opened, source, HOST)).toBe(false);
+    const likes = (a: Stored<NetworkPolicy>, b: Stored<NetworkPolicy>) => [
+      hasRulesOf(a, b, HOST),
+      isPolicyLike(a, b, HOST),
+    ];
+    expect(likes(copy, source)).toEqual([true, true]);
+    const changed = policy({ podSelector: {}, policyTypes: ["Egress"] });
+    expect(likes(copy, changed)).toEqual([false, false]);
+    expect(likes(copy, source)).toEqual([true, true]);
+    expect(likes({ ...copy, spec: { ...copy.spec, ingress: [{}] } }, source)).toEqual([false, false]);
+    const unowned = { ...copy, metadata: { ...copy.metadata, annotations: {} } };
+    expect(likes(unowned, source)).toEqual([true, false]);
     expect(policyCopyPatch(copy, changed, HOST)).toContainEqual({
       op: "add",
       path: "/spec",
       value: { podSelector: { matchLabels: OURS }, policyTypes: ["Egress"] },
     });
-    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual({
-      op: "add",
-      path: "/metadata/resourceVersion",
-      value: "3",
-    });
+    const version = { op: "add", path: "/metadata/resourceVersion", value: "3" };
+    expect(policyCopyPatch(copy, changed, HOST)).toContainEqual(version);
   });
 });
 
@@ -96,4 +110,9 @@ test("a policy stays on the host when its author says so, and not by any other w
   expect(said("false")).toBe(true);
   expect(["true", "False", "no", ""].map(said)).toEqual([false, false, false, false]);
   expect(staysOnHost(policy({}))).toBe(false);
+});
+
+test("what another host has made for its own delegates goes nowhere else", () => {
+  const theirs = toPolicyCopy(policy({ podSelector: {} }), { id: "another-host", name: "fermi" });
+  expect(staysOnHost(theirs)).toBe(true);
 });

@@ -3,7 +3,7 @@ import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Needs, Readiness } from "../../../../src/controllers/delegation/model.ts";
 import { shownPrepared } from "../../../../src/controllers/delegation/shown.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { member, memory, world } from "./world.ts";
+import { boundProxy, member, memory, world } from "./world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
@@ -33,6 +33,15 @@ describe("a proxy that uses something of its namespace", () => {
     ["waits for what is missing, and says so", needs({ missing }), ["Waiting", "report"]],
   ])("%s", (_, given, expected) => {
     expect(decided(given)).toEqual(expected);
+  });
+
+  test.each<[string, () => Needs, string[]]>([
+    ["there", needs(), ["Placing", "create"]],
+    ["not there", needs({ in: { west: "unprepared" } }), ["Preparing"]],
+    ["refused", needs({ in: { west: { refused: "taken" } } }), ["Preparing"]],
+  ])("whose delegate was deleted before it started gets another one when that is there: %s", (_, given, expected) => {
+    const { actions, outcome } = decide(world(boundProxy(), [member("west")], { needs: given }), now);
+    expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
   });
 
   test("says what is missing once, in kubelet's words", () => {

@@ -27,6 +27,7 @@ function observed(parts: Partial<Observed>): Observed {
     copies: [],
     used: true,
     idleSince: 0,
+    leaving: new Set(),
     restsUntil: () => undefined,
     ...parts,
   };
@@ -34,9 +35,10 @@ function observed(parts: Partial<Observed>): Observed {
 
 /** What is done, in words. */
 function done(parts: Partial<Observed>, now = 0): string[] {
-  return decide(observed(parts), now).actions.map((action) =>
-    action.type === "create" ? `create ${action.object.metadata?.name}` : `${action.type} ${action.copy.metadata.name}`,
-  );
+  return decide(observed(parts), now).actions.map((action) => {
+    if (action.type === "reconsider") return action.type;
+    return `${action.type} ${action.type === "create" ? action.object.metadata?.name : action.copy.metadata.name}`;
+  });
 }
 
 describe("while pods are there", () => {
@@ -93,4 +95,16 @@ test("after the last pod the copies stay for ten seconds, whether the host can b
   expect(done(idle, 11_000)).toEqual(["delete a.legation-host-id"]);
   const { sources: _, ...unread } = observed(idle);
   expect(decide(unread, 11_000).actions).toHaveLength(1);
+});
+
+test("a copy whose deletion may still happen is deleted for good when pods come, so that they get one that stays", () => {
+  const copy = copyOf(source("a"));
+  const parts = { sources: [source("a")], copies: [copy], leaving: new Set([copy.metadata.uid]) };
+  expect(done(parts)).toEqual(["delete a.legation-host-id"]);
+});
+
+test("what the member has refused is thought about again after a while, though nobody is there to try it", () => {
+  const refused = observed({ used: false, refusedUntil: 500 });
+  expect(decide(refused, 499)).toEqual({ actions: [], outcome: "Refused", requeueAt: 500 });
+  expect(decide(refused, 500)).toEqual({ actions: [{ type: "reconsider", place }], outcome: "Refused" });
 });
