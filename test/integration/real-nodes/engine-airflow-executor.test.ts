@@ -48,7 +48,7 @@ onEngineClusters((clusters) => {
     };
   }
 
-  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 360_000 }, async ({
+  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 720_000 }, async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory } = clusters();
@@ -84,6 +84,11 @@ onEngineClusters((clusters) => {
     start("api-server", "--apps=execution", `--host=${address}`, `--port=${port}`, "--workers=1");
     const parsed = await start("dags", "reserialize").ended;
     expect(parsed).toMatchObject({ code: 0 });
+    // A worker that finds nobody there has used up its try.
+    await eventually(async () => (await fetch(`${server}health`)).ok, {
+      timeoutMs: 180_000,
+      what: "Airflow's API server",
+    });
     const scheduler = start("scheduler");
 
     onTestFinished(({ task }) => {
@@ -103,7 +108,7 @@ onEngineClusters((clusters) => {
         for (const { metadata, spec } of await podsOf(client, namespace)) workers.set(metadata.name, spec?.nodeName);
         return finished().includes("checked 2 success");
       },
-      { timeoutMs: 240_000, what: "the end of the second try" },
+      { timeoutMs: 600_000, what: "the end of the second try" },
     );
     expect(finished()).toContain("measured 1 success");
     expect(stripVTControlCharacters(scheduler.output())).toMatch(/DagRun Finished: dag_id=workers.* state=success/);
