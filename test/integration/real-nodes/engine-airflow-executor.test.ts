@@ -6,7 +6,13 @@ import { beforeAll, expect, test } from "vitest";
 import { freePort } from "../../support/clusters/ports.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
+import {
+  AIRFLOW_SETTINGS,
+  type EngineFolder,
+  type EngineProgram,
+  ensureEngine,
+  startProgram,
+} from "../../support/engines/python.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
@@ -26,9 +32,9 @@ onEngineClusters((clusters) => {
   /** The pod template of a KubernetesExecutor: what its image would have, and the folder of the DAGs. */
   function workerTemplate(server: string): object {
     const env = {
+      ...AIRFLOW_SETTINGS,
       PATH: `${join(airflow.folder, "bin")}:/usr/bin:/bin`,
       AIRFLOW_HOME: "/tmp/airflow",
-      AIRFLOW__CORE__LOAD_EXAMPLES: "False",
       AIRFLOW__CORE__DAGS_FOLDER: EXECUTOR,
       AIRFLOW__CORE__EXECUTION_API_SERVER_URL: server,
     };
