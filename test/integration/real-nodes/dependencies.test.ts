@@ -1,6 +1,7 @@
 import { beforeAll, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { configMaps, persistentVolumeClaims, pods, secrets } from "../../../src/kube/resources.ts";
+import { uniqueName } from "../../support/delegated/unique-name.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podThat } from "../../support/harness/pods-of.ts";
@@ -88,35 +89,37 @@ onRealNodes((realNodes) => {
 
   test("a pod whose ConfigMap comes late says why it waits, and then runs", async () => {
     const { client, namespace, cluster } = delegating;
+    const [name, late] = [uniqueName("waits"), uniqueName("late")];
     const container = { name: "main", image: "localhost/busybox:1", command: ["sh", "-c", "cat /files/a"] };
     const mounted = { ...container, volumeMounts: [{ name: "files", mountPath: "/files" }] };
     const spec = {
       restartPolicy: "Never",
-      volumes: [{ name: "files", configMap: { name: "late" } }],
+      volumes: [{ name: "files", configMap: { name: late } }],
       containers: [mounted],
     };
-    await client.create(pods, { metadata: { name: "waits", namespace }, spec });
+    await client.create(pods, { metadata: { name, namespace }, spec });
     const told = [
       "get",
       "events",
       "-n",
       namespace,
-      "--field-selector=involvedObject.name=waits",
+      `--field-selector=involvedObject.name=${name}`,
       "-o",
       "jsonpath={..message}",
     ];
-    const why = 'MountVolume.SetUp failed for volume "files" : configmap "late" not found';
+    const why = `MountVolume.SetUp failed for volume "files" : configmap "${late}" not found`;
     await eventually(async () => (await kubectl(cluster, told)).includes(why), waiting);
-    await client.create(configMaps, { metadata: { name: "late", namespace }, data: { a: "in time" } });
-    await podThat(client, namespace, "waits", inPhase("Succeeded"), waiting);
+    await client.create(configMaps, { metadata: { name: late, namespace }, data: { a: "in time" } });
+    await podThat(client, namespace, name, inPhase("Succeeded"), waiting);
     const there = realNodes().inMember(delegating);
-    expect(await kubectl(there.cluster, ["logs", "-n", namespace, "waits"])).toBe("in time");
+    expect(await kubectl(there.cluster, ["logs", "-n", namespace, name])).toBe("in time");
   });
 
   test("what one pod writes to a claim, the next reads, in the member that has it", async () => {
     const { client, namespace } = delegating;
     const there = realNodes().inMember(delegating);
-    const name = `${namespace}-disk`;
+    const disk = uniqueName("disk");
+    const name = `${namespace}-${disk}`;
     const storage = { storage: "1Mi" };
     const ofClass = { accessModes: ["ReadWriteOnce"], storageClassName: "by-hand" };
     // On the member's own disk, made there by hand.
@@ -124,28 +127,29 @@ onRealNodes((realNodes) => {
       ...ofClass,
       capacity: storage,
       hostPath: { path: `/tmp/${name}`, type: "DirectoryOrCreate" },
-      claimRef: { namespace, name: "disk" },
+      claimRef: { namespace, name: disk },
     };
     const manifest = { apiVersion: "v1", kind: "PersistentVolume", metadata: { name }, spec: volume };
     await kubectl(there.cluster, ["create", "-f", "-"], { input: JSON.stringify(manifest) });
     afterFile(async () => {
       await kubectl(there.cluster, ["delete", "persistentvolume", name, "--wait=false"]);
     });
-    const metadata = { namespace, name: "disk" };
+    const metadata = { namespace, name: disk };
     await client.create(persistentVolumeClaims, { metadata, spec: { ...ofClass, resources: { requests: storage } } });
     const run = async (pod: string, script: string): Promise<string> => {
       const mounted = { volumeMounts: [{ name: "disk", mountPath: "/disk" }] };
       const spec = {
         restartPolicy: "Never",
-        volumes: [{ name: "disk", persistentVolumeClaim: { claimName: "disk" } }],
+        volumes: [{ name: "disk", persistentVolumeClaim: { claimName: disk } }],
         containers: [{ name: "main", image: "localhost/busybox:1", command: ["sh", "-c", script], ...mounted }],
       };
       await client.create(pods, { metadata: { name: pod, namespace }, spec });
       await podThat(client, namespace, pod, inPhase("Succeeded"), waiting);
       return await kubectl(there.cluster, ["logs", "-n", namespace, pod]);
     };
-    await run("writes", "echo kept >/disk/file && sync");
-    await client.delete(pods, { namespace, name: "writes" });
-    expect(await run("reads", "cat /disk/file")).toBe("kept\n");
+    const writes = uniqueName("writes");
+    await run(writes, "echo kept >/disk/file && sync");
+    await client.delete(pods, { namespace, name: writes });
+    expect(await run(uniqueName("reads"), "cat /disk/file")).toBe("kept\n");
   });
 });

@@ -6,7 +6,13 @@ import { beforeAll, expect, test } from "vitest";
 import { freePort } from "../../support/clusters/ports.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
+import {
+  AIRFLOW_SETTINGS,
+  type EngineFolder,
+  type EngineProgram,
+  ensureEngine,
+  startProgram,
+} from "../../support/engines/python.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
@@ -26,9 +32,9 @@ onEngineClusters((clusters) => {
   /** The pod template of a KubernetesExecutor: what its image would have, and the folder of the DAGs. */
   function workerTemplate(server: string): object {
     const env = {
+      ...AIRFLOW_SETTINGS,
       PATH: `${join(airflow.folder, "bin")}:/usr/bin:/bin`,
       AIRFLOW_HOME: "/tmp/airflow",
-      AIRFLOW__CORE__LOAD_EXAMPLES: "False",
       AIRFLOW__CORE__DAGS_FOLDER: EXECUTOR,
       AIRFLOW__CORE__EXECUTION_API_SERVER_URL: server,
     };
@@ -48,7 +54,7 @@ onEngineClusters((clusters) => {
     };
   }
 
-  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 360_000 }, async ({
+  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 720_000 }, async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory } = clusters();
@@ -84,6 +90,11 @@ onEngineClusters((clusters) => {
     start("api-server", "--apps=execution", `--host=${address}`, `--port=${port}`, "--workers=1");
     const parsed = await start("dags", "reserialize").ended;
     expect(parsed).toMatchObject({ code: 0 });
+    // A worker that finds nobody there has used up its try.
+    await eventually(async () => (await fetch(`${server}health`)).ok, {
+      timeoutMs: 180_000,
+      what: "Airflow's API server",
+    });
     const scheduler = start("scheduler");
 
     onTestFinished(({ task }) => {
@@ -103,7 +114,7 @@ onEngineClusters((clusters) => {
         for (const { metadata, spec } of await podsOf(client, namespace)) workers.set(metadata.name, spec?.nodeName);
         return finished().includes("checked 2 success");
       },
-      { timeoutMs: 240_000, what: "the end of the second try" },
+      { timeoutMs: 600_000, what: "the end of the second try" },
     );
     expect(finished()).toContain("measured 1 success");
     expect(stripVTControlCharacters(scheduler.output())).toMatch(/DagRun Finished: dag_id=workers.* state=success/);

@@ -1,6 +1,5 @@
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { setTimeout as sleep } from "node:timers/promises";
 import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { pods } from "../../../src/kube/resources.ts";
@@ -16,14 +15,29 @@ import { ROOT } from "../../support/legation/cli.ts";
 const DAGS = join(ROOT, "examples", "engines", "airflow");
 const RUN = join(ROOT, "test", "support", "engines", "airflow", "run.py");
 
+const patient = { timeoutMs: 400_000 };
+
+/** What Airflow said of a DAG, and how its tasks ended. */
+interface DagRun {
+  readonly log: string;
+  readonly tasks: unknown;
+}
+
+/** An Airflow that runs DAGs. */
+interface Airflow {
+  /** All that it has said so far. */
+  readonly said: () => string;
+  readonly ended: Promise<ReadonlyMap<string, DagRun>>;
+}
+
 onEngineClusters((clusters) => {
   let airflow: EngineFolder;
   beforeAll(async () => {
     airflow = await ensureEngine("airflow", (line) => process.stderr.write(`engines: ${line}\n`));
   }, 600_000);
 
-  /** Runs DAGs one after another and returns what Airflow said in each, and how its tasks ended. */
-  async function run(namespace: string, ...dags: string[]): Promise<Map<string, { log: string; tasks: unknown }>> {
+  /** Runs DAGs one after another. */
+  function start(namespace: string, ...dags: string[]): Airflow {
     const { host, directory } = clusters();
     const home = join(directory, dags.join("-"));
     const result = join(home, "result.json");
@@ -32,11 +46,13 @@ onEngineClusters((clusters) => {
       cwd: home,
       logFile: join(home, "run.log"),
     });
-    const { code, output } = await program.ended;
-    if (code !== 0) throw new Error(`Airflow ended with ${code}:\n${output.slice(-4000)}`);
-    const ended = JSON.parse(readFileSync(result, "utf8"));
-    const logs = stripVTControlCharacters(output).split(/^=== /m).slice(1);
-    return new Map(dags.map((dag, index) => [dag, { log: logs[index] ?? "", tasks: ended[dag] }]));
+    const ended = program.ended.then(({ code, output }) => {
+      if (code !== 0) throw new Error(`Airflow ended with ${code}:\n${output.slice(-4000)}`);
+      const tasks = JSON.parse(readFileSync(result, "utf8"));
+      const logs = stripVTControlCharacters(output).split(/^=== /m).slice(1);
+      return new Map(dags.map((dag, index) => [dag, { log: logs[index] ?? "", tasks: tasks[dag] }]));
+    });
+    return { said: () => stripVTControlCharacters(program.output()), ended };
   }
 
   /** Nothing of a finished task is left, on the host or in the member. */
@@ -50,7 +66,7 @@ onEngineClusters((clusters) => {
 
   test.concurrent("KubernetesPodOperator: results, logs, failures and retries", async ({ expect, onTestFinished }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const ended = await run(namespace, "results", "failing", "retried");
+    const ended = await start(namespace, "results", "failing", "retried").ended;
 
     const results = ended.get("results");
     expect(results?.tasks).toEqual({ measured: ["success", 1], told: ["success", 1] });
@@ -74,7 +90,7 @@ onEngineClusters((clusters) => {
     onTestFinished,
   }) => {
     const namespace = await clusters().namespace(onTestFinished);
-    const running = run(namespace, "killed", "lost", "deferred");
+    const running = start(namespace, "killed", "lost", "deferred");
     const { member } = clusters();
     const lose = async (): Promise<void> => {
       const first = await eventually(
@@ -82,11 +98,11 @@ onEngineClusters((clusters) => {
           (await podsOf(member, namespace)).find(
             (pod) => pod.metadata.name.startsWith("lost-") && inPhase("Running")(pod),
           ),
-        { timeoutMs: 120_000, what: "the first pod of the task" },
+        { ...patient, what: "the first pod of the task" },
       );
       await member.delete(pods, { namespace, name: first.metadata.name });
     };
-    const [ended] = await Promise.all([running, lose()]);
+    const [ended] = await Promise.all([running.ended, lose()]);
 
     const killed = ended.get("killed");
     expect(killed?.tasks).toEqual({ killed: ["failed", 1] });
@@ -109,14 +125,14 @@ onEngineClusters((clusters) => {
   test("KubernetesPodOperator: a task whose log is followed while the controller is killed and started again", async ({
     onTestFinished,
   }) => {
-    const { member, legation } = clusters();
+    const { legation } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
-    const running = run(namespace, "long");
-    await eventually(async () => (await podsOf(member, namespace)).some(inPhase("Running")), { timeoutMs: 120_000 });
-    await sleep(2_000);
+    const { said, ended } = start(namespace, "long");
+    const follows = eventually(() => /\[base\] step 2\s/.test(said()), { ...patient, what: "a log that is followed" });
+    await Promise.race([follows, ended]);
     await legation.controller.stop("SIGKILL");
     await legation.controller.start();
-    const long = (await running).get("long");
+    const long = (await ended).get("long");
     expect(long?.tasks).toEqual({ long: ["success", 1] });
     expect(long?.log).toMatch(/\[base\] step 1\s[\s\S]*log read interrupted[\s\S]*\[base\] step 12\s/);
     await nothingLeft(namespace);

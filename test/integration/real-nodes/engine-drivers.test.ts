@@ -10,7 +10,7 @@ import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
 // What Spark, Argo Workflows and Tekton do to pods and from inside them, call by call; the engines themselves need images.
 
-const patient = { timeoutMs: 90_000 };
+const patient = { timeoutMs: 180_000 };
 const RESULTS = "taskresults.engines.test";
 
 function script(name: string, text: string): Container {
@@ -57,7 +57,7 @@ cat <<END
   "containers": [{"name": "executor", "image": "${IMAGE}", "command": ["sh", "-c", "trap 'exit 0' TERM; sleep 600 & wait"]}]}}
 END
 done | kubectl create -f - || exit 11
-kubectl wait pod -l spark-role=executor --for=condition=Ready --timeout=60s || exit 12
+kubectl wait pod -l spark-role=executor --for=condition=Ready --timeout=150s || exit 12
 kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o name
 `;
 
@@ -94,7 +94,8 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     const { host, client, member } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
     await allow(namespace, "pods");
-    await submit(namespace, "pi", "sleep 10; kubectl delete pods -l spark-role=executor");
+    const after = "until test -e /tmp/seen; do sleep 0.2; done; kubectl delete pods -l spark-role=executor";
+    await submit(namespace, "pi", after);
     const executor = await podThat(client, namespace, "pi-exec-1", inPhase("Running"), patient);
     expect(executor.spec?.nodeName).toBe("legation-west");
     const delegate = await podThat(member, namespace, "pi-exec-1", inPhase("Running"));
@@ -102,6 +103,7 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     expect(delegate.metadata.ownerReferences).toMatchObject([{ kind: "Namespace", controller: true }]);
     // Where executors dial their driver, by a name.
     await eventually(async () => (await member.find(services, { namespace, name: "pi-svc" })) !== undefined);
+    await kubectl(host, ["exec", "-n", namespace, "pi", "--", "touch", "/tmp/seen"]);
     const driver = await ended(clusters(), namespace, "pi");
     const log = await kubectl(host, ["logs", "-n", namespace, "pi"]);
     expect(log.trim().split("\n")).toEqual([

@@ -27,7 +27,7 @@ onEngineClusters((clusters) => {
       logFile: join(directory, "squares.log"),
     });
     onTestFinished(() => program.kill("SIGKILL"));
-    await eventually(async () => (await podsOf(client, name)).length === 2, { timeoutMs: 60_000 });
+    await eventually(async () => (await podsOf(client, name)).length === 2, { timeoutMs: 180_000 });
     const blocks = (await podsOf(client, name)).map(({ metadata }) => metadata.name);
     const { code, output } = await program.ended;
     const squares = [...output.matchAll(/^square (\d+) (\S+)$/gm)];

@@ -76,7 +76,11 @@ const rows: readonly Row[] = [
           name: "main",
           image: IMAGE,
           command: ["sleep", "600"],
-          readinessProbe: { exec: { command: ["sh", "-c", "echo not yet; exit 1"] }, periodSeconds: 1 },
+          readinessProbe: {
+            exec: { command: ["sh", "-c", "echo not yet; exit 1"] },
+            periodSeconds: 1,
+            timeoutSeconds: 30,
+          },
         },
       ],
     },

@@ -113,7 +113,7 @@ const rows: readonly Row[] = [
           image: IMAGE,
           restartPolicy: "Always",
           command: SLEEP,
-          startupProbe: { exec: { command: ["true"] } },
+          startupProbe: { exec: { command: ["true"] }, timeoutSeconds: 30 },
         },
       ],
       containers: [

@@ -5,6 +5,7 @@ import { events, pods, secrets } from "../../../src/kube/resources.ts";
 import { apiSecretName } from "../../../src/pods/home-api.ts";
 import type { Cluster } from "../../support/clusters/types.ts";
 import { delegatedPod } from "../../support/delegated/pods.ts";
+import { uniqueName } from "../../support/delegated/unique-name.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { afterFile, cleanUpFile } from "../../support/harness/after-file.ts";
 import { clientOf } from "../../support/harness/clients.ts";
@@ -76,8 +77,9 @@ function inPods(): void {
     const asks = `kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid} {.spec.nodeName}' && echo &&
 KUBERNETES_SERVICE_HOST=kubernetes.default.svc kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid}' && echo &&
 kubectl auth whoami -o json`;
-    const { metadata } = await client.create(pods, pod(namespace, "self", kubectlIn(script(asks))));
-    const [found = "", byName, ...rest] = (await said("self")).split("\n");
+    const name = uniqueName("self");
+    const { metadata } = await client.create(pods, pod(namespace, name, kubectlIn(script(asks))));
+    const [found = "", byName, ...rest] = (await said(name)).split("\n");
     expect(found).toBe(`${metadata.uid} legation-west`);
     expect(byName).toBe(metadata.uid);
     expect(JSON.parse(rest.join("\n")).status.userInfo).toMatchObject({
@@ -87,20 +89,22 @@ kubectl auth whoami -o json`;
   });
 
   test.concurrent("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
-    const worker = JSON.stringify(pod(namespace, "worker", { containers: [script("sleep 600 & wait")] }));
+    const [driver, worker] = [uniqueName("driver"), uniqueName("worker")];
+    const manifest = JSON.stringify(pod(namespace, worker, { containers: [script("sleep 600 & wait")] }));
     const drives = `cat >/tmp/worker <<'END'
-${worker}
+${manifest}
 END
-kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready --timeout=60s && kubectl delete pod/worker`;
-    await client.create(pods, pod(namespace, "driver", kubectlIn(script(drives))));
-    expect(await said("driver")).toMatch(/pod\/worker created\npod\/worker condition met\npod "worker" deleted/);
-    await podGone(member, namespace, "worker");
+kubectl create -f /tmp/worker && kubectl wait pod/${worker} --for=condition=Ready --timeout=60s && kubectl delete pod/${worker}`;
+    await client.create(pods, pod(namespace, driver, kubectlIn(script(drives))));
+    expect(await said(driver)).toContain(`pod/${worker} created\npod/${worker} condition met\npod "${worker}" deleted`);
+    await podGone(member, namespace, worker);
   });
 
   test.concurrent("token, authority and namespace are files as on a node, and the variables lead to the host", async () => {
     const shows = `cd ${FOLDER}; stat -Lc '%a %n' token ca.crt namespace; cat namespace; echo; cat ca.crt; echo $KUBERNETES_SERVICE_HOST`;
-    await client.create(pods, pod(namespace, "files", { containers: [script(shows)] }));
-    const lines = (await said("files")).trim().split("\n");
+    const name = uniqueName("files");
+    await client.create(pods, pod(namespace, name, { containers: [script(shows)] }));
+    const lines = (await said(name)).trim().split("\n");
     expect(lines.slice(0, 4)).toEqual(["644 token", "644 ca.crt", "644 namespace", namespace]);
     expect(lines.slice(4, -1).join("\n").trim()).toBe(host.caData.trim());
     expect(lines.at(-1)).toBe(
@@ -111,12 +115,13 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
   test.concurrent("with legation.dev/api: member the pod talks to its member; with none it has no token", async () => {
     const asks =
       "kubectl auth whoami -o jsonpath='{.status.userInfo.username}'; kubectl version -o json >/dev/null; echo; echo $KUBERNETES_SERVICE_HOST";
-    await client.create(pods, pod(namespace, "theirs", kubectlIn(script(asks)), { "legation.dev/api": "member" }));
+    const [theirs, nobody] = [uniqueName("theirs"), uniqueName("nobody")];
+    await client.create(pods, pod(namespace, theirs, kubectlIn(script(asks)), { "legation.dev/api": "member" }));
     const none = script(`ls ${FOLDER} 2>&1; true`);
-    await client.create(pods, pod(namespace, "nobody", { containers: [none] }, { "legation.dev/api": "none" }));
+    await client.create(pods, pod(namespace, nobody, { containers: [none] }, { "legation.dev/api": "none" }));
     const service = await kubectl(west, ["get", "service/kubernetes", "-o", "jsonpath={.spec.clusterIP}"]);
-    expect(await said("theirs")).toBe(`system:serviceaccount:${namespace}:default\n${service.trim()}\n`);
-    expect(await said("nobody")).toContain("No such file or directory");
+    expect(await said(theirs)).toBe(`system:serviceaccount:${namespace}:default\n${service.trim()}\n`);
+    expect(await said(nobody)).toContain("No such file or directory");
   });
 
   test.concurrent("the author's own audience and paths", async () => {
@@ -128,8 +133,9 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
       ...script("stat -Lc %a /vault/here/token; cut -d. -f2 /vault/here/token"),
       volumeMounts: [{ name: "vault", mountPath: "/vault" }],
     };
-    await client.create(pods, pod(namespace, "vault", { volumes: [volume], containers: [container] }));
-    const [mode, claims = ""] = (await said("vault")).trim().split("\n");
+    const name = uniqueName("vault");
+    await client.create(pods, pod(namespace, name, { volumes: [volume], containers: [container] }));
+    const [mode, claims = ""] = (await said(name)).trim().split("\n");
     expect(mode).toBe("400");
     expect(JSON.parse(Buffer.from(claims, "base64url").toString("utf8")).aud).toEqual(["vault"]);
   });
@@ -169,9 +175,9 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
 
   // It has the controller to itself: all others are over.
   test("a token that is renewed comes to the running container, which the host knows by it until the proxy is gone", async () => {
-    const proxy = await run("renewed", { containers: [script("sleep 600 & wait")] });
-    const read = (): Promise<string> =>
-      kubectl(west, ["exec", "-n", namespace, "renewed", "--", "cat", `${FOLDER}/token`]);
+    const name = uniqueName("renewed");
+    const proxy = await run(name, { containers: [script("sleep 600 & wait")] });
+    const read = (): Promise<string> => kubectl(west, ["exec", "-n", namespace, name, "--", "cat", `${FOLDER}/token`]);
     const before = await read();
     const ref = { namespace, name: apiSecretName(proxy.metadata.uid) };
     const annotations = { "legation.dev/renew-at": new Date().toISOString() };
@@ -186,8 +192,8 @@ kubectl create -f /tmp/worker && kubectl wait pod/worker --for=condition=Ready -
       username: `system:serviceaccount:${namespace}:default`,
       extra: { "authentication.kubernetes.io/pod-uid": [proxy.metadata.uid] },
     });
-    await client.delete(pods, { namespace, name: "renewed" });
-    await podGone(client, namespace, "renewed");
+    await client.delete(pods, { namespace, name });
+    await podGone(client, namespace, name);
     // Whoever has kept one, of whatever age.
     await expectVoid(before, after);
     await eventually(async () => (await member.find(secrets, ref)) === undefined, patient);

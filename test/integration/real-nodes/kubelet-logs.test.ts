@@ -2,6 +2,7 @@ import { readdirSync, readFileSync, readlinkSync } from "node:fs";
 import { Agent, get } from "node:https";
 import { beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import type { Cluster } from "../../support/clusters/types.ts";
+import { uniqueName } from "../../support/delegated/unique-name.ts";
 import { afterFile } from "../../support/harness/after-file.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { useQuickProbes } from "../../support/harness/quick-probes.ts";
@@ -13,9 +14,12 @@ import { podManifest } from "../../support/streams/pods.ts";
 // The same pods on a plain cluster, and on a host whose member runs them: whoever asks the host for a log must be told
 // what the plain cluster tells.
 
-// While a container waits to be started again, the run before is this one; it may wait for most of a minute.
-const patient = { timeoutMs: 60_000 };
 const LINES = 'i=0; while [ $i -lt 20 ]; do echo "line $i"; i=$((i+1)); done; sleep 0.5; echo oops >&2';
+
+const WORK = { name: "work", mountPath: "/work" };
+// While a container waits to be started again, the run before is this one: the second stays.
+const TWICE =
+  "echo run at $(cat /proc/uptime); mkdir /work/first 2>/dev/null && exit 1; trap 'exit 0' TERM; sleep 3600 & wait";
 
 onRealNodes((realNodes) => {
   let plain: Place;
@@ -36,8 +40,9 @@ onRealNodes((realNodes) => {
         },
       ),
       podManifest("ended", [{ name: "main", script: "echo first; sleep 1; echo last; exit 3" }]),
-      podManifest("again", [{ name: "main", script: "echo run at $(cat /proc/uptime); sleep 5; exit 1" }], {
+      podManifest("again", [{ name: "main", script: TWICE, options: { volumeMounts: [WORK] } }], {
         restartPolicy: "Always",
+        volumes: [{ name: WORK.name, emptyDir: {} }],
       }),
       podManifest("waiting", [{ name: "main", script: "true", options: { image: "localhost/nowhere:1" } }]),
     ];
@@ -105,7 +110,7 @@ onRealNodes((realNodes) => {
       expect(before).toMatch(/^run at [\d.]+ /);
       expect(now).toMatch(/^run at [\d.]+ /);
       expect(now).not.toBe(before);
-    }, patient);
+    });
   });
 
   test.concurrent("a silent log is followed for as long as its reader likes", async ({
@@ -160,13 +165,11 @@ onRealNodes((realNodes) => {
   test.concurrent("a follower sees each line when it is written, and the end when the container ends", async ({
     onTestFinished: onFinished,
   }) => {
-    await running(
-      "talker",
-      "while [ ! -f /tmp/end ]; do [ -f /tmp/say ] && cat /tmp/say && rm /tmp/say; sleep 0.1; done",
-    );
-    const following = follow("talker", [], onFinished);
+    const name = uniqueName("talker");
+    await running(name, "while [ ! -f /tmp/end ]; do [ -f /tmp/say ] && cat /tmp/say && rm /tmp/say; sleep 0.1; done");
+    const following = follow(name, [], onFinished);
     const say = (script: string): Promise<string> =>
-      kubectl(here.cluster, ["-n", here.namespace, "exec", "talker", "--", "sh", "-c", script]);
+      kubectl(here.cluster, ["-n", here.namespace, "exec", name, "--", "sh", "-c", script]);
     for (const word of ["one", "two"]) {
       await say(`echo ${word} >/tmp/new; mv /tmp/new /tmp/say`);
       await following.says(new RegExp(`${word}\n`));
@@ -190,10 +193,11 @@ onRealNodes((realNodes) => {
   // Later than the others: they read the same pod.
   test("a debug container's log is read as any other's", async () => {
     const { cluster, namespace } = here;
-    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "--", "echo", "found it"];
+    const name = uniqueName("debugger");
+    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", name, "--", "echo", "found it"];
     await kubectl(cluster, ["-n", namespace, ...debug]);
     await eventuallyPasses(async () => {
-      expect(await kubectl(cluster, ["-n", namespace, "logs", "web", "-c", "debugger"])).toBe("found it\n");
+      expect(await kubectl(cluster, ["-n", namespace, "logs", "web", "-c", name])).toBe("found it\n");
     });
   });
 
@@ -224,19 +228,19 @@ onRealNodes((realNodes) => {
     onTestFinished(() => agent.destroy());
     // All follow to the end, but come by and by: the API server gives a node ten seconds for a handshake, and a thousand
     // at once are more than a busy machine can do in that time.
-    for (let following = 0; following < 1_000; following += 50) {
-      const more = Array.from({ length: 50 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
+    for (let following = 0; following < 1_000; following += 25) {
+      const more = Array.from({ length: 25 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
       for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);
     }
     const asked = performance.now();
     expect(await kubectl(cluster, ["-n", namespace, "logs", "ended"], { timeoutMs: 60_000 })).toContain("last");
-    expect(performance.now() - asked).toBeLessThan(10_000);
+    expect(performance.now() - asked).toBeLessThan(30_000);
     expect(residentMb() - before).toBeLessThan(300);
     await running("meanwhile", "trap 'exit 0' TERM; sleep 3600 & wait");
     agent.destroy();
     const connections = (): number => openSockets(realNodes().legation.controller.pid);
     await eventually(() => connections() < 200, { what: "the end of the followers' connections", timeoutMs: 60_000 });
-  }, 240_000);
+  }, 480_000);
 
   describe("a member that is soon missed", () => {
     useQuickProbes(["west"]);

@@ -1,5 +1,5 @@
 import type { Pod, PodSpec } from "../../../src/api/kubernetes.ts";
-import { apply, IMAGE, main, pod, runs, sh, WAITS, yaml } from "./manifests.ts";
+import { apply, endsIn, IMAGE, main, pod, runs, sandboxesGone, sh, WAITS, yaml } from "./manifests.ts";
 import type { Call, Scenario } from "./scenario.ts";
 
 /** One of many pods of a scenario. */
@@ -62,9 +62,9 @@ const FATES: readonly Pod[] = [
   named("runs-out", main(sh("exec tail /dev/zero"), { resources: { limits: { memory: "16Mi" } } }), ENDED),
   named("serves", {
     ...main(sh("echo fine >/tmp/index.html; exec httpd -f -p 8080 -h /tmp"), {
-      startupProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1 },
-      livenessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1 },
-      readinessProbe: { httpGet: { path: "/no-such-page", port: 8080 }, periodSeconds: 1 },
+      startupProbe: { tcpSocket: { port: 8080 }, periodSeconds: 1, failureThreshold: 60 },
+      livenessProbe: { httpGet: { path: "/", port: 8080 }, periodSeconds: 1, timeoutSeconds: 30 },
+      readinessProbe: { httpGet: { path: "/no-such-page", port: 8080 }, periodSeconds: 1, timeoutSeconds: 30 },
     }),
   }),
   named("unscheduled", { nodeSelector: { disk: "none" } }),
@@ -187,6 +187,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
     calls: [
       apply(...FATES),
       fates,
+      sandboxesGone("ended=yes"),
       { kubectl: "get pods -l ended=yes --sort-by=.metadata.name -o yaml", unordered: true },
       { kubectl: "logs -l ended=yes --all-containers --prefix --tail=5 --ignore-errors", unordered: true },
       { kubectl: "logs -l app=web --since=1h --timestamps --max-log-requests=20 --ignore-errors", unordered: true },
@@ -195,7 +196,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
         kubectl:
           "get events --field-selector=reason=FailedPostStartHook --no-headers -o 'custom-columns=SAYS:.message'",
       },
-      { kubectl: "wait pod -l ended=yes --for=jsonpath={.status.phase}=Failed --timeout=1s", unordered: true },
+      { kubectl: "wait pod -l ended=yes --for=jsonpath={.status.phase}=Failed --timeout=5s", unordered: true },
       { kubectl: "delete pods --all --grace-period=1", unordered: true },
     ],
   },
@@ -209,6 +210,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
       ),
       { kubectl: "wait pod/web --for=jsonpath={.status.phase}=Succeeded --timeout=60s" },
       { kubectl: "logs web" },
+      endsIn("Succeeded"),
       yaml,
     ],
   },

@@ -41,9 +41,27 @@ export function apply(...input: readonly object[]): Call {
   return { kubectl: "apply -f -", input };
 }
 
+const SANDBOX = '{.status.conditions[?(@.type=="PodReadyToStartContainers")].status}';
+
 /** Waits until the pod `web` is in a phase. */
 export function inPhase(phase: string): Call {
   return { kubectl: "get pod web -o 'jsonpath={.status.phase}'", until: new RegExp(`^${phase}`) };
+}
+
+/** Waits until the pod `web` has ended in a phase and its sandbox is gone, which its kubelet tells last. */
+export function endsIn(phase: string): Call {
+  return {
+    kubectl: `get pod web -o 'jsonpath={.status.phase} ${SANDBOX}'`,
+    until: new RegExp(`^${phase} False`),
+  };
+}
+
+/** The same for all pods with a label, when each is in its last phase. */
+export function sandboxesGone(selector: string): Call {
+  return {
+    kubectl: `get pods -l ${selector} -o 'jsonpath={range .items[*]}${SANDBOX} {end}'`,
+    until: /^False( False)*$/m,
+  };
 }
 
 /** Waits until the pod `web` is ready. */
@@ -51,12 +69,12 @@ export const runs: Call = { kubectl: "wait pod/web --for=condition=Ready --timeo
 /** The pod `web` as it is; conditions are a set. */
 export const yaml: Call = { kubectl: "get pod web -o yaml", unordered: true };
 
-/** The events of the pod `web` once this reason is among them. */
-export function events(reason: string): Call {
+/** The events of the pod `web` once these reasons are among them. */
+export function events(...reasons: readonly string[]): Call {
   const columns = "TYPE:.type,REASON:.reason,FROM:.source.component,OBJECT:.involvedObject.fieldPath,SAYS:.message";
   return {
     kubectl: `get events --field-selector=involvedObject.name=web --no-headers -o 'custom-columns=${columns}'`,
-    until: new RegExp(` ${reason} `),
+    until: new RegExp(reasons.map((reason) => `(?=[^]* ${reason} )`).join("")),
     unordered: true,
   };
 }

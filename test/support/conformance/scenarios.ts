@@ -1,8 +1,13 @@
 import { CONTAINER_SCENARIOS } from "./container-scenarios.ts";
-import { apply, events, IMAGE, inPhase, main, pod, runs, sh, WAITS, yaml } from "./manifests.ts";
+import { apply, endsIn, events, IMAGE, inPhase, main, pod, runs, sh, WAITS, yaml } from "./manifests.ts";
 import type { Call, Scenario } from "./scenario.ts";
 
 const described: Call = { kubectl: "describe pod web", unordered: true };
+
+/** A probe whose first failure counts; one that takes long to say so is no other failure. */
+function failsAtOnce(command: readonly string[]): object {
+  return { exec: { command }, periodSeconds: 1, timeoutSeconds: 30, failureThreshold: 1 };
+}
 
 /** Manifests and calls that people and engines make, on a node of their own cluster and on Legation's. */
 export const SCENARIOS: readonly Scenario[] = [
@@ -10,7 +15,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "a pod that succeeds",
     calls: [
       apply(pod(main(sh("echo to stdout; sleep 0.2; echo to stderr >&2; echo result > /dev/termination-log")))),
-      inPhase("Succeeded"),
+      endsIn("Succeeded"),
       yaml,
       events("Started"),
       described,
@@ -29,7 +34,7 @@ export const SCENARIOS: readonly Scenario[] = [
     name: "a pod that fails",
     calls: [
       apply(pod(main(sh("echo about to fail; echo why > /dev/termination-log; exit 3")))),
-      inPhase("Failed"),
+      endsIn("Failed"),
       yaml,
       events("Started"),
       { kubectl: "logs web" },
@@ -90,7 +95,7 @@ export const SCENARIOS: readonly Scenario[] = [
           ],
         }),
       ),
-      inPhase("Failed"),
+      endsIn("Failed"),
       yaml,
       events("Killing"),
       { kubectl: "logs web" },
@@ -117,7 +122,7 @@ export const SCENARIOS: readonly Scenario[] = [
       { kubectl: "get pod web -o 'jsonpath={.status.containerStatuses[0].restartCount}'", until: /^1/ },
       runs,
       yaml,
-      { kubectl: "logs web" },
+      { kubectl: "logs web", until: /second/ },
       { kubectl: "logs web --previous" },
       { kubectl: "delete pod web --now" },
     ],
@@ -152,7 +157,7 @@ export const SCENARIOS: readonly Scenario[] = [
   },
   {
     name: "a program that is not in the image",
-    calls: [apply(pod(main(["/no/such/program"]))), inPhase("Failed"), yaml, { kubectl: "logs web" }],
+    calls: [apply(pod(main(["/no/such/program"]))), endsIn("Failed"), yaml, { kubectl: "logs web" }],
   },
   {
     name: "a readiness probe that fails until it is told otherwise",
@@ -160,7 +165,7 @@ export const SCENARIOS: readonly Scenario[] = [
       apply(
         pod(
           main(WAITS, {
-            readinessProbe: { exec: { command: ["test", "-e", "/tmp/ready"] }, periodSeconds: 1, failureThreshold: 1 },
+            readinessProbe: failsAtOnce(["test", "-e", "/tmp/ready"]),
           }),
         ),
       ),
@@ -179,7 +184,7 @@ export const SCENARIOS: readonly Scenario[] = [
         pod({
           restartPolicy: "Always",
           ...main(WAITS, {
-            livenessProbe: { exec: { command: ["test", "-e", "/tmp/alive"] }, periodSeconds: 1, failureThreshold: 1 },
+            livenessProbe: failsAtOnce(["test", "-e", "/tmp/alive"]),
           }),
           terminationGracePeriodSeconds: 1,
         }),
@@ -194,11 +199,14 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    name: "a pod that may run for two seconds",
+    name: "a pod that may run for ten minutes, and then only for a second",
     calls: [
-      apply(pod({ activeDeadlineSeconds: 2, terminationGracePeriodSeconds: 1 })),
+      apply(pod({ activeDeadlineSeconds: 600, terminationGracePeriodSeconds: 1 })),
+      // A deadline that is near from the start may come before its container.
+      runs,
+      { kubectl: `patch pod web -p '{"spec":{"activeDeadlineSeconds":1}}'` },
       inPhase("Failed"),
-      events("DeadlineExceeded"),
+      events("DeadlineExceeded", "Killing"),
       { kubectl: "get pod web -o 'jsonpath={.status.reason}: {.status.message}'" },
       { kubectl: "get pods" },
     ],
@@ -284,7 +292,7 @@ export const SCENARIOS: readonly Scenario[] = [
           }),
         }),
       ),
-      inPhase("Succeeded"),
+      endsIn("Succeeded"),
       yaml,
       { kubectl: "logs web" },
       { kubectl: "get configmaps,secrets" },

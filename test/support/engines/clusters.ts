@@ -34,7 +34,8 @@ export interface EngineClusters {
 /** Tests of engines; where no container can run, the reason is what there is to test. */
 export function onEngineClusters(tests: (clusters: () => EngineClusters) => void): void {
   const obstacle = realNodesPossible();
-  describe("on a real node", () => {
+  // Engines alone take most of a minute, and minutes where much else runs.
+  describe("on a real node", { timeout: 600_000 }, () => {
     if (obstacle === undefined) {
       tests(useEngineClusters());
       return;

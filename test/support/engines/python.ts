@@ -100,9 +100,16 @@ async function makeDatabase({ folder, python }: EngineFolder): Promise<void> {
   await run(python, ["-m", "airflow", "db", "migrate"], airflowEnvironment(join(folder, "home")));
 }
 
+/** Settings of every Airflow, also in a pod. */
+export const AIRFLOW_SETTINGS: Readonly<Record<string, string>> = {
+  AIRFLOW__CORE__LOAD_EXAMPLES: "False",
+  // What a DAG's file imports counts; 30 s by default, which a busy machine needs for Airflow's own packages.
+  AIRFLOW__CORE__DAGBAG_IMPORT_TIMEOUT: "300",
+};
+
 /** Variables that Airflow needs whatever it does. */
 export function airflowEnvironment(home: string): NodeJS.ProcessEnv {
-  return { ...process.env, AIRFLOW_HOME: home, AIRFLOW__CORE__LOAD_EXAMPLES: "False", PYTHONWARNINGS: "ignore" };
+  return { ...process.env, ...AIRFLOW_SETTINGS, AIRFLOW_HOME: home, PYTHONWARNINGS: "ignore" };
 }
 
 /** How a program of an engine ended. */

@@ -8,6 +8,7 @@ import { issueAuthority } from "../../../../src/certificates/issue.ts";
 import { freePort } from "../../../support/clusters/ports.ts";
 import { startClusters } from "../../../support/clusters/start.ts";
 import type { Cluster, Clusters } from "../../../support/clusters/types.ts";
+import { uniqueName } from "../../../support/delegated/unique-name.ts";
 import { kubectl } from "../../../support/harness/kubectl.ts";
 import { freshNamespace } from "../../../support/harness/namespace.ts";
 import { whereRealNodesRun } from "../../../support/harness/real-nodes.ts";
@@ -21,6 +22,7 @@ const TRANSPORTS: readonly Transport[] = ["SPDY", "WebSocket"];
 const LARGE = 20 * 2 ** 20;
 const EXEC = ["exec", "web", "-c", "main", "--", "true"];
 const APPROVAL = fileURLToPath(new URL("../../../../examples/kubelet-certificate/approval.yaml", import.meta.url));
+const patient = { timeoutMs: 90_000 };
 const FLAGS = ["--node-address=127.0.0.1", "--kubelet-certificate-signer=kubernetes.io/kubelet-serving"];
 
 function sha256(bytes: Buffer): string {
@@ -69,9 +71,12 @@ function streams(): void {
     await kubectl(home, ["-n", delegated, ...reader]);
     await apply(servingPod("web"));
     unapproved = (await run("SPDY", EXEC)).stderr;
-    const asked = await kubectl(home, ["get", "csr", "-o", "name"]);
-    await kubectl(home, ["certificate", "approve", asked.trim()]);
-    await eventuallyPasses(async () => expect((await run("SPDY", EXEC)).code).toBe(0));
+    const asked = await eventually(async () => {
+      const names = await kubectl(home, ["get", "csr", "-o", "name"]);
+      return names !== "" && names.trim().split("\n");
+    }, patient);
+    await kubectl(home, ["certificate", "approve", ...asked]);
+    await eventuallyPasses(async () => expect((await run("SPDY", EXEC)).code).toBe(0), patient);
     // From now on it approves its own.
     await kubectl(home, ["apply", "-f", APPROVAL]);
   });
@@ -208,12 +213,15 @@ function streams(): void {
     });
 
     test("a pod that is run for its input is attached to, and gone after it", async () => {
-      const name = `once-${transport.toLowerCase()}`;
+      const name = uniqueName(`once-${transport.toLowerCase()}`);
       const attached = ["run", name, "--image=localhost/busybox:1", "--restart=Never", "-i", "--rm", "--quiet"];
       const { code, stdout } = await run(transport, [...attached, "--", "sort"], "b\na\n");
       expect({ code, stdout: stdout.toString() }).toEqual({ code: 0, stdout: "a\nb\n" });
-      const left = await kubectl(home, ["-n", delegated, "get", "pod", name, "--ignore-not-found"]);
-      expect(left).toBe("");
+      // kubectl does not wait for the deletion that it has asked for.
+      await eventuallyPasses(async () => {
+        const left = await kubectl(home, ["-n", delegated, "get", "pod", name, "--ignore-not-found"]);
+        expect(left).toBe("");
+      });
     });
 
     test("many streams at once keep to themselves", async () => {
@@ -262,7 +270,7 @@ function streams(): void {
   });
 
   test("a container that is added for debugging is attached to", async () => {
-    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", "debugger", "-i", "--quiet"];
+    const debug = ["debug", "web", "--image=localhost/busybox:1", "-c", uniqueName("debugger"), "-i", "--quiet"];
     const running = open("WebSocket", ...debug, "--", "sh", "-c", "while read line; do echo heard: $line; done");
     await eventuallyPasses(() => {
       running.write("hello\n");
@@ -297,7 +305,7 @@ function streams(): void {
     }
   });
 
-  describe("a member that does not answer", () => {
+  describe("a member that does not answer", { timeout: 400_000 }, () => {
     test.each<[string, () => Promise<void>, RegExp]>([
       ["is frozen", () => away.proxy.blackhole(), /cluster away (did not answer|cannot be reached)/],
       ["is down", () => away.proxy.cut(), /cluster away (did not answer|cannot be reached)/],
@@ -318,7 +326,7 @@ function streams(): void {
       await away.mend();
       await eventuallyPasses(async () => {
         expect((await run("SPDY", ["exec", "web", "-c", "main", "--", "true"])).code).toBe(0);
-      });
+      }, patient);
     });
   });
 
@@ -362,7 +370,7 @@ function streams(): void {
         const { code, stdout } = await run("SPDY", ["exec", "web", "-c", "main", "--", "echo", "back"]);
         expect([code, stdout.toString()]).toEqual([0, "back\n"]);
       },
-      { timeoutMs: 60_000, intervalMs: 500 },
+      { ...patient, intervalMs: 500 },
     );
   }
 
@@ -386,7 +394,7 @@ function streams(): void {
     const ofFirst = await opened();
     const startedAt = performance.now();
     await legation.controller.stop();
-    expect(performance.now() - startedAt).toBeLessThan(10_000);
+    expect(performance.now() - startedAt).toBeLessThan(14_000);
     await expectEnded(ofFirst);
     await expectServedBy(second);
 
