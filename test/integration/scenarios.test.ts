@@ -161,7 +161,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, next));
-  });
+  }, 900_000);
 
   const staged = SCENARIOS.map(
     ([about, scenarios]) => [about, scenarios.filter((scenario) => stepsIn(stage, scenario).length > 0)] as const,
