@@ -344,7 +344,7 @@ describe("a member that is gone", () => {
     const found = await run("get", "clusters.legation.dev", "-o=jsonpath={.items[*].status.conditions[0].status}");
     expect(found).toBe("False False");
     // Without the taints of a lost node nobody evicts them, however long it takes.
-    await eventuallyPasses(async () => expect(await lostTaints()).toEqual([]), { ...patient, timeoutMs: 15_000 });
+    await eventuallyPasses(async () => expect(await lostTaints()).toEqual([]), patient);
     await sleep(10_000);
     expect(await lostTaints()).toEqual([]);
     expect(await uids()).toEqual(before);
