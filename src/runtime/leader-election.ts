@@ -48,6 +48,9 @@ interface Observation {
 // that run at different speeds, and for a write that takes a moment to arrive.
 const SAFETY_MARGIN_MS = 1_000;
 
+// A conflict and a lost answer, and then one that succeeds. Each may take its share of the renew deadline.
+const RELEASE_ATTEMPTS = 3;
+
 /** Identity for a process that is not given one. */
 function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
@@ -262,18 +265,29 @@ export class LeaderElector {
   }
 
   async #release(): Promise<void> {
-    const { client, log, clock, namespace, name } = this.#options;
-    const options = { timeoutMs: this.#retryMs };
-    try {
-      // The stop may have cut a renewal, whose outcome only the server knows.
-      const lease = this.#lease ?? (await client.find(leases, { namespace, name }, options));
-      if (lease?.spec?.holderIdentity !== this.identity) return;
-      const record = this.#record(lease);
-      const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.wall()) };
-      await client.replace(leases, { ...record, spec }, options);
-    } catch (error) {
-      log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
+    const { log } = this.#options;
+    for (let attempt = 1; ; attempt += 1) {
+      try {
+        await this.#giveAway();
+        return;
+      } catch (error) {
+        // Read again: a renewal that the stop cut may have been done only now.
+        this.#lease = undefined;
+        if (attempt < RELEASE_ATTEMPTS) continue;
+        log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
+        return;
+      }
     }
+  }
+
+  async #giveAway(): Promise<void> {
+    const { client, clock, namespace, name } = this.#options;
+    const options = { timeoutMs: this.#renewDeadlineMs / RELEASE_ATTEMPTS };
+    const lease = this.#lease ?? (await client.find(leases, { namespace, name }, options));
+    if (lease?.spec?.holderIdentity !== this.identity) return;
+    const record = this.#record(lease);
+    const spec = { ...record.spec, holderIdentity: "", leaseDurationSeconds: 1, renewTime: microTime(clock.wall()) };
+    await client.replace(leases, { ...record, spec }, options);
   }
 }
 

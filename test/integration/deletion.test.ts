@@ -5,6 +5,7 @@ import { isKubeError } from "../../src/kube/errors.ts";
 import { events, namespaces, pods, serviceAccounts } from "../../src/kube/resources.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
+import { stopNow } from "../support/delegated/stop-now.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
@@ -65,7 +66,7 @@ describe.concurrent("deleting a proxy", () => {
     { how: "at once", args: ["--now"], graceSeconds: 1 },
   ])("$how tells the delegate the same period", async ({ args, graceSeconds }, { onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
-    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "5s" };
+    const stopsAfter = { [KWOK_ANNOTATIONS.stopsAfter]: "100s" };
     const { delegate, member } = await runningPod(
       aPod(namespace, "web", { annotations: stopsAfter, graceSeconds: 17 }),
     );
@@ -80,6 +81,7 @@ describe.concurrent("deleting a proxy", () => {
     expect(ending.metadata.deletionGracePeriodSeconds).toBe(graceSeconds);
     // The proxy outlives its delegate, as a pod outlives its containers.
     expect(await podOf(clients().host, namespace, "web")).toBeDefined();
+    await stopNow(clients()[member], namespace, "web");
     await deleted;
     await nowhere(namespace, "web");
   });
@@ -93,7 +95,7 @@ describe.concurrent("deleting a proxy", () => {
 
   test("a second time with a shorter period shortens the delegate's", async ({ onTestFinished }) => {
     const namespace = await optedIn(onTestFinished);
-    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "5s" };
+    const annotations = { [KWOK_ANNOTATIONS.stopsAfter]: "100s" };
     const { member } = await runningPod(aPod(namespace, "web", { annotations, graceSeconds: 600 }));
     const ref = { namespace, name: "web" };
     const period = (seconds: number) => (pod: Stored<Pod>) => pod.metadata.deletionGracePeriodSeconds === seconds;
@@ -101,6 +103,7 @@ describe.concurrent("deleting a proxy", () => {
     await podThat(clients()[member], namespace, "web", period(600));
     await clients().host.delete(pods, ref, { gracePeriodSeconds: 3 });
     await podThat(clients()[member], namespace, "web", period(3));
+    await stopNow(clients()[member], namespace, "web");
     await nowhere(namespace, "web");
   });
 
@@ -277,7 +280,7 @@ describe("a delegate deleted in its member by somebody else", () => {
         replicas: 2,
         selector: { matchLabels: labels },
         template: {
-          metadata: { labels, annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "10s" } },
+          metadata: { labels, annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "100s" } },
           spec: { containers: [{ name: "main", image: "main:1" }], terminationGracePeriodSeconds: 60 },
         },
       },
@@ -305,6 +308,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     expect(ending?.metadata.deletionTimestamp).toBeDefined();
     const proxy = await podOf(clients().host, namespace, name);
     expect(proxy?.metadata).toMatchObject({ uid: victim.metadata.uid, deletionGracePeriodSeconds: 60 });
+    await stopNow(clients()[member], namespace, name);
     await Promise.all(
       [clients().host, clients()[member]].map((client) =>
         podGone(client, namespace, name, undefined, { timeoutMs: 60_000 }),

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, onTestFinished, test } from "vitest";
+import { afterEach, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, FAILOVER_ANNOTATION, HOST_LABEL } from "../../src/api/keys.ts";
 import type { KubeNode, NodeCondition, Pod, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -18,8 +18,10 @@ import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pod
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
-const running = useLegation();
 const clients = useClients();
+// What is there when Legation connects counts as used for minutes.
+beforeAll(membersFree);
+const running = useLegation();
 useQuickProbes();
 
 const west = memberCluster("west");
@@ -52,12 +54,16 @@ async function busyNamespaces(client: ClusterClient): Promise<(string | undefine
   return items.map(({ metadata }) => metadata.namespace);
 }
 
-beforeEach(async () => {
-  // What earlier tests left behind would draw new pods to the other member.
-  await eventuallyPasses(async () => {
+/** What earlier tests left behind would draw new pods to the other member. */
+function membersFree(): Promise<void> {
+  return eventuallyPasses(async () => {
     const busy = await Promise.all([clients().west, clients().east].map(busyNamespaces));
     expect(busy.flat()).toEqual([]);
   }, patient);
+}
+
+beforeEach(async () => {
+  await membersFree();
   const labels = { "legation.dev/delegation": "annotated" };
   namespace = await freshNamespace([hostCluster(), west, east], { prefix: "drain", labels });
 });
@@ -84,6 +90,14 @@ function nodeIs(status: "True" | "Unknown", reason: string, name = NODE): Promis
     },
     { ...patient, what: `Ready ${status} of ${name}, because ${reason}` },
   );
+}
+
+/** The taints of both virtual nodes for which pods are evicted. */
+async function lostTaints(): Promise<string[]> {
+  const found = await Promise.all([NODE, OTHER].map((name) => node(name)));
+  return found
+    .flatMap(({ spec }) => spec?.taints ?? [])
+    .flatMap(({ key, effect }) => (effect === "NoExecute" ? key : []));
 }
 
 async function renewedAt(): Promise<string | undefined> {
@@ -315,8 +329,8 @@ describe("a member that is gone", () => {
   test("together with all others has nothing evicted, and all pods go on as they were when they are back", async () => {
     const { host } = clients();
     const replicas = 4;
-    // Members are not lost in the same moment: until the last is, the nodes of the others are Unknown.
-    await rollOut(deployment(replicas, 8));
+    // Members are not lost in the same moment: until the last is, the nodes of the others are Unknown, and have taints.
+    await rollOut(deployment(replicas, 20));
     const uids = async (): Promise<string[]> => (await podsOf(host, namespace)).map(({ metadata }) => metadata.uid);
     const before = await uids();
 
@@ -329,8 +343,10 @@ describe("a member that is gone", () => {
     }
     const found = await run("get", "clusters.legation.dev", "-o=jsonpath={.items[*].status.conditions[0].status}");
     expect(found).toBe("False False");
-    // Longer than they would tolerate the taints of a lost node.
+    // Without the taints of a lost node nobody evicts them, however long it takes.
+    await eventuallyPasses(async () => expect(await lostTaints()).toEqual([]), patient);
     await sleep(10_000);
+    expect(await lostTaints()).toEqual([]);
     expect(await uids()).toEqual(before);
     expect((await podsOf(host, namespace)).filter(isDeleting)).toEqual([]);
 

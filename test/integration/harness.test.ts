@@ -50,9 +50,12 @@ function podManifest(name: string, annotations: Readonly<Record<string, string>>
   });
 }
 
-async function readyz(cluster: Cluster, server = cluster.server): Promise<number> {
-  return (await apiRequest({ ...cluster, server }, "GET", "/readyz", { timeoutMs: 1000 })).status;
+async function readyz(cluster: Cluster, server = cluster.server, timeoutMs = 10_000): Promise<number> {
+  return (await apiRequest({ ...cluster, server }, "GET", "/readyz", { timeoutMs })).status;
 }
+
+// For answers that must not come.
+const NO_ANSWER_MS = 1_000;
 
 describe("the clusters of an integration run", () => {
   test.each([
@@ -128,7 +131,7 @@ describe("an API server", () => {
     const east = memberCluster("east");
     onTestFinished(() => east.mend());
     await east.apiServer.freeze();
-    await expect(readyz(east)).rejects.toThrow("no answer within");
+    await expect(readyz(east, east.server, NO_ANSWER_MS)).rejects.toThrow("no answer within");
     await east.apiServer.thaw();
     await expect(eventually(() => readyz(east))).resolves.toBe(200);
   });
@@ -187,7 +190,7 @@ describe("the fault proxy", () => {
     const west = memberCluster("west");
     onTestFinished(() => west.mend());
     await apply(west);
-    await expect(readyz(west, west.proxiedServer)).rejects.toThrow(error);
+    await expect(readyz(west, west.proxiedServer, NO_ANSWER_MS)).rejects.toThrow(error);
     expect(await readyz(west)).toBe(200);
     await west.proxy.heal();
     expect(await readyz(west, west.proxiedServer)).toBe(200);
@@ -219,7 +222,9 @@ describe("the fault proxy", () => {
     await expect(apiRequest(proxied, "POST", path, { agent, body, timeoutMs: 1000 })).rejects.toThrow(
       "no answer within",
     );
-    expect(await apiRequest(west, "GET", `${path}/made`)).toMatchObject({ status: 200 });
+    await eventuallyPasses(async () =>
+      expect(await apiRequest(west, "GET", `${path}/made`)).toMatchObject({ status: 200 }),
+    );
   });
 });
 

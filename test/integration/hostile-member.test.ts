@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { existsSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
@@ -27,10 +28,13 @@ const legation = useLegation();
 let namespace: string;
 let hostId: string;
 beforeAll(async () => {
+  hostId = (await clients().host.get(namespaces, { name: "kube-system" })).metadata.uid;
+});
+// Of each attempt at a test: what an earlier one has made is in nobody's way.
+beforeEach(async () => {
   const all = [hostCluster(), memberCluster("west"), memberCluster("east")];
   const labels = { "legation.dev/delegation": "annotated" };
-  namespace = await freshNamespace(all, { prefix: "hostile", labels, onFinished: afterFile });
-  hostId = (await clients().host.get(namespaces, { name: "kube-system" })).metadata.uid;
+  namespace = await freshNamespace(all, { prefix: "hostile", labels });
   await clients().host.create(secrets, {
     metadata: { namespace, name: "door" },
     data: { key: Buffer.from(SECRET_VALUE).toString("base64") },
@@ -87,9 +91,9 @@ describe("a member that forges delegates", () => {
       { namespace, name: "wanted" },
       { type: "merge", body: { metadata: { labels: { tier: "gold" } } } },
     );
-    await podThat(east, namespace, "wanted", ({ metadata }) => metadata.labels?.tier === "gold", { timeoutMs: 10_000 });
+    await podThat(east, namespace, "wanted", ({ metadata }) => metadata.labels?.tier === "gold", { timeoutMs: 60_000 });
     await host.delete(pods, { namespace, name: "wanted" }, { gracePeriodSeconds: 1 });
-    await podGone(host, namespace, "wanted", proxy.metadata.uid, { timeoutMs: 15_000 });
+    await podGone(host, namespace, "wanted", proxy.metadata.uid);
     expect((await podOf(clients().west, namespace, "wanted"))?.metadata.uid).toBe(forged.metadata.uid);
   });
 
@@ -231,9 +235,10 @@ test("a kubeconfig that would run a program is refused, and nothing is run", asy
     args: [trace],
     interactiveMode: "Never",
   };
-  await joinAs("runner", { server: hostCluster().server, user: { exec } });
+  const name = `runner-${randomBytes(4).toString("hex")}`;
+  await joinAs(name, { server: hostCluster().server, user: { exec } });
   await eventuallyPasses(async () => {
-    const { status } = await clients().host.get(clusters, { name: "runner" });
+    const { status } = await clients().host.get(clusters, { name });
     const message = status?.conditions?.find(({ type }) => type === "Ready")?.message;
     expect(message).toContain("a stored kubeconfig must not run a program here");
   });
@@ -299,6 +304,7 @@ async function joinAs(
     await host.delete(clusters, { name }).catch(() => undefined);
     await host.delete(secrets, { namespace: SYSTEM_NAMESPACE, name: `member-${name}` }).catch(() => undefined);
     await eventually(async () => (await host.find(clusters, { name })) === undefined, {
+      timeoutMs: 90_000,
       what: `end of Cluster ${name}`,
     });
   });

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { request } from "node:https";
 import { join } from "node:path";
@@ -187,39 +188,47 @@ describe("a tenant who may do everything in one namespace is refused", () => {
   });
 });
 
+/** A name that no earlier attempt at a test has used. */
+function unique(prefix: string): string {
+  return `${prefix}-${randomBytes(4).toString("hex")}`;
+}
+
 test("a pod with a delegate's marks is what anyone's is: nothing in a member becomes its own by them", async () => {
   const { host, west } = clients();
+  const name = unique("posing");
+  const later = unique("after-posing");
   const victim = await west.get(pods, { namespace: others, name: "web" });
   const hostId = (await host.get(namespaces, { name: "kube-system" })).metadata.uid;
   const owner = JSON.stringify({ cluster: "host", namespace: others, name: "web", uid: victim.metadata.uid });
   const made = {
-    ...delegatedPod(own, "posing"),
+    ...delegatedPod(own, name),
     metadata: {
       namespace: own,
-      name: "posing",
+      name,
       labels: { [HOST_LABEL]: hostId },
       annotations: { [OWNER_ANNOTATION]: owner },
     },
   };
   onTestFinished(async () => {
-    await host.delete(pods, { namespace: own, name: "posing" }, { gracePeriodSeconds: 0 }).catch(() => undefined);
+    await host.delete(pods, { namespace: own, name }, { gracePeriodSeconds: 0 }).catch(() => undefined);
   });
   // Admission may refuse it, or take it for a pod that is nobody's business.
   await tenant.create(pods, made).catch(() => undefined);
   // Whoever would take it for something would have done so by the time a later one runs.
-  await host.create(pods, delegatedPod(own, "after-posing", { annotations: { "legation.dev/clusters": "west" } }));
-  await podThat(host, own, "after-posing", inPhase("Running"));
-  expect(await west.find(pods, { namespace: own, name: "posing" })).toBeUndefined();
+  await host.create(pods, delegatedPod(own, later, { annotations: { "legation.dev/clusters": "west" } }));
+  await podThat(host, own, later, inPhase("Running"));
+  expect(await west.find(pods, { namespace: own, name })).toBeUndefined();
   const after = await west.get(pods, { namespace: others, name: "web" });
   expect(after.metadata.uid).toBe(victim.metadata.uid);
   expect(after.metadata.deletionTimestamp).toBeUndefined();
 });
 
 test("a pod gets no Secret of another namespace, whatever it calls it", async () => {
+  const name = unique("thief");
   await expect(
     tenant.create(
       pods,
-      delegatedPod(own, "thief", {
+      delegatedPod(own, name, {
         spec: {
           containers: [{ name: "main", image: "work:1" }],
           volumes: [{ name: "a", secret: { secretName: `../${others}/door` } }],
@@ -231,7 +240,7 @@ test("a pod gets no Secret of another namespace, whatever it calls it", async ()
   await podThat(
     host,
     own,
-    "thief",
+    name,
     ({ status }) => status?.conditions?.some(({ message }) => message?.includes("not found")) === true,
   );
   for (const member of [west, east])

@@ -10,6 +10,7 @@ import type { ClusterClient, WatchEvent } from "../../src/kube/client.ts";
 import { createClusterClient } from "../../src/kube/connect.ts";
 import { parseJson } from "../../src/kube/json.ts";
 import { loadKubeConfig } from "../../src/kube/kubeconfig.ts";
+import type { ClientLimits } from "../../src/kube/limits.ts";
 import { configMaps, namespaces, pods, type Resource, serviceAccounts } from "../../src/kube/resources.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { kubeErrorOf } from "../support/fault-server/connect.ts";
@@ -48,9 +49,14 @@ beforeEach(async () => {
   namespace = await freshNamespace(cluster, { prefix: "kube" });
 });
 
-function connect(kubeconfig: string): ClusterClient {
+function connect(kubeconfig: string, limits: Partial<ClientLimits> = {}): ClusterClient {
   const credentials = loadKubeConfig({ kubeconfig, env: {} });
-  return createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 1_000 } });
+  return createClusterClient({ cluster: "west", credentials, limits });
+}
+
+/** A client that the fault proxy stands in the way of, and that does not try for long. */
+function connectThroughProxy(): ClusterClient {
+  return connect(cluster.proxiedKubeconfig, { connectTimeoutMs: 1_000 });
 }
 
 async function defineNotes(admin: ClusterClient): Promise<void> {
@@ -278,27 +284,31 @@ describe("an API server that is started again", () => {
     await robot.create(configMaps, configMap("before"));
 
     const answers = new Map<string, number>();
+    const deniedAfterMs: number[] = [];
     let restarted = false;
     // Several at a time, so that some come as soon as it listens.
     const write = async (worker: number): Promise<void> => {
       for (let number = 0; !restarted; number += 1) {
+        const sentAt = performance.now();
         const made = robot.create(configMaps, configMap(`c-${worker}-${number}`));
         const how = await made.then(
           () => "made",
           ({ code }) => String(code),
         );
         answers.set(how, (answers.get(how) ?? 0) + 1);
+        if (how === "Forbidden") deniedAfterMs.push(performance.now() - sentAt);
         await sleep(5);
       }
     };
     const writing = [0, 1, 2, 3].map(write);
     await cluster.apiServer.restart();
-    await robot.create(configMaps, configMap("after"));
+    await eventually(() => robot.create(configMaps, configMap(`after-${crypto.randomUUID()}`)));
     restarted = true;
     await Promise.all(writing);
     await robot.close();
     expect(answers.get("NotSent")).toBeGreaterThan(0);
-    expect(answers.get("Forbidden")).toBeUndefined();
+    // On a machine that takes longer to read the roles, a denial is believed in the end; never before that time.
+    for (const ms of deniedAfterMs) expect(ms).toBeGreaterThanOrEqual(1_990);
   });
 });
 
@@ -340,8 +350,8 @@ describe("a watch", () => {
 describe("when the network fails", () => {
   let behindProxy: ClusterClient;
   beforeEach(async () => {
-    behindProxy = connect(cluster.proxiedKubeconfig);
-    await behindProxy.list(configMaps, { namespace });
+    behindProxy = connectThroughProxy();
+    await eventually(() => behindProxy.list(configMaps, { namespace }));
   });
   afterEach(async () => {
     await cluster.proxy.heal();
@@ -352,7 +362,7 @@ describe("when the network fails", () => {
     await cluster.proxy.deaf("answers");
     const error = await kubeErrorOf(behindProxy.create(configMaps, configMap("a"), { timeoutMs: 1_000 }));
     expect(error.code).toBe("AnswerLost");
-    expect(await client.find(configMaps, { namespace, name: "a" })).toBeDefined();
+    await eventually(() => client.find(configMaps, { namespace, name: "a" }));
   });
 
   test("a request that is lost is AnswerLost too, though it was never done", async () => {
@@ -374,7 +384,7 @@ describe("when the network fails", () => {
   test("a handshake that is swallowed is NotSent", async () => {
     await behindProxy.close();
     await cluster.proxy.blackhole();
-    const fresh = connect(cluster.proxiedKubeconfig);
+    const fresh = connectThroughProxy();
     expect((await kubeErrorOf(fresh.create(configMaps, configMap("a"), { timeoutMs: 5_000 }))).code).toBe("NotSent");
     await fresh.close();
   });
@@ -382,12 +392,12 @@ describe("when the network fails", () => {
   test("an answer that came while this process had no processor counts, though its deadline has passed", async () => {
     await cluster.proxy.slow(100);
     const sentAt = performance.now();
-    const list = behindProxy.list(configMaps, { namespace, timeoutMs: 600 });
-    await sleep(50);
+    const list = behindProxy.list(configMaps, { namespace, timeoutMs: 1_500 });
+    await sleep(100);
     // Nothing runs here meanwhile: neither the socket is read nor the timer.
-    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 900);
+    Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, 2_900);
     expect((await list).resourceVersion).not.toBe("");
-    expect(performance.now() - sentAt).toBeGreaterThan(600);
+    expect(performance.now() - sentAt).toBeGreaterThan(1_500);
   });
 
   test("a slow member is slow alone", async () => {

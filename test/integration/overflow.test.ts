@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { MODE_ANNOTATION, OVERFLOW_AFTER_ANNOTATION, PROXY_LABEL } from "../../src/api/keys.ts";
 import type { Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
@@ -6,6 +7,7 @@ import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { unschedulableMessage } from "../../src/pods/phase.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { watchPods } from "../support/delegated/histories.ts";
+import { stopNow } from "../support/delegated/stop-now.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -309,14 +311,16 @@ test("a pod for which the host's scheduler makes room by preemption is left to i
   const victim: Pod = {
     apiVersion: "v1",
     kind: "Pod",
-    // Three times as long as the other pod waits for the host.
-    metadata: { namespace, name: "victim", annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "3s" } },
+    metadata: { namespace, name: "victim", annotations: { [KWOK_ANNOTATIONS.stopsAfter]: "100s" } },
     spec: poolSpec(MOST_CORES),
   };
   await host.create(pods, victim);
   await podThat(host, namespace, "victim", inPhase("Running"), patient);
   await host.create(pods, overflowPod({ spec: { ...poolSpec(MOST_CORES), priorityClassName: priority } }));
   await podThat(host, namespace, NAME, ({ status }) => status?.nominatedNodeName === node, patient);
+  // Three times as long as it waits for the host.
+  await sleep(3_000);
+  await stopNow(host, namespace, "victim");
   await podThat(host, namespace, NAME, inPhase("Running"), patient);
   const pod = await host.get(pods, { namespace, name: NAME });
   expect(pod.spec?.nodeName).toBe(node);

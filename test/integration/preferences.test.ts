@@ -17,7 +17,7 @@ import { eventuallyPasses } from "../support/harness/wait.ts";
 const legation = useLegation();
 const clients = useClients();
 
-const patient = { timeoutMs: 40_000, intervalMs: 200 };
+const patient = { timeoutMs: 120_000, intervalMs: 200 };
 const TWO_TO_ONE = { clusters: { west: { weight: 2 }, east: { weight: 1 } } };
 let namespace: string;
 

@@ -22,6 +22,7 @@ import { legation as command, MAIN } from "../support/legation/cli.ts";
 import { legationOn } from "../support/legation/process.ts";
 import { type Legation, type LegationProcess, startLegation } from "../support/legation/start.ts";
 import { lastRelease } from "../support/releases/last-release.ts";
+import { patientAdmission } from "../support/webhook/patient-admission.ts";
 
 const clients = useClients();
 const release = lastRelease();
@@ -77,7 +78,7 @@ async function replaceControllers(main: string): Promise<void> {
   const next = await addController(main);
   [standby] = await Promise.all([addController(main), leader.stop()]);
   const starts = (process: LegationProcess): boolean => process.log().includes("controllers started");
-  await eventually(() => starts(next) || starts(standby));
+  await eventually(() => starts(next) || starts(standby), { timeoutMs: 120_000 });
   [leader, standby] = starts(next) ? [next, standby] : [standby, next];
 }
 
@@ -152,6 +153,7 @@ beforeAll(async () => {
     main: release.main,
     webhookUrl: `https://127.0.0.1:${balancer.port}`,
   });
+  await patientAdmission(host);
   leader = running.controller;
   webhooks = [{ port: running.webhookPort, process: running.webhook }];
   balancer.add(running.webhookPort);
@@ -207,6 +209,7 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
     ),
   );
   await command(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url()]);
+  await patientAdmission(hostCluster());
   await replaceWebhooks(MAIN);
   // Webhooks of this version, and controllers of the last.
   const admitted = burst.created.length;
@@ -231,6 +234,7 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
 test("so does the way back, with webhooks of the last release before controllers of this one", async () => {
   const before = await staying();
   await command(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url()], { main: release.main });
+  await patientAdmission(hostCluster());
   await replaceWebhooks(release.main);
   const admitted = burst.created.length;
   await eventually(() => burst.created.length >= admitted + 5);

@@ -34,12 +34,15 @@ beforeAll(async () => {
   for (const name of members) {
     const member = memberCluster(name);
     await createKwokNodes(member, `${name}-more`, [{ count: 1, cpu: NODE_CORES }]);
-    await eventuallyPasses(() => allFree(clients()[name]), { timeoutMs: 60_000, what: `free nodes in ${name}` });
+    await eventuallyPasses(() => allFree(clients()[name]), { timeoutMs: 90_000, what: `free nodes in ${name}` });
   }
-  await eventually(async () => {
-    const found = await Promise.all(members.map((name) => clients().host.get(nodes, { name: `legation-${name}` })));
-    return found.every(({ status }) => status?.allocatable?.cpu === "256");
-  });
+  await eventually(
+    async () => {
+      const found = await Promise.all(members.map((name) => clients().host.get(nodes, { name: `legation-${name}` })));
+      return found.every(({ status }) => status?.allocatable?.cpu === "256");
+    },
+    { timeoutMs: 90_000, what: "four nodes in each virtual node" },
+  );
 });
 
 afterAll(async () => {
@@ -112,10 +115,11 @@ describe("whole-node pods", () => {
 
   test("three more than there are nodes wait, say why, and run one by one as nodes get free in any member", async () => {
     const namespace = await optedIn();
+    await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
+    await allRun(namespace, NODES);
+    // They wait for no scheduler longer than it takes to hear that each has no node.
     const restore = await scheduleTimeout(clients().host, 2);
     try {
-      await Promise.all(names.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
-      await allRun(namespace, NODES);
       const late = ["late-0", "late-1", "late-2"];
       await Promise.all(late.map((name) => clients().host.create(pods, wholeNode(namespace, name))));
       for (const name of late) {
@@ -127,12 +131,14 @@ describe("whole-node pods", () => {
         const found = await parkedIn(namespace);
         return found.length === late.length ? found : undefined;
       });
+      // From now on there is a node for each, if its scheduler only has the time.
+      await scheduleTimeout(clients().host, 6);
       const freed = parked.filter((name) => name === "west").length < 2 ? "west" : "east";
       const occupants = (await runningIn(namespace)).filter(({ spec }) => spec?.nodeName === `legation-${freed}`);
       for (const [index, { metadata }] of occupants.slice(0, late.length).entries()) {
         await clients().host.delete(pods, { namespace, name: metadata.name });
         await eventually(async () => lateOf(await runningIn(namespace)).length === index + 1, {
-          timeoutMs: 20_000,
+          timeoutMs: 60_000,
           what: `${index + 1} of the late pods running`,
         });
         await eventually(async () => (await parkedIn(namespace)).length === late.length - index - 1);
@@ -150,7 +156,7 @@ describe("whole-node pods", () => {
 
   test("find the free nodes of a member when another's are taken by pods that are not Legation's", async () => {
     const namespace = await optedIn();
-    const restore = await scheduleTimeout(clients().host, 2);
+    const restore = await scheduleTimeout(clients().host, 4);
     try {
       // Two of east's nodes are not whole any more, which the sum of its cores does not show.
       const others = ["other-0", "other-1"];

@@ -16,7 +16,7 @@ export interface ApiAnswer {
 /** What a request may have beside method and path. */
 export interface ApiRequestOptions {
   readonly body?: object;
-  /** Of the whole request; default 5000. */
+  /** Of the whole request; default 30,000: a busy machine takes long, and who asks once has no other answer. */
   readonly timeoutMs?: number;
   /** Default: a connection of its own. */
   readonly agent?: Agent;
@@ -35,7 +35,7 @@ export function apiRequest(
   path: string,
   options: ApiRequestOptions = {},
 ): Promise<ApiAnswer> {
-  const { body, timeoutMs = 5000, agent = resuming } = options;
+  const { body, timeoutMs = 30_000, agent = resuming } = options;
   return new Promise((resolve, reject) => {
     const outgoing = request(
       new URL(path, access.server),

@@ -20,6 +20,8 @@ export type Planes = Readonly<Record<Exclude<Plane, "node">, PlaneProcess>>;
 
 // A loaded machine of two cores starts three API servers in about ten seconds.
 const READY_MS = 120_000;
+// One look; others follow.
+const LOOK_MS = 5_000;
 const NODES = "/api/v1/nodes";
 
 async function answers(
@@ -28,7 +30,7 @@ async function answers(
   accept: (text: string) => boolean = () => true,
 ): Promise<boolean> {
   try {
-    const answer = await apiRequest(access, "GET", path);
+    const answer = await apiRequest(access, "GET", path, { timeoutMs: LOOK_MS });
     return answer.status === 200 && accept(answer.text);
   } catch {
     return false;

@@ -30,7 +30,8 @@ export function startBurst(
   const lane = async (lane: number): Promise<void> => {
     for (let number = 0; !stopped; number += 1) {
       const name = `pod-${lane}-${number}`;
-      await host.create(pods, delegatedPod(namespace, name)).then(
+      // Longer than all that admission may take together.
+      await host.create(pods, delegatedPod(namespace, name), { timeoutMs: 60_000 }).then(
         () => created.push(name),
         (error: unknown) => failed.push(`${name}: ${error}`),
       );

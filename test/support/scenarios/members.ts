@@ -48,7 +48,7 @@ const SMALL: NodeParts = {
 };
 
 // Long enough for a scheduler, short enough for those who wait for it to give up.
-const IMPATIENT = { scheduleTimeoutSeconds: 3 };
+const IMPATIENT = { scheduleTimeoutSeconds: 5 };
 
 /** Two large open members; one with GPUs, for gold alone; and a small one that admits team blue, within limits. */
 export const MEMBERS: Readonly<Record<MemberName, ScenarioMember>> = {

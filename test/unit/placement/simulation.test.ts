@@ -17,6 +17,17 @@ const GIB = 2 ** 30;
 // A decision is made so often, and takes as long as the fastest: what else the machine did meanwhile is not in it.
 const TIMES = 3;
 
+// To read it is work of which there is neither more nor less ever: how long it takes tells how fast the machine is now.
+const REFERENCE = JSON.stringify(Array.from({ length: 100 }, (_, index) => ({ name: `n${index}`, cpu: index })));
+// Among so many decisions it is read once.
+const EVERY = 10;
+
+function tookMs(work: () => void): number {
+  const started = performance.now();
+  work();
+  return performance.now() - started;
+}
+
 interface Simulated extends Candidate {
   readonly used: Record<string, number>;
   /** The member as each repetition sees it: what is reckoned once per kind of pod is reckoned in each. */
@@ -79,7 +90,8 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
   const all = members();
   const regions = new Map<string, number>();
   const counts = new Map<string, number>();
-  const tookMs = new Float64Array(PODS);
+  const decisionMs = new Float64Array(PODS);
+  const referenceMs = new Float64Array(PODS / EVERY);
   for (let index = 0; index < PODS; index++) {
     const requests = { cpu: `${100 + (index % 50) * 10}m`, memory: "256Mi" };
     const pod = proxyPod({
@@ -98,13 +110,21 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
     });
     let best = "";
     let fastest = Number.POSITIVE_INFINITY;
+    let fastestReference = Number.POSITIVE_INFINITY;
     for (let time = 0; time < TIMES; time++) {
       const candidates = all.flatMap(({ seen }) => seen[time] ?? []);
-      const started = performance.now();
-      best = bestFor(pod, candidates, counts);
-      fastest = Math.min(fastest, performance.now() - started);
+      const decide = (): void => {
+        best = bestFor(pod, candidates, counts);
+      };
+      fastest = Math.min(fastest, tookMs(decide));
+      if (index % EVERY === 0)
+        fastestReference = Math.min(
+          fastestReference,
+          tookMs(() => JSON.parse(REFERENCE)),
+        );
     }
-    tookMs[index] = fastest;
+    decisionMs[index] = fastest;
+    if (index % EVERY === 0) referenceMs[index / EVERY] = fastestReference;
     const member = all.find(({ name }) => name === best);
     if (member === undefined) continue;
     addAmounts(member.used, podRequests(pod));
@@ -114,8 +134,11 @@ describe(`${PODS} pods over ${MEMBERS} members`, () => {
   }
 
   test("take less than a millisecond each, but for one in a hundred at most", () => {
-    tookMs.sort();
-    expect(tookMs[PODS * 0.99]).toBeLessThan(1);
+    decisionMs.sort();
+    referenceMs.sort();
+    // So much is less than a millisecond on any machine but one that is slow, or busy.
+    const limitMs = Math.max(1, 20 * (referenceMs[(PODS / EVERY) * 0.99] ?? 0));
+    expect(decisionMs[PODS * 0.99]).toBeLessThan(limitMs);
   });
 
   test("all have a place, as evenly over regions as was asked, in none that is forbidden or avoided without need", () => {

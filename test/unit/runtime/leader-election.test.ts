@@ -294,6 +294,55 @@ describe("a clean stop", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 
+  test("gives the lease away though the renewal that the stop cut comes in between", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    let stopping: Promise<void> | undefined;
+    let renewal: Lease | undefined;
+    server.faults.push(
+      only("write", ({ body }) => {
+        renewal = JSON.parse(body);
+        stopping = a.stop();
+        return true;
+      }),
+      only("write", (request, response) => {
+        if (renewal !== undefined) server.world.put(renewal);
+        return refuse(409, "Conflict")(request, response);
+      }),
+    );
+    await pass(3_000);
+    await stopping;
+    expect(server.faults).toEqual([]);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
+  });
+
+  test("gives the lease away though an answer on the way is lost", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.faults.push(only("write", cut), only("read", cut));
+    await a.stop();
+    expect(server.faults).toEqual([]);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
+  });
+
+  test("takes back nothing from whoever has the lease by then", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const stolen = await lease();
+    server.world.put({ ...stolen, ...{ spec: { ...stolen?.spec, holderIdentity: "thief" } } });
+    await a.stop();
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
+  });
+
+  test("ends though nothing is answered", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.always = refuse(500, "InternalError");
+    await a.stop();
+    server.always = undefined;
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "a" } });
+  });
+
   test("keeps the lease when leading could not be ended: something may still write", async () => {
     const a = elector("a", { onStoppedLeading: () => Promise.reject(new Error("still writing")) });
     await expect.poll(() => a.isLeader).toBe(true);

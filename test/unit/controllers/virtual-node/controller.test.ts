@@ -8,6 +8,8 @@ import { eventually } from "../../../support/harness/wait.ts";
 
 const CLUSTER = "member-0";
 const NODE = virtualNodeName(CLUSTER);
+// As long as all that a test waits for may take together.
+const WAITS = { timeout: 90_000 };
 
 let fleet: Fleet;
 let controllers: RunningControllers | undefined;
@@ -47,19 +49,23 @@ function messageOf(pod: string): string {
   return JSON.stringify(fleet.host.get("pods", "load", pod)?.status ?? {});
 }
 
-test("a member whose node the host does not have gets no pod, says why, and gets the pod when the node is there", async () => {
-  fleet.host.put("nodes", foreignNode());
-  await start();
-  await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
-  expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
-  fleet.host.put("pods", fleet.pod("early"));
-  await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
-  expect(bound).toEqual([]);
-  fleet.host.erase("nodes", "", NODE);
-  await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
-});
+test(
+  "a member whose node the host does not have gets no pod, says why, and gets the pod when the node is there",
+  WAITS,
+  async () => {
+    fleet.host.put("nodes", foreignNode());
+    await start();
+    await eventually(() => readyOf(CLUSTER)?.reason === "NodeRefused", { intervalMs: 20, timeoutMs: 15_000 });
+    expect(readyOf(CLUSTER)?.message).toContain('not Legation\'s (spec.providerID: "kind://host/legation-member-0")');
+    fleet.host.put("pods", fleet.pod("early"));
+    await eventually(() => messageOf("early").includes("the host has no virtual node for it"), { intervalMs: 20 });
+    expect(bound).toEqual([]);
+    fleet.host.erase("nodes", "", NODE);
+    await eventually(() => bound.includes("early"), { intervalMs: 20, timeoutMs: 15_000 });
+  },
+);
 
-test("a virtual node that has lost its label has it again at once, and stays cordoned meanwhile", async () => {
+test("a virtual node that has lost its label has it again at once, and stays cordoned meanwhile", WAITS, async () => {
   await start();
   await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
   const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
