@@ -173,7 +173,7 @@ export async function startControllers(options: ControllersOptions, signal: Abor
     boundTo: (node) => delegation.boundTo(node),
     waitingIn: (member) => delegation.waitingIn(member),
     heldIn: (name) => delegation.heldIn(name),
-    onOpened: onMembers,
+    onNodeSpec: onMembers,
     onReady: (name) => delegation.onNodeReady(name),
     endpoint: (name) => kubelets?.endpoint(name),
     ...running,

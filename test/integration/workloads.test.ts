@@ -222,11 +222,13 @@ describe("a pod that waits in a member", () => {
       await host.patch(nodes, { name: "legation-west" }, { type: "strategic", body });
     };
     onTestFinished(() => cordon(false));
+    // Less than its scheduler is given: nobody waits for that.
+    const soon = { timeoutMs: 10_000 };
     await cordon(true);
-    await eventually(async () => (await waits()) === undefined, { what: "no delegate in west" });
+    await eventually(async () => (await waits()) === undefined, { ...soon, what: "no delegate in west" });
     await waitingFor(host, namespace, "large", "west: its virtual node is cordoned");
     await cordon(false);
-    await eventually(async () => (await waits()) !== undefined, { what: "a delegate in west again" });
+    await eventually(async () => (await waits()) !== undefined, { ...soon, what: "a delegate in west again" });
   });
 });
 
