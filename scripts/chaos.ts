@@ -5,7 +5,7 @@ import { createClusterClient } from "../src/kube/connect.ts";
 import { loadKubeConfig } from "../src/kube/kubeconfig.ts";
 import { LEASE_SECONDS } from "../test/chaos/faults.ts";
 import { LONG_DEEDS, LONG_FAULTS } from "../test/chaos/plan.ts";
-import { FOREIGN_NAME } from "../test/chaos/rules.ts";
+import { makeForeignPods } from "../test/chaos/rules.ts";
 import { type ChaosReport, runChaos } from "../test/chaos/run.ts";
 import { MEMBERS_CLASS, MEMBERS_POOL } from "../test/chaos/workloads.ts";
 import { apiRequest } from "../test/support/clusters/api-request.ts";
@@ -106,14 +106,8 @@ async function run(seed: number): Promise<ChaosReport> {
   // It goes with the clusters.
   const onFinished = (): void => {};
   const namespace = await freshNamespace([host, west, east], { prefix: "chaos", labels, onFinished });
+  await makeForeignPods({ clients, namespace });
   for (const member of [west, east]) {
-    const spec = { containers: [{ name: "main", image: "main:1" }] };
-    await post(member, `/api/v1/namespaces/${namespace}/pods`, {
-      apiVersion: "v1",
-      kind: "Pod",
-      metadata: { name: FOREIGN_NAME },
-      spec,
-    });
     for (let number = 0; number < VOLUMES; number += 1) {
       await post(member, "/api/v1/persistentvolumes", {
         apiVersion: "v1",

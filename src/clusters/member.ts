@@ -183,13 +183,12 @@ export class Member {
     return this.#virtualNode;
   }
 
-  /** Takes note of the virtual node; true when pods may be placed or bound there that could not be before. */
+  /** Takes note of the virtual node; true when it has changed: pods that wait may go there now, or may not stay. */
   setVirtualNode(node: VirtualNode | undefined): boolean {
     if (jsonEqual(node, this.#virtualNode)) return false;
-    const isNew = this.#virtualNode === undefined;
     this.#virtualNode = node;
     this.#candidate = undefined;
-    return node?.cordoned === false || (isNew && node !== undefined);
+    return true;
   }
 
   get probed(): ProbeResult {

@@ -1,6 +1,6 @@
 import { HOST_LABEL, OWNER_ANNOTATION } from "../api/keys.ts";
 import type { OwnerReference } from "../api/kubernetes.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -40,7 +40,8 @@ export class MemberNamespaces {
     try {
       return await create();
     } catch (error) {
-      if (!isKubeError(error, "NotFound") || member.cluster.spec.createNamespaces === false) throw error;
+      if (!isKubeError(error, "NotFound")) throw error;
+      if (member.cluster.spec.createNamespaces === false) throw whyNotMade(error, member.name);
       await this.#creations.make(shared, seen, () => this.#create(member, namespace, signal));
       return await create();
     }
@@ -98,4 +99,12 @@ export class MemberNamespaces {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
   }
+}
+
+/** The answer of a member that lacks a namespace which is not to be made there, with what is to be done about it. */
+export function whyNotMade(error: KubeError, member: string): KubeError {
+  const { code, cluster, verb, resource, detail } = error;
+  if (!/^namespaces ".*" not found$/.test(detail)) return error;
+  const why = `spec.createNamespaces of Cluster ${member} is false: make the namespace there, or set the field to true`;
+  return new KubeError(`${detail}, and ${why}`, { code, cluster, verb, resource, cause: error });
 }

@@ -87,7 +87,7 @@ export class Controllers {
       boundTo: (node) => this.#delegation.boundTo(node),
       waitingIn: (member) => this.#delegation.waitingIn(member),
       heldIn: (name) => this.#delegation.heldIn(name),
-      onOpened: () => this.#onMembers(),
+      onNodeSpec: () => this.#onMembers(),
       onReady: (name) => this.#delegation.onNodeReady(name),
       endpoint: (name) => kubelets?.endpoint(name),
       ...running,

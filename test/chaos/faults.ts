@@ -8,6 +8,7 @@ import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { Legation, LegationProcess } from "../support/legation/start.ts";
 import type { Trap, WriteGate } from "../support/write-gate/write-gate.ts";
 import { type Happening, pick } from "./plan.ts";
+import { FOREIGN_NAME } from "./rules.ts";
 
 /** Where everything happens. */
 export interface Scene {
@@ -98,7 +99,8 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
         () => cordon(scene, name, false),
       );
     case "delegate deleted in its member": {
-      const found = await podsOf(scene.clients[name], scene.namespace);
+      const all = await podsOf(scene.clients[name], scene.namespace);
+      const found = all.filter(({ metadata }) => metadata.name !== FOREIGN_NAME);
       if (found.length === 0) return;
       const { metadata } = pick(found, dice);
       await scene.clients[name].delete(pods, { namespace: scene.namespace, name: metadata.name });

@@ -1,4 +1,5 @@
 import { VIRTUAL_NODE_PREFIX } from "../../src/api/keys.ts";
+import { pods } from "../../src/kube/resources.ts";
 import type { PodHistories } from "../support/delegated/histories.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
@@ -45,8 +46,17 @@ export function twins(lives: readonly PodLife[], reused: boolean): string[] {
   return overlaps(counted).map((pair) => `two delegates at once: ${JSON.stringify(pair)}`);
 }
 
+/** Makes somebody else's pod in each member. */
+export async function makeForeignPods({ clients, namespace }: Pick<Scene, "clients" | "namespace">): Promise<void> {
+  const pod = {
+    metadata: { namespace, name: FOREIGN_NAME },
+    spec: { containers: [{ name: "main", image: "main:1" }] },
+  };
+  await Promise.all([clients.west, clients.east].map((member) => member.create(pods, pod)));
+}
+
 /** Legation's writes on what is somebody else's. */
 export async function foreignWrites({ members, namespace }: Scene): Promise<string[]> {
   const all = await Promise.all(Object.values(members).map((member) => legationWrites(member, namespace)));
-  return all.flatMap(({ pods }) => pods.get(FOREIGN_NAME) ?? []).map((write) => `${write} of somebody else's pod`);
+  return all.flatMap((writes) => writes.pods.get(FOREIGN_NAME) ?? []).map((write) => `${write} of somebody else's pod`);
 }

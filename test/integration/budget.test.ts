@@ -106,7 +106,7 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
   });
 
   test("a pod that is deleted while it runs costs the host five and one member two", async ({ onTestFinished }) => {
-    const { createAll, allAre, deleteAll, podWrites, otherWrites, holdsInTheEnd } = await makeBudget(
+    const { createAll, allAre, deleteAll, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
       everywhere,
       onTestFinished,
     );
@@ -121,13 +121,14 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
         each(names, ["create pods/binding", "patch pods/status", "patch pods/status", "delete pods", "patch pods"]),
       );
       expect(await Promise.all([hostCluster(), ...members].map(otherWrites))).toEqual([[], [], []]);
+      await expectEvents(COUNT + 1);
     });
   });
 
   test("the first pods of a namespace cost one write more in each member that lacks it, and none on the host", async ({
     onTestFinished,
   }) => {
-    const { createAll, allAre, podWrites, otherWrites, holdsInTheEnd } = await makeBudget(
+    const { createAll, allAre, podWrites, otherWrites, expectEvents, holdsInTheEnd } = await makeBudget(
       [hostCluster()],
       onTestFinished,
     );
@@ -146,6 +147,7 @@ describe.concurrent("Legation's writes, from the audit logs of all clusters", ()
       expect(Object.fromEntries(made)).toEqual(Object.fromEntries(each(names, ["create pods"])));
       expect(await podWrites(hostCluster())).toEqual(each(names, ["create pods/binding", "patch pods/status"]));
       expect(await otherWrites(hostCluster())).toEqual([]);
+      await expectEvents(COUNT + 1);
     });
   });
 });

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
+import { FOREIGN_NAME, makeForeignPods } from "../chaos/rules.ts";
 import { runChaos } from "../chaos/run.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
+import { podOf } from "../support/harness/pods-of.ts";
 
 const legation = useLegation();
 const clients = useClients();
@@ -16,8 +18,13 @@ test("whatever fails for half a minute, the rules hold, and everything comes to 
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace([host, ...Object.values(members)], { prefix: "chaos", labels });
   const scene = { host, members, clients: clients(), legation: legation(), namespace, passing: [] };
+  await makeForeignPods(scene);
   const report = await runChaos(scene, { seed: 7, lengthMs: 30_000 });
   expect(report.violations).toEqual([]);
+  // Untouched, and there to be touched.
+  for (const name of ["west", "east"] as const) {
+    expect(await podOf(clients()[name], namespace, FOREIGN_NAME)).toMatchObject({ status: { phase: "Running" } });
+  }
   expect(report.pods).toBeGreaterThan(10);
   expect(Object.keys(report.faults).length).toBeGreaterThan(2);
 });

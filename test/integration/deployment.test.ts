@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "vitest";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { hostNodeWrites } from "../support/harness/host-nodes.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
@@ -112,5 +113,6 @@ describe("an annotated Deployment", () => {
       expect(left.flat()).toEqual([]);
       return true;
     });
+    expect(await hostNodeWrites(host, new Set([namespace]))).toEqual([]);
   });
 });

@@ -91,7 +91,31 @@ const OTHERS = {
 const sidecar = { name: "sidecar", image: "sidecar:1", restartPolicy: "Always" };
 const setup = { name: "setup", image: "setup:1", command: ["setup"] };
 
+/** The CronJob has made a Job by itself. */
+const hasFired: AtRest = ({ workloads }) =>
+  workloads.some(({ status, kind }) => kind === "CronJob" && status?.lastScheduleTime !== undefined);
+
+/** That Job has succeeded, and the CronJob knows it. */
+const hasSucceeded: AtRest = (state) =>
+  condition("Complete")(state) &&
+  state.workloads.some(
+    ({ status, kind }) => kind === "CronJob" && status?.lastSuccessfulTime !== undefined && status.active === undefined,
+  );
+
 const rows: readonly Row[] = [
+  {
+    // First, since it waits for a minute to begin: the others go on meanwhile.
+    name: "a CronJob that is due",
+    manifests: [cronJob({ completions: 2 }, ends(0), "* * * * *")],
+    steps: [
+      { until: hasFired },
+      {
+        // One Job is enough, however long it takes.
+        act: ({ client, namespace }) => change(client, namespace, ["CronJob", "web"], { spec: { suspend: true } }),
+        until: hasSucceeded,
+      },
+    ],
+  },
   {
     name: "a parallel Job",
     manifests: [job({ completions: 6, parallelism: 3 }, ends(0))],

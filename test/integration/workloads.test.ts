@@ -1,9 +1,10 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { HOST_LABEL, PLACED_CONDITION } from "../../src/api/keys.ts";
+import { HOST_LABEL, PLACED_CONDITION, PROXY_LABEL, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
 import type { KubeEvent, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
-import { events, nodes, pods, type Resource } from "../../src/kube/resources.ts";
+import { clusters, events, namespaces, nodes, pods, type Resource } from "../../src/kube/resources.ts";
 import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
 import { replicated, template, WEB_LABELS } from "../support/builders/workload.ts";
+import { type AuditEvent, auditEvents } from "../support/clusters/audit.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { ready } from "../support/harness/at-rest.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -16,7 +17,7 @@ import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.t
 import { inPhase, podGone, podOf, podsOf, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
-import { change, createIn, deleteFrom } from "../support/harness/workloads.ts";
+import { change, createIn, deleteFrom, type Workload } from "../support/harness/workloads.ts";
 
 useLegation();
 const clients = useClients();
@@ -222,11 +223,34 @@ describe("a pod that waits in a member", () => {
       await host.patch(nodes, { name: "legation-west" }, { type: "strategic", body });
     };
     onTestFinished(() => cordon(false));
+    // Less than its scheduler is given: nobody waits for that.
+    const soon = { timeoutMs: 10_000 };
     await cordon(true);
-    await eventually(async () => (await waits()) === undefined, { what: "no delegate in west" });
+    await eventually(async () => (await waits()) === undefined, { ...soon, what: "no delegate in west" });
     await waitingFor(host, namespace, "large", "west: its virtual node is cordoned");
     await cordon(false);
-    await eventually(async () => (await waits()) !== undefined, { what: "a delegate in west again" });
+    await eventually(async () => (await waits()) !== undefined, { ...soon, what: "a delegate in west again" });
+  });
+});
+
+describe("a member whose Cluster has createNamespaces: false", () => {
+  test("does not get a pod whose namespace it lacks, which says so, and gets others", async () => {
+    const [lacking, shared] = [await optedIn(), await optedIn()];
+    const { host, west } = clients();
+    const allow = async (createNamespaces: boolean | null): Promise<void> => {
+      await host.patch(clusters, { name: "west" }, { type: "merge", body: { spec: { createNamespaces } } });
+    };
+    onTestFinished(() => allow(null));
+    await allow(false);
+    await west.create(namespaces, { metadata: { name: shared } });
+    const annotations = { "legation.dev/clusters": "west" };
+    await host.create(pods, aPod(lacking, "web", { annotations }));
+    expect(await waitingFor(host, lacking, "web", "createNamespaces")).toContain(
+      `west: its API server refused the pod: namespaces "${lacking}" not found, and spec.createNamespaces of Cluster west ` +
+        "is false: make the namespace there, or set the field to true",
+    );
+    expect(await west.find(namespaces, { name: lacking })).toBeUndefined();
+    await runningPod(aPod(shared, "web", { annotations }));
   });
 });
 
@@ -373,6 +397,65 @@ describe("a pod that the first member's scheduler finds no node for", () => {
     } finally {
       await restore();
     }
+  });
+});
+
+describe("a DaemonSet of the host", () => {
+  const daemonSets: Resource<Workload> = {
+    group: "apps",
+    version: "v1",
+    plural: "daemonsets",
+    kind: "DaemonSet",
+    namespaced: true,
+  };
+  const everyTaint = [{ operator: "Exists" }];
+  const elsewhere = { matchExpressions: [{ key: VIRTUAL_NODE_LABEL, operator: "DoesNotExist" }] };
+  const away = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [elsewhere] } } };
+  const specs: Readonly<Record<string, Partial<PodSpec>>> = {
+    plain: {},
+    selecting: { nodeSelector: { "kubernetes.io/os": "linux" } },
+    tolerant: { tolerations: everyTaint },
+    "tolerant-and-away": { tolerations: everyTaint, affinity: away },
+  };
+
+  test("has no pod on a virtual node: where it tolerates every taint, one for each of them stays Pending", async () => {
+    const { host } = clients();
+    const labels = { "legation.dev/delegation": "all" };
+    const namespace = await freshNamespace(hostCluster(), { prefix: "daemons", labels });
+    for (const [name, spec] of Object.entries(specs)) {
+      const selector = { matchLabels: WEB_LABELS };
+      await host.create(daemonSets, { metadata: { namespace, name }, spec: { selector, template: template(spec) } });
+      onTestFinished(() => host.delete(daemonSets, { namespace, name }));
+    }
+    const { items: all } = await host.list(nodes);
+    const own = all.filter(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] === undefined).length;
+    expect(all).toHaveLength(own + members.length);
+    const numbers = async (): Promise<Record<string, unknown[]>> => {
+      const { items } = await host.list(daemonSets, { namespace });
+      return Object.fromEntries(
+        items.map(({ metadata, status }) => [metadata.name, [status?.desiredNumberScheduled, status?.numberReady]]),
+      );
+    };
+    const expected = {
+      plain: [own, own],
+      selecting: [own, own],
+      tolerant: [own + members.length, own],
+      "tolerant-and-away": [own, own],
+    };
+    await eventuallyPasses(async () => expect(await numbers()).toEqual(expected), { timeoutMs: 60_000 });
+    const isRefused = ({ objectRef, responseStatus }: AuditEvent): boolean =>
+      objectRef?.subresource === "binding" && (responseStatus?.code ?? 0) >= 400;
+    await eventually(async () => (await auditEvents(hostCluster(), isRefused, [namespace])).length > 0, {
+      what: "a binding that was refused",
+    });
+    expect(await numbers()).toEqual(expected);
+    const found = await podsOf(host, namespace);
+    const waiting = found.filter(({ spec }) => spec?.nodeName === undefined);
+    expect(waiting.map(({ status, metadata }) => `${status?.phase}: ${metadata.generateName}`)).toEqual(
+      members.map(() => "Pending: tolerant-"),
+    );
+    expect(found.filter(({ metadata }) => metadata.labels?.[PROXY_LABEL] !== undefined)).toEqual([]);
+    expect(await livesIn(namespace)).toEqual([]);
   });
 });
 

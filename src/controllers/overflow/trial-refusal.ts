@@ -1,3 +1,4 @@
+import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { refusalOf } from "../delegation/refusal.ts";
@@ -11,7 +12,7 @@ export function trialRefusal(member: string, error: unknown, makesNamespaces: bo
   if (isKubeError(error, "AlreadyExists")) {
     return { cluster: member, reason: "NameTaken", message: "a pod of that name is there" };
   }
-  const refused = refusalOf(error);
+  const refused = refusalOf(isKubeError(error, "NotFound") ? whyNotMade(error, member) : error);
   if (isKubeError(error)) {
     if (isKubeError(error, "NotFound") && makesNamespaces) return undefined;
     if (/serviceaccount "[^"]*" not found/.test(error.detail)) return undefined;

@@ -22,8 +22,8 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly registry: Registry;
   /** Where a Cluster's node is served; undefined while it is not. */
   readonly endpoint?: (cluster: string) => KubeletEndpoint | undefined;
-  /** It may take pods that it did not take before. */
-  readonly onOpened: (member: Member) => void;
+  /** Its node was cordoned, uncordoned or tainted, came or went: pods that wait may go there now, or may not stay. */
+  readonly onNodeSpec: (member: Member) => void;
   /** The node of a Cluster is Ready, or not any more, or has other taints: pods that end wait for none that is out of service. */
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node. */
@@ -140,8 +140,8 @@ export class VirtualNodeController {
   #note(member: Member): void {
     const node = this.#nodeOf(member.name);
     const { unschedulable = false, taints = [] } = node?.spec ?? {};
-    const opened = member.setVirtualNode(node === undefined ? undefined : { cordoned: unschedulable, taints });
-    if (opened) this.#options.onOpened(member);
+    const changed = member.setVirtualNode(node === undefined ? undefined : { cordoned: unschedulable, taints });
+    if (changed) this.#options.onNodeSpec(member);
   }
 
   #observe(name: string): Observed | undefined {

@@ -37,10 +37,10 @@ export function job(spec: object, annotations: Annotations): KubeObject {
   return workload("batch/v1", "Job", { ...spec, template: template({ restartPolicy: "Never" }, annotations) });
 }
 
-/** A CronJob that no test lives long enough to see at work by itself. */
-export function cronJob(spec: object, annotations: Annotations): KubeObject {
+/** A CronJob; by default no test lives long enough to see it at work by itself. */
+export function cronJob(spec: object, annotations: Annotations, schedule = "0 0 1 1 *"): KubeObject {
   const jobTemplate = { spec: { ...spec, template: template({ restartPolicy: "Never" }, annotations) } };
-  return workload("batch/v1", "CronJob", { schedule: "0 0 1 1 *", jobTemplate });
+  return workload("batch/v1", "CronJob", { schedule, jobTemplate });
 }
 
 /** A Deployment, ReplicaSet or StatefulSet. */

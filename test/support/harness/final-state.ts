@@ -22,6 +22,9 @@ export async function readState(client: ClusterClient, namespace: string): Promi
   return { namespace, workloads: workloads.flat(), pods };
 }
 
+// What a CronJob writes on each Job: when it was due. The Job's name ends with the same, in minutes.
+const SCHEDULED_ANNOTATION = "batch.kubernetes.io/cronjob-scheduled-timestamp";
+
 /** Fields that no two runs of a manifest have in common, on whatever cluster: there or not, their values differ. */
 const RUN_FIELDS: ReadonlySet<string> = new Set([
   // Identity of objects.
@@ -41,6 +44,7 @@ const RUN_FIELDS: ReadonlySet<string> = new Set([
   "lastProbeTime",
   "lastScheduleTime",
   "lastSuccessfulTime",
+  SCHEDULED_ANNOTATION,
   // Where a pod runs.
   "nodeName",
   "containerID",
@@ -100,6 +104,11 @@ function normaliser({ namespace, workloads, pods }: NamespaceState): (object: ob
   }
   for (const { name } of pods.flatMap(({ spec }) => spec?.volumes ?? [])) {
     if (name.startsWith("kube-api-access-")) words.set(name, "kube-api-access-<generated>");
+  }
+  // After the pods, whose names begin with theirs.
+  for (const { metadata } of workloads) {
+    if (metadata.annotations?.[SCHEDULED_ANNOTATION] === undefined) continue;
+    words.set(metadata.name, metadata.name.replace(/\d+$/, "<scheduled>"));
   }
   return (object) => normalObject(object, words);
 }

@@ -1,5 +1,7 @@
 import { expect, test } from "vitest";
-import type { MemberListener } from "../../../src/clusters/member.ts";
+import type { Cluster } from "../../../src/api/cluster.ts";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import type { MemberListener, VirtualNode } from "../../../src/clusters/member.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import { KubeError } from "../../../src/kube/errors.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
@@ -13,13 +15,36 @@ const listener: MemberListener = {
   onPrompt: () => {},
   onConnection: () => {},
 };
+const cluster: Stored<Cluster> = {
+  metadata: { name: "west", uid: "u", resourceVersion: "1" },
+  spec: { credentialsSecret: { name: "w" } },
+};
 const fields = { code: "ServerError", cluster: "west", verb: "list", resource: "pods" } as const;
+
+test("each change of its virtual node that placement heeds is told, whether it opens the member or closes it", async () => {
+  const member = new Member({
+    cluster,
+    client: fakeClient({}),
+    hostId: "host-id",
+    listener,
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+  });
+  const open: VirtualNode = { cordoned: false, taints: [] };
+  const cordoned: VirtualNode = { ...open, cordoned: true };
+  const tainted: VirtualNode = { ...cordoned, taints: [{ key: "example.com/upkeep", effect: "NoSchedule" }] };
+  for (const node of [open, cordoned, tainted, open, undefined]) {
+    expect(member.setVirtualNode(node)).toBe(true);
+    expect(member.setVirtualNode(node === undefined ? undefined : { ...node })).toBe(false);
+  }
+  await member.stop();
+});
 
 test("a probe that fails now and then does not hide that pods cannot be read", async () => {
   const clock = new FakeClock();
   let probes = 0;
   const member = new Member({
-    cluster: { metadata: { name: "west", uid: "u", resourceVersion: "1" }, spec: { credentialsSecret: { name: "w" } } },
+    cluster,
     client: fakeClient({
       raw: async ({ path }) => {
         if (path === "/version") return { gitVersion: "v1.36.0" };

@@ -1,4 +1,4 @@
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Member } from "../../../src/clusters/member.ts";
 import { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -9,12 +9,12 @@ function failure(code: KubeErrorCode): KubeError {
   return new KubeError("no", { code, cluster: "west", verb: "get", resource: "namespaces team" });
 }
 
-function namespacesOf(read: () => Promise<string>) {
+function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
   const clock = new FakeClock();
   const get = vi.fn(async () => ({ metadata: { name: "team", uid: await read(), resourceVersion: "1" } }));
   const create = vi.fn(async () => ({}));
   const client = fakeClient({ get: get as never, create: create as never });
-  const member = { name: "west", client, cluster: { spec: {} } } as unknown as Member;
+  const member = { name: "west", client, cluster: { spec: { createNamespaces } } } as unknown as Member;
   const namespaces = new MemberNamespaces({ id: "host-id", name: "cern" }, clock);
   return { clock, get, create, member, namespaces, controllers: () => namespaces.controllersOf(member, "team") };
 }
@@ -60,4 +60,33 @@ test("a namespace that is missing is made, and then asked for", async () => {
   const { signal } = new AbortController();
   expect(await namespaces.createIn(member, "team", signal, controllers)).toEqual(owner("made"));
   expect(create).toHaveBeenCalledTimes(1);
+});
+
+describe("where namespaces are not to be made", () => {
+  const { signal } = new AbortController();
+
+  test("one that is missing is the end of it, with the field that says so", async () => {
+    const { namespaces, member, create } = namespacesOf(async () => "uid", false);
+    const { resource, verb, cluster } = failure("NotFound");
+    const missing = new KubeError('namespaces "team" not found', { code: "NotFound", cluster, verb, resource });
+    await expect(namespaces.createIn(member, "team", signal, () => Promise.reject(missing))).rejects.toMatchObject({
+      code: "NotFound",
+      detail:
+        'namespaces "team" not found, and spec.createNamespaces of Cluster west is false: ' +
+        "make the namespace there, or set the field to true",
+    });
+    expect(create).not.toHaveBeenCalled();
+  });
+
+  test("what else is missing is told as it is", async () => {
+    const { namespaces, member } = namespacesOf(async () => "uid", false);
+    const missing = failure("NotFound");
+    await expect(namespaces.createIn(member, "team", signal, () => Promise.reject(missing))).rejects.toBe(missing);
+  });
+
+  test("what is there is used", async () => {
+    const { namespaces, member, create, controllers } = namespacesOf(async () => "uid", false);
+    expect(await namespaces.createIn(member, "team", signal, controllers)).toEqual(owner("uid"));
+    expect(create).not.toHaveBeenCalled();
+  });
 });

@@ -28,7 +28,8 @@ describe("a member's answer to a trial", () => {
   });
 
   test("that tells of a namespace which nobody makes is a refusal", () => {
-    expect(trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false)).toBeDefined();
+    const { message } = trialRefusal("west", failure("NotFound", 'namespaces "team" not found'), false) ?? {};
+    expect(message).toContain("spec.createNamespaces of Cluster west is false");
   });
 
   test("that says nothing of the pod is thrown again", () => {
