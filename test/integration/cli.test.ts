@@ -262,9 +262,15 @@ describe("a member's life", () => {
   test("a member joins once, under one name", async () => {
     const before = await tracesOfAll(host, west);
     const labelled = await join(west, "--labels", "region=us");
-    expect(labelled).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    expect(labelled).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("kubectl label clusters.legation.dev west"),
+    });
     const home = await join(west, ...HOME);
-    expect(home).toMatchObject({ code: 3, stderr: expect.stringContaining("kubectl patch cluster west") });
+    expect(home).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("kubectl patch clusters.legation.dev west"),
+    });
     const elsewhere = await legationOn(host, "join", "west", "--member-kubeconfig", east.kubeconfig);
     expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("is not the cluster of") });
     const other = await legationOn(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);
