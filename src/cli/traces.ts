@@ -21,10 +21,9 @@ const whole = (byDefault: number): z.ZodType<number, string | undefined> =>
 
 // A parent's decision is asked for by spans within a trace only: with and without `parentbased_` is the same here.
 const environment = z.object({
-  OTEL_SDK_DISABLED: text.transform((value) => value?.toLowerCase() === "true"),
   OTEL_TRACES_EXPORTER: text
     .transform((value) => value ?? "otlp")
-    .pipe(z.enum(["otlp", "none"], { error: "only otlp and none are known" })),
+    .pipe(z.literal("otlp", { error: "only otlp and none are known" })),
   OTEL_EXPORTER_OTLP_ENDPOINT: endpoint,
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT: endpoint,
   OTEL_EXPORTER_OTLP_PROTOCOL: text,
@@ -52,7 +51,7 @@ const environment = z.object({
 /** What OpenTelemetry's own variables ask for; undefined: no traces. Throws Failure when one of them cannot be read. */
 export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "version" | "log"> | undefined {
   const wanted = env.OTEL_EXPORTER_OTLP_TRACES_ENDPOINT || env.OTEL_EXPORTER_OTLP_ENDPOINT;
-  if (wanted === undefined || wanted === "") return undefined;
+  if (wanted === undefined || wanted === "" || isSwitchedOff(env)) return undefined;
   const { success, data, error } = environment.safeParse(env);
   if (!success) {
     const [issue] = error.issues;
@@ -63,7 +62,6 @@ export function tracesFrom(env: Environment): Omit<TracesOptions, "service" | "v
       remedy: "or set OTEL_SDK_DISABLED=true to run without traces",
     });
   }
-  if (data.OTEL_SDK_DISABLED || data.OTEL_TRACES_EXPORTER === "none") return undefined;
   const protocol = data.OTEL_EXPORTER_OTLP_TRACES_PROTOCOL ?? data.OTEL_EXPORTER_OTLP_PROTOCOL;
   if (protocol === "grpc") {
     throw new Failure("usage", {
@@ -91,6 +89,11 @@ export async function openTraces(env: Environment, service: string, log: Logger)
   if (options === undefined) return undefined;
   const { OpenTelemetryTraces } = await import("../telemetry/opentelemetry.ts");
   return new OpenTelemetryTraces({ ...options, service, version: packageVersion(), log });
+}
+
+/** Said before anything else is read: what cannot be read must not be in the way of it. */
+function isSwitchedOff({ OTEL_SDK_DISABLED: disabled, OTEL_TRACES_EXPORTER: exporter }: Environment): boolean {
+  return disabled?.trim().toLowerCase() === "true" || exporter?.trim() === "none";
 }
 
 function isHttp(value: string): boolean {

@@ -2,6 +2,7 @@ import { spawn } from "node:child_process";
 import { Socket } from "node:net";
 import { z } from "zod";
 import { badCredentials, type Identity } from "./credentials.ts";
+import type { Environment } from "./environment-proxy.ts";
 
 /** `users[].user.exec` of a kubeconfig. */
 export interface ExecConfig {
@@ -45,6 +46,17 @@ interface PluginTimes {
 
 const TIMES: PluginTimes = { timeoutMs: 60_000, outputMs: 1_000 };
 
+/** What a plugin runs with. */
+export interface ExecPluginOptions {
+  /** What it is told of the cluster when it asks for `provideClusterInfo`. */
+  readonly cluster: () => Readonly<Record<string, unknown>>;
+  /** Where the kubeconfig is from, for errors. */
+  readonly source: string;
+  /** To which `env` of the kubeconfig is added. */
+  readonly env: Environment;
+  readonly times?: PluginTimes;
+}
+
 /** An identity with the time after which the plugin must be asked again. */
 interface Expiring {
   readonly identity: Identity;
@@ -57,23 +69,13 @@ interface Expiring {
  */
 export class ExecPlugin {
   readonly #config: ExecConfig;
-  readonly #cluster: () => Readonly<Record<string, unknown>>;
-  readonly #source: string;
-  readonly #times: PluginTimes;
+  readonly #options: ExecPluginOptions;
   #current: Expiring | undefined;
   #running: Promise<Identity> | undefined;
 
-  /** `cluster` is what the plugin is told of the cluster when it asks for `provideClusterInfo`. */
-  constructor(
-    config: ExecConfig,
-    cluster: () => Readonly<Record<string, unknown>>,
-    source: string,
-    times: PluginTimes = TIMES,
-  ) {
-    this.#times = times;
+  constructor(config: ExecConfig, options: ExecPluginOptions) {
     this.#config = config;
-    this.#cluster = cluster;
-    this.#source = source;
+    this.#options = options;
   }
 
   identity(): Identity | Promise<Identity> {
@@ -127,16 +129,16 @@ export class ExecPlugin {
     const info = {
       apiVersion,
       kind: "ExecCredential",
-      spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#cluster() } : {}) },
+      spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#options.cluster() } : {}) },
     };
-    const { timeoutMs, outputMs } = this.#times;
+    const { timeoutMs, outputMs } = this.#options.times ?? TIMES;
     return new Promise((resolve, reject) => {
       const child = spawn(command, [...(args ?? [])], {
         stdio: ["ignore", "pipe", "pipe"],
         // A group of its own: a shell that is killed leaves what it waits for behind.
         detached: true,
         env: {
-          ...process.env,
+          ...this.#options.env,
           ...Object.fromEntries((env ?? []).map(({ name, value }) => [name, value])),
           KUBERNETES_EXEC_INFO: JSON.stringify(info),
         },
@@ -184,7 +186,7 @@ export class ExecPlugin {
   #error(problem: string, cause?: unknown): Error {
     const hint = this.#config.installHint;
     const advice = hint === undefined || hint === null || hint === "" ? "" : ` (${hint.trim()})`;
-    return badCredentials(`exec plugin ${this.#config.command} ${problem}${advice}`, this.#source, cause);
+    return badCredentials(`exec plugin ${this.#config.command} ${problem}${advice}`, this.#options.source, cause);
   }
 }
 

@@ -15,7 +15,7 @@ interface ContextOptions {
   readonly source: string;
   /** Whether the kubeconfig may run programs and name files on this machine. */
   readonly mayActHere: boolean;
-  /** May name a proxy. */
+  /** May name a proxy, and is that of an exec plugin. */
   readonly env: Environment;
 }
 
@@ -187,7 +187,7 @@ function userProof(
         source,
       );
     }
-    const plugin = new ExecPlugin(user.exec, () => clusterInfo(cluster, ca?.read()), source);
+    const plugin = new ExecPlugin(user.exec, { cluster: () => clusterInfo(cluster, ca?.read()), source, env: at.env });
     const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
     return {
       identity: () => {

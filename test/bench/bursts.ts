@@ -15,7 +15,7 @@ const WRITERS = 32;
 const DIVIDED = JSON.stringify({ clusters: { west: { weight: 2 }, "*": { weight: 1 } } });
 
 /** How pods come to run. */
-export type Way = "direct" | "delegated" | "owned" | "divided" | "same writes";
+export type Way = "direct" | "delegated" | "delegated with tokens" | "owned" | "divided" | "same writes";
 
 /** Pods a second from the first creation until all run. */
 export async function burst(
@@ -80,7 +80,7 @@ async function makeOwner(client: ClusterClient, namespace: string): Promise<Owne
 
 function podOf(namespace: string, index: number, way: Way, owner?: OwnerReference): Pod {
   const preferences = way === "divided" ? { "legation.dev/scheduling-preferences": DIVIDED } : {};
-  const delegated = way === "delegated" || way === "owned" || way === "divided";
+  const delegated = way !== "direct" && way !== "same writes";
   return {
     apiVersion: "v1",
     kind: "Pod",
@@ -93,8 +93,8 @@ function podOf(namespace: string, index: number, way: Way, owner?: OwnerReferenc
     },
     spec: {
       terminationGracePeriodSeconds: 1,
-      // A token of the host's API is one more write, and measured by itself.
-      automountServiceAccountToken: false,
+      // A token of the host's API is two writes more, which one of the ways measures.
+      automountServiceAccountToken: way === "delegated with tokens",
       ...(way === "same writes" ? { schedulerName: "bench" } : {}),
       containers: [{ name: "main", image: "bench:1", resources: { requests: { cpu: "10m", memory: "16Mi" } } }],
     },

@@ -19,6 +19,7 @@ export interface DelegationBenchOptions {
   readonly onFigure: (figure: Figure) => void;
 }
 
+const TOKEN_PODS = 500;
 const STEADY_RATE = 50;
 const STEADY_PODS = 1_000;
 const IDLE_MS = 30_000;
@@ -70,6 +71,11 @@ export async function benchDelegation(options: DelegationBenchOptions): Promise<
       const efficiency = best.delegated / best.sameWrites;
       onFigure({ name: `${count} pods: delegated / the same writes`, value: efficiency, unit: "" });
     }
+    onProgress(`${TOKEN_PODS} pods with a token for the host's API: delegated, without one and with it`);
+    const without = await burst(hostClient, memberClients, TOKEN_PODS, "delegated");
+    const withTokens = await burst(hostClient, memberClients, TOKEN_PODS, "delegated with tokens");
+    onFigure({ name: `${TOKEN_PODS} pods: delegated with a token each`, value: withTokens, unit: "pods/s" });
+    onFigure({ name: `${TOKEN_PODS} pods: with a token / without`, value: withTokens / without, unit: "" });
     onProgress(`latency at ${STEADY_RATE} pods/s`);
     for (const figure of await latencies(hostClient, memberClients)) onFigure(figure);
     onProgress("idle");

@@ -262,9 +262,15 @@ describe("a member's life", () => {
   test("a member joins once, under one name", async () => {
     const before = await tracesOfAll(host, west);
     const labelled = await join(west, "--labels", "region=us");
-    expect(labelled).toMatchObject({ code: 3, stderr: expect.stringContaining("has joined already") });
+    expect(labelled).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("kubectl label clusters.legation.dev west"),
+    });
     const home = await join(west, ...HOME);
-    expect(home).toMatchObject({ code: 3, stderr: expect.stringContaining("kubectl patch cluster west") });
+    expect(home).toMatchObject({
+      code: 3,
+      stderr: expect.stringContaining("kubectl patch clusters.legation.dev west"),
+    });
     const elsewhere = await legationOn(host, "join", "west", "--member-kubeconfig", east.kubeconfig);
     expect(elsewhere).toMatchObject({ code: 3, stderr: expect.stringContaining("is not the cluster of") });
     const other = await legationOn(host, "join", "west2", "--member-kubeconfig", west.kubeconfig);
@@ -511,7 +517,12 @@ describe("legation uninstall", () => {
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
     const annotation = `--annotations=${KWOK_ANNOTATIONS.outcome}=succeeded`;
     await kubectl(host, ["-n", namespace, "run", "once", "--image=busybox", "--restart=Never", annotation]);
+    const overflows = "--annotations=legation.dev/mode=overflow";
+    await kubectl(host, ["-n", namespace, "run", "here", "--image=busybox", overflows, "--labels=app=here"]);
     await kubectl(host, ["-n", namespace, "wait", "pod/once", "--for=jsonpath={.status.phase}=Succeeded"]);
+    const labelsOf = (pod: string): Promise<string> =>
+      kubectl(host, ["-n", namespace, "get", "pod", pod, "-o", "jsonpath={.metadata.labels}"]);
+    expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here", "legation.dev/proxy": "overflow" });
     await running.stop();
 
     const run = await legationOn(host, "uninstall", "-o", "json");
@@ -521,6 +532,7 @@ describe("legation uninstall", () => {
     expect(status.phase).toBe("Succeeded");
     expect(metadata.finalizers).toBeUndefined();
     expect(JSON.stringify([metadata.labels, metadata.annotations])).not.toContain("legation");
+    expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here" });
     expect(await traces(host)).toEqual([]);
     expect(await legationOn(host, "uninstall")).toMatchObject({ code: 0 });
   });

@@ -1,4 +1,8 @@
+import { mkdir, mkdtemp, rename, rm, symlink, writeFile } from "node:fs/promises";
 import { createServer } from "node:https";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { issueAuthority, issueServing } from "../../src/certificates/issue.ts";
 import { createClusterClient } from "../../src/kube/connect.ts";
@@ -10,6 +14,7 @@ import { type RunningWebhook, startWebhook } from "../../webhook/main.ts";
 import { createWebhookServer } from "../../webhook/server.ts";
 import { CERTIFICATE_SECRET } from "../../webhook/serving-certificate.ts";
 import { kubeconfigText } from "../support/clusters/kubeconfig.ts";
+import { PlaneProcess } from "../support/clusters/plane-process.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { startClusters } from "../support/clusters/start.ts";
 import type { Cluster } from "../support/clusters/types.ts";
@@ -17,7 +22,7 @@ import { afterFile } from "../support/harness/after-file.ts";
 import { kubectl, saidNo } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually } from "../support/harness/wait.ts";
-import { legation } from "../support/legation/cli.ts";
+import { legation, MAIN } from "../support/legation/cli.ts";
 import { type Submitted, submit } from "../support/webhook/submit.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -34,10 +39,14 @@ let webhook: RunningWebhook;
 /** One entry per review that the API server asked for: path and verdict. */
 const reviews: string[] = [];
 
-/** Starts a replica with the webhook's own service account. */
-async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWebhook> {
+/** A kubeconfig with the webhook's own service account. */
+async function webhookKubeconfig(): Promise<string> {
   const token = (await kubectl(host, ["create", "token", "legation-webhook", "-n", "legation-system"])).trim();
-  const text = kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
+  return kubeconfigText({ name: "host", server: host.server, caData: host.caData, user: "webhook", token });
+}
+
+async function startReplica(at: number, clock?: WebhookClock): Promise<RunningWebhook> {
+  const text = await webhookKubeconfig();
   const credentials = credentialsFromKubeconfigText(text, { allowExec: false, env: {}, source: "test" });
   const client = createClusterClient({ cluster: "host", credentials });
   const running = await startWebhook({
@@ -532,6 +541,31 @@ function storedCertificate(): Promise<string> {
   return kubectl(host, ["get", "secret", CERTIFICATE_SECRET, "-n", "legation-system", "-o", jsonpath]);
 }
 
+/** Puts a certificate of a new authority where `now` is, at once, as the kubelet does in a volume; resolves to the authority. */
+async function issueFiles(folder: string, name: string): Promise<string> {
+  const times = { now: Date.now(), lifetimeMs: DAY_MS };
+  const authority = await issueAuthority(name, times);
+  const { cert, key } = await issueServing(authority, ["127.0.0.1"], times);
+  await mkdir(join(folder, name));
+  const contents = { "tls.crt": cert, "tls.key": key, "ca.crt": authority.cert };
+  await Promise.all(Object.entries(contents).map(([file, text]) => writeFile(join(folder, name, file), text)));
+  await symlink(name, join(folder, "next"));
+  await rename(join(folder, "next"), join(folder, "now"));
+  return authority.cert;
+}
+
+/** True when who trusts these authorities would send the webhook a review. */
+function servedTo(ca: string): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect({ host: "127.0.0.1", port, ca });
+    const end = (trusted: boolean) => (): void => {
+      socket.destroy();
+      resolve(trusted);
+    };
+    socket.once("secureConnect", end(true)).once("error", end(false));
+  });
+}
+
 async function dryRunIsAnswered(): Promise<boolean> {
   return (await createPod(all, {}, true)).status === 201;
 }
@@ -691,6 +725,47 @@ describe("the serving certificate", () => {
     expect(renewed).not.toBe(before);
     expect(failed).toBe(0);
     for (let attempt = 0; attempt < 20; attempt += 1) expect(await dryRunIsAnswered()).toBe(true);
+  });
+
+  test("may be in files that are replaced, with a new authority, while calls go on", async () => {
+    const folder = await mkdtemp(join(tmpdir(), "legation-files-"));
+    onTestFinished(() => rm(folder, { recursive: true }));
+    const before = await issueFiles(folder, "before");
+    const kubeconfig = join(folder, "kubeconfig");
+    await writeFile(kubeconfig, await webhookKubeconfig());
+    await webhook.close();
+    onTestFinished(async () => {
+      webhook = await startReplica(port);
+      await eventually(dryRunIsAnswered, { what: "the webhook's own authority to be trusted again" });
+    });
+    const replica = new PlaneProcess({
+      name: "webhook-with-files",
+      command: process.execPath,
+      args: [
+        ...[MAIN, "webhook", `--kubeconfig=${kubeconfig}`, `--listen=127.0.0.1:${port}`],
+        ...[`--tls-cert-file=${folder}/now/tls.crt`, `--tls-key-file=${folder}/now/tls.key`],
+        `--ca-bundle-file=${folder}/now/ca.crt`,
+      ],
+      logFile: join(folder, "log"),
+      ready: () => servedTo(before),
+      readyTimeoutMs: 60_000,
+    });
+    onTestFinished(() => replica.stop("SIGTERM"));
+    await replica.start();
+    await eventually(dryRunIsAnswered, { what: "the authority in the file to be trusted" });
+
+    const after = await issueFiles(folder, "after");
+    const refused: string[] = [];
+    await eventually(async () => {
+      if (!(await dryRunIsAnswered())) refused.push("a pod");
+      // As an API server does that opens a connection now.
+      for (const bundle of new Set(await bundles())) if (!(await servedTo(bundle))) refused.push("a connection");
+      return servedTo(after);
+    });
+    expect(refused).toEqual([]);
+    // More than there are connections which began with the certificate before.
+    const many = await Promise.all(Array.from({ length: 20 }, dryRunIsAnswered));
+    expect(many).not.toContain(false);
   });
 
   test("is the only secret that the webhook's rights reach", async () => {

@@ -52,7 +52,7 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     ),
     flag(
       "--node-address <address>",
-      "IP or DNS name at which the host's API server reaches it (default: POD_IP, or the address it listens on)",
+      "IP or DNS name at which the host's API server reaches it (default: the address it\nlistens on, or POD_IP when that is every address)",
     ),
     flag(
       "--node-address-type <type>",

@@ -47,9 +47,9 @@ export const installCommand: Subcommand<InstallInput> = {
     ),
   ],
   examples: [
-    ["install", "in the cluster of the current context"],
-    ["install --image registry.example/legation:0.1.0", "with your own image"],
+    ["install --image registry.example/legation:0.1.0", "in the cluster, from an image that you built and pushed"],
     ["install --webhook-url https://127.0.0.1:8443 --cluster-name host", "webhook and controller run on this machine"],
+    ["install", "again: what is missing or changed is put right, and your image and address stay"],
   ],
   input: withGlobals({
     webhookUrl: webhookUrl.optional(),

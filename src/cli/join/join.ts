@@ -194,12 +194,13 @@ async function giveCredentials(
 function refuseOtherSettings({ name, labels, homeApiServer }: JoinOptions): void {
   const object = `Cluster ${name}`;
   if (Object.keys(labels).length > 0) {
-    const remedy = `leave out --labels, and write \`kubectl label cluster ${name} KEY=VALUE\``;
+    const remedy = `leave out --labels, and write \`kubectl label clusters.legation.dev ${name} KEY=VALUE\``;
     throw new Failure("refused", { object, problem: "has joined already, so it has its labels", remedy });
   }
   if (homeApiServer !== undefined) {
     const patch = JSON.stringify({ spec: { homeAPI: { server: homeApiServer } } });
-    const remedy = `leave out --home-api-server, and write \`kubectl patch cluster ${name} --type=merge -p '${patch}'\``;
+    const command = `kubectl patch clusters.legation.dev ${name} --type=merge -p '${patch}'`;
+    const remedy = `leave out --home-api-server, and write \`${command}\``;
     throw new Failure("refused", { object, problem: "has joined already, so it has its settings", remedy });
   }
 }

@@ -9,7 +9,7 @@ import {
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { listPages } from "../../kube/list-pages.ts";
+import { listAll, listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import { dropFinalizer, remove } from "../removal.ts";
@@ -30,7 +30,7 @@ export async function listMarkedPods(host: ClusterClient, signal: AbortSignal): 
 }
 
 function isMarked({ metadata }: Stored<Pod>): boolean {
-  // What has not overflowed is the host's own, and goes on there; the mark does nothing without Legation.
+  // What has not overflowed is the host's own, and goes on there: see `unmarkOverflow`.
   if (metadata.labels?.[PROXY_LABEL] === OVERFLOW_LABEL_VALUE) return false;
   return metadata.labels?.[PROXY_LABEL] !== undefined || metadata.finalizers?.includes(DELEGATE_FINALIZER) === true;
 }
@@ -40,16 +40,54 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
  * it. A finished one keeps its result, without Legation's marks.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
-  const done = await waitFor(() => tryRelease(host, proxy, signal), { timeoutMs: POLICY_LAG_MS, signal });
-  if (done === undefined) await release(host, proxy, signal);
+  await afterPolicies(() => release(host, proxy, signal), signal);
+}
+
+/**
+ * Takes the mark off pods in overflow mode that are the host's: without Legation they are pods like any other. Resolves to
+ * how many there were.
+ */
+export async function unmarkOverflow(host: ClusterClient, signal: AbortSignal): Promise<number> {
+  const labelSelector = `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`;
+  let unmarked = 0;
+  for (const pod of await listAll(host, pods, { labelSelector, signal })) {
+    await afterPolicies(async () => {
+      if (await unmark(host, pod, signal)) unmarked += 1;
+    }, signal);
+  }
+  return unmarked;
+}
+
+/** False for one that is gone, or has overflowed at the last moment. */
+async function unmark(host: ClusterClient, { metadata }: Stored<Pod>, signal: AbortSignal): Promise<boolean> {
+  const { name, namespace = "", uid } = metadata;
+  const path = `/metadata/labels/${PROXY_LABEL.replace("/", "~1")}`;
+  const body = [
+    { op: "test", path: "/metadata/uid", value: uid },
+    { op: "test", path, value: OVERFLOW_LABEL_VALUE },
+    { op: "remove", path },
+  ];
+  try {
+    await host.patch(pods, { namespace, name }, { type: "json", body }, { signal, metadataOnly: true });
+    return true;
+  } catch (error) {
+    // A failed test of a JSON patch is 422.
+    if (isKubeError(error, "NotFound", "Conflict", "Unprocessable")) return false;
+    throw error;
+  }
 }
 
 // API servers apply a policy for a few seconds after its binding is gone: each follows them by a watch of its own.
 const POLICY_LAG_MS = 20_000;
 
-async function tryRelease(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<true | undefined> {
+async function afterPolicies(act: () => Promise<void>, signal: AbortSignal): Promise<void> {
+  const done = await waitFor(() => unlessForbidden(act), { timeoutMs: POLICY_LAG_MS, signal });
+  if (done === undefined) await act();
+}
+
+async function unlessForbidden(act: () => Promise<void>): Promise<true | undefined> {
   try {
-    await release(host, proxy, signal);
+    await act();
     return true;
   } catch (error) {
     if (isKubeError(error, "Forbidden")) return undefined;

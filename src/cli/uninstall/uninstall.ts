@@ -22,7 +22,7 @@ import type { Connection } from "../session.ts";
 import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
 import { leaveMembers } from "./members.ts";
 import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
-import { listMarkedPods, releaseProxy } from "./proxies.ts";
+import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
 
 export interface UninstallContext {
   readonly host: ClusterClient;
@@ -75,6 +75,8 @@ export async function uninstall(
   const remained = [...(await leaveMembers(joined, context))];
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
+  const unmarked = await unmarkOverflow(host, signal);
+  if (unmarked > 0) report(`${unmarked} pods in overflow mode are the host's alone`);
   for (const cluster of joined) {
     await removeClusterNow(host, cluster, signal);
     report(`Cluster ${cluster.metadata.name} removed`);

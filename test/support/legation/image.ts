@@ -11,14 +11,15 @@ import {
   writeFileSync,
 } from "node:fs";
 import { tmpdir } from "node:os";
-import { dirname, join, relative } from "node:path";
+import { basename, dirname, join, relative } from "node:path";
 import { pipeline } from "node:stream/promises";
 import { ROOT } from "./cli.ts";
+import { copiesOf, instruction } from "./dockerfile.ts";
 
 /** Name of the image, which no registry has. */
 export const LEGATION_IMAGE = "localhost/legation:test";
 
-const APP = "/app";
+const DOCKERFILE = readFileSync(join(ROOT, "Dockerfile"), "utf8");
 // What the Dockerfile's base image has: the Node that runs this, and env for the program's first line.
 const ENV = "/usr/bin/env";
 const NODE = "/usr/local/bin/node";
@@ -49,24 +50,41 @@ function fillRoot(root: string): void {
   put(root, process.execPath, NODE);
   put(root, ENV, ENV);
   for (const library of new Set([process.execPath, ENV].flatMap(libraries))) put(root, library, library);
-  const app = join(root, APP);
-  execFileSync(process.execPath, [
-    join(ROOT, "node_modules", "typescript", "bin", "tsc"),
-    "-p",
-    join(ROOT, "tsconfig.build.json"),
-    // Whoever changes the sources has them checked; this is about what they become.
-    "--noCheck",
-    "--outDir",
-    join(app, "dist"),
-  ]);
-  execFileSync("chmod", ["+x", join(app, "dist", "src", "cli", "main.js")]);
-  // What `npm prune --omit=dev` leaves.
-  const kept = execFileSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { cwd: ROOT, encoding: "utf8" });
-  for (const path of kept.split("\n").filter((line) => line.startsWith(join(ROOT, "node_modules")))) {
-    put(root, path, join(APP, relative(ROOT, path)));
+  for (const { stage, from, to } of copiesOf(DOCKERFILE)) {
+    if (stage === undefined) {
+      put(root, join(ROOT, from), to);
+      continue;
+    }
+    const make = BUILT[basename(from)];
+    if (make === undefined) throw new Error(`Dockerfile: how ${from} is made in ${stage} is not told here`);
+    make(root, to);
   }
-  for (const name of ["package.json", "LICENSE", "manifests"]) put(root, join(ROOT, name), join(APP, name));
 }
+
+/** What the Dockerfile's first stage makes, by its name there. */
+const BUILT: Readonly<Record<string, (root: string, to: string) => void>> = {
+  dist: (root, to) => {
+    const dist = join(root, to);
+    execFileSync(process.execPath, [
+      join(ROOT, "node_modules", "typescript", "bin", "tsc"),
+      "-p",
+      join(ROOT, "tsconfig.build.json"),
+      // Whoever changes the sources has them checked; this is about what they become.
+      "--noCheck",
+      "--outDir",
+      dist,
+    ]);
+    execFileSync("chmod", ["+x", join(dist, "src", "cli", "main.js")]);
+  },
+  // What `npm prune --omit=dev` leaves.
+  node_modules: (root, to) => {
+    const modules = join(ROOT, "node_modules");
+    const kept = execFileSync("npm", ["ls", "--omit=dev", "--all", "--parseable"], { cwd: ROOT, encoding: "utf8" });
+    for (const path of kept.split("\n").filter((line) => line.startsWith(modules))) {
+      put(root, path, join(to, relative(modules, path)));
+    }
+  },
+};
 
 /** Copies a file or folder into the image, following links. */
 function put(root: string, from: string, to: string): void {
@@ -83,9 +101,7 @@ function libraries(program: string): string[] {
 
 /** The user, environment and entry point that the Dockerfile ends with. */
 function imageConfig(layerDigest: string): object {
-  const lines = readFileSync(join(ROOT, "Dockerfile"), "utf8").split("\n");
-  const after = (instruction: string): string =>
-    lines.findLast((line) => line.startsWith(`${instruction} `))?.slice(instruction.length + 1) ?? "";
+  const after = (name: string): string => instruction(DOCKERFILE.split("\n"), name);
   return {
     architecture: process.arch === "x64" ? "amd64" : process.arch,
     os: "linux",

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { tracesFrom } from "../../../src/cli/traces.ts";
 
 const ENDPOINT = { OTEL_EXPORTER_OTLP_ENDPOINT: "http://collector:4318" };
+const WRONG = { OTEL_EXPORTER_OTLP_ENDPOINT: "collector", OTEL_TRACES_SAMPLER: "no such thing" };
 
 test.each([
   ["nothing is set", {}],
@@ -9,6 +10,8 @@ test.each([
   ["only other variables are set", { OTEL_SERVICE_NAME: "embassy", OTEL_TRACES_SAMPLER: "no such thing" }],
   ["the SDK is disabled", { ...ENDPOINT, OTEL_SDK_DISABLED: "TRUE" }],
   ["the exporter is none", { ...ENDPOINT, OTEL_TRACES_EXPORTER: "none" }],
+  ["the SDK is disabled, whatever else is set", { ...WRONG, OTEL_SDK_DISABLED: "true" }],
+  ["the exporter is none, whatever else is set", { ...WRONG, OTEL_TRACES_EXPORTER: " none " }],
 ])("there are no traces when %s", (_, env) => {
   expect(tracesFrom(env)).toBeUndefined();
 });

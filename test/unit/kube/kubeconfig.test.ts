@@ -336,7 +336,9 @@ describe("an exec plugin", () => {
   /** A plugin that counts its runs and answers with `status`. */
   function plugin(status: object, more: object = {}): Parts {
     const credential = { apiVersion: "client.authentication.k8s.io/v1", kind: "ExecCredential", status };
-    const text = JSON.stringify(credential).replaceAll("%COUNT%", "'$(wc -l < runs)'");
+    const text = JSON.stringify(credential)
+      .replaceAll("%COUNT%", "'$(wc -l < runs)'")
+      .replaceAll(/\$[A-Z]+/g, (variable) => `'"${variable}"'`);
     write(
       "plugin",
       `#!/bin/sh\ncd "$(dirname "$0")"\necho "$KUBERNETES_EXEC_INFO $EXTRA $*" >> runs\necho '${text}'\n`,
@@ -345,8 +347,8 @@ describe("an exec plugin", () => {
     const exec = { apiVersion: "client.authentication.k8s.io/v1", command: "./plugin", ...more };
     return { user: { exec } };
   }
-  const load = (parts: Parts): ReturnType<typeof loadKubeConfig> =>
-    loadKubeConfig({ kubeconfig: write("c", config(parts)), env: {} });
+  const load = (parts: Parts, env: Readonly<Record<string, string>> = {}): ReturnType<typeof loadKubeConfig> =>
+    loadKubeConfig({ kubeconfig: write("c", config(parts)), env });
 
   test("is run once for many requests, with its arguments, environment and the cluster", async () => {
     const more = { args: ["get", "token"], env: [{ name: "EXTRA", value: "more" }], provideClusterInfo: true };
@@ -364,6 +366,13 @@ describe("an exec plugin", () => {
       },
     });
     expect(rest).toBe("get token\n");
+  });
+
+  test("has the environment with which credentials were loaded, and what the kubeconfig adds to it", async () => {
+    const more = { env: [{ name: "ADDED", value: "more" }] };
+    const status = { token: "$REGION $ADDED $HOME" };
+    const { identity } = load(plugin(status, more), { REGION: "eu", ADDED: "less" });
+    expect(await identity()).toEqual({ authorization: "Bearer eu more " });
   });
 
   test("is told of an authority that is in a file, and of its own configuration in the cluster's entry", async () => {
@@ -393,9 +402,7 @@ describe("an exec plugin", () => {
     const pluginOf = (script: string, timeoutMs = 3_000): ExecPlugin =>
       new ExecPlugin(
         { apiVersion: "client.authentication.k8s.io/v1", command: "sh", args: ["-c", script] },
-        () => ({}),
-        "test",
-        { timeoutMs, outputMs: 100 },
+        { cluster: () => ({}), source: "test", env: {}, times: { timeoutMs, outputMs: 100 } },
       );
 
     test("is an error in time when something that it waits for hangs, and leaves nothing running", async () => {

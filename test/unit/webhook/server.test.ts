@@ -7,6 +7,7 @@ import { z } from "zod";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
 import { loadManifests } from "../../../src/cli/manifests/load.ts";
+import { toOverflow } from "../../../src/pods/overflow.ts";
 import { isProxy, toProxy } from "../../../src/pods/proxy.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import type { ReviewedName } from "../../../src/telemetry/traces.ts";
@@ -18,6 +19,7 @@ import { review } from "./reviews.ts";
 const PATHS = [
   "/mutate/annotated",
   "/mutate/all",
+  "/mutate/overflow",
   "/mutate/workload",
   "/mutate/workload/annotated",
   "/validate/namespace",
@@ -184,16 +186,30 @@ test("health tells liveness from readiness", async () => {
   expect([await status("/livez"), await status("/readyz")]).toEqual([200, 200]);
 });
 
-const KEYS = ["delegate", "clusters", "cluster-selector", "cluster", "scheduler-name", "group", "delegat"].map(
+const KEYS = ["delegate", "clusters", "cluster-selector", "cluster", "scheduler-name", "group", "mode", "delegat"].map(
   (name) => `legation.dev/${name}`,
 );
 const key = fc.oneof(
   fc.constantFrom(...KEYS, "legation.dev/host", "legation.dev/proxy", "kubernetes.io/config.mirror", "__proto__"),
   fc.string(),
 );
-const value = fc.oneof(fc.constantFrom("true", "false", "west,east", "gpu in (a)", ""), fc.string());
-const map = fc.dictionary(key, value, { maxKeys: 4 });
+const value = fc.oneof(
+  fc.constantFrom("true", "false", "west,east", "gpu in (a)", "overflow", "always", ""),
+  fc.string(),
+);
+// Values that are right are rare among the others, and what is refused is not changed.
+const rightValues = fc.record(
+  {
+    "legation.dev/delegate": fc.constant("true"),
+    "legation.dev/clusters": fc.constantFrom("west", "west,east"),
+    "legation.dev/mode": fc.constantFrom("overflow", "always"),
+  },
+  { requiredKeys: [] },
+);
+const map = fc.oneof(fc.dictionary(key, value, { maxKeys: 4 }), rightValues);
 const nullish = <T>(arbitrary: fc.Arbitrary<T>) => fc.option(arbitrary, { nil: null, freq: 5 });
+const annotated = nullish(fc.record({ annotations: nullish(map) }, { requiredKeys: [] }));
+const template = fc.record({ metadata: annotated, spec: fc.anything() });
 
 /** Pods as an API server would send them, in all their forms. */
 const saneObject = fc.record(
@@ -218,8 +234,9 @@ const saneObject = fc.record(
         nodeName: fc.constantFrom("", "n1", "legation-west"),
         hostNetwork: fc.boolean(),
         volumes: nullish(fc.array(fc.record({ name: fc.string(), hostPath: fc.anything() }), { maxLength: 2 })),
-        template: fc.record({ metadata: fc.record({ annotations: nullish(map) }), spec: fc.anything() }),
-        jobTemplate: fc.anything(),
+        suspend: fc.boolean(),
+        template,
+        jobTemplate: fc.oneof(fc.record({ metadata: annotated, spec: fc.record({ template }) }), fc.anything()),
         unknown: fc.jsonValue(),
       },
       { requiredKeys: [] },
@@ -251,41 +268,65 @@ describe("for all bodies", () => {
     );
   });
 
-  test("a pod that is let in is changed into its proxy or not at all", async () => {
+  test("a pod that is let in is changed into its proxy, or marked as in overflow mode, or not at all", async () => {
+    const paths = ["/mutate/annotated", "/mutate/all", "/mutate/overflow"];
+    const outcomes = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(fc.constantFrom("/mutate/annotated", "/mutate/all"), saneObject, async (path, object) => {
+      fc.asyncProperty(fc.constantFrom(...paths), saneObject, async (path, object) => {
         const sent = JSON.parse(JSON.stringify(object));
         const { answer } = await post(path, review({ object: sent }));
         if (answer?.allowed !== true) return;
         const patch = patchOf(answer);
         if (patch.length === 0) return;
         const changed: Pod = fastJsonPatch.applyPatch(structuredClone(sent), patch, true, true, false).newDocument;
-        expect(isProxy(changed)).toBe(true);
-        const { containers: _, ...spec } = toProxy(sent).spec ?? { containers: [] };
-        expect(changed).toEqual({ ...toProxy(sent), spec });
+        const mode = sent.metadata.annotations?.["legation.dev/mode"];
+        if ((mode ?? (path === "/mutate/overflow" ? "overflow" : "always")) === "overflow") {
+          outcomes.add(`${path} marked`);
+          expect(changed).toEqual(toOverflow(sent));
+        } else {
+          outcomes.add(`${path} proxy`);
+          expect(isProxy(changed)).toBe(true);
+          const { containers: _, ...spec } = toProxy(sent).spec ?? { containers: [] };
+          expect(changed).toEqual({ ...toProxy(sent), spec });
+        }
         expect((await post(path, review({ object: changed }))).answer).not.toHaveProperty("patch");
       }),
-      { numRuns: 500 },
+      { numRuns: 800 },
     );
+    // Else it would say nothing of these.
+    expect(outcomes.size).toBe(2 * paths.length);
   });
 
   test("a workload that is let in differs in its pod template's annotations of Legation alone", async () => {
-    const kind = fc.constantFrom("Deployment", "StatefulSet");
+    const kinds = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"];
+    const changedKinds = new Set<string>();
     await fc.assert(
-      fc.asyncProperty(kind, saneObject, fc.option(saneObject), async (of, object, oldObject) => {
-        const sent = JSON.parse(JSON.stringify(object));
-        const operation = oldObject === null ? "CREATE" : "UPDATE";
-        const { answer } = await post("/mutate/workload", review({ kind: of, operation, object: sent, oldObject }));
-        if (answer === undefined) return;
-        for (const { op, path } of patchOf(answer)) {
-          expect(["add", "remove", "replace"]).toContain(op);
-          expect(path).toMatch(/^\/spec\/template\/metadata\/annotations($|\/legation\.dev~1)/);
-        }
-        const changed = fastJsonPatch.applyPatch(structuredClone(sent), patchOf(answer), true, true, false).newDocument;
-        const again = await post("/mutate/workload", review({ kind: of, operation, object: changed, oldObject }));
-        expect(again.answer).not.toHaveProperty("patch");
-      }),
-      { numRuns: 400 },
+      fc.asyncProperty(
+        fc.constantFrom(...kinds),
+        saneObject,
+        fc.option(saneObject),
+        async (kind, object, oldObject) => {
+          const sent = JSON.parse(JSON.stringify(object));
+          const operation = oldObject === null ? "CREATE" : "UPDATE";
+          const { answer } = await post("/mutate/workload", review({ kind, operation, object: sent, oldObject }));
+          if (answer === undefined) return;
+          const patch = patchOf(answer);
+          const metadata = `/spec/${kind === "CronJob" ? "jobTemplate/spec/" : ""}template/metadata`;
+          for (const operation of patch) {
+            const { op, path } = operation;
+            expect(["add", "remove", "replace"]).toContain(op);
+            if (path === metadata) expect(operation).toEqual({ op: "add", path, value: { annotations: {} } });
+            else if (path === `${metadata}/annotations`) expect(operation).toEqual({ op: "add", path, value: {} });
+            else expect(path.startsWith(`${metadata}/annotations/legation.dev~1`)).toBe(true);
+          }
+          if (patch.length > 0) changedKinds.add(kind);
+          const changed = fastJsonPatch.applyPatch(structuredClone(sent), patch, true, true, false).newDocument;
+          const again = await post("/mutate/workload", review({ kind, operation, object: changed, oldObject }));
+          expect(again.answer).not.toHaveProperty("patch");
+        },
+      ),
+      { numRuns: 800 },
     );
+    expect([...changedKinds].sort()).toEqual([...kinds].sort());
   });
 });

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { INTERNAL_ANNOTATIONS } from "../../../../src/api/keys.ts";
-import { releaseProxy } from "../../../../src/cli/uninstall/proxies.ts";
+import { releaseProxy, unmarkOverflow } from "../../../../src/cli/uninstall/proxies.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
 
 const { signal } = new AbortController();
@@ -31,5 +32,40 @@ describe("a finished proxy that is let go", () => {
     ["changed by somebody", { [OWN_COST]: "-2", [COST]: "7" }],
   ])("keeps a deletion cost that is %s", async (_whose, annotations) => {
     expect(await takenOff(annotations)).not.toContain(COST);
+  });
+});
+
+describe("pods in overflow mode that the host runs", () => {
+  const LABEL = "/metadata/labels/legation.dev~1proxy";
+  const overflow = (name: string) => ({
+    metadata: { name, namespace: "shop", uid: `uid-${name}`, resourceVersion: "1", labels: { app: "web" } },
+  });
+
+  test("lose the mark, and nothing else, unless they have overflowed or gone since they were read", async () => {
+    const selectors: unknown[] = [];
+    const patched: unknown[] = [];
+    const items = ["stays", "overflowed", "gone"].map(overflow);
+    const list = async (_resource: unknown, { labelSelector }: { labelSelector?: string } = {}): Promise<never> => {
+      selectors.push(labelSelector);
+      return { items, resourceVersion: "1", size: 0 } as never;
+    };
+    const patch = async (_resource: unknown, { name }: { name: string }, { body }: object & { body: unknown }) => {
+      patched.push([name, body]);
+      if (name === "stays") return undefined as never;
+      const code = name === "gone" ? "NotFound" : "Unprocessable";
+      throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: `pods shop/${name}` });
+    };
+    await expect(unmarkOverflow(fakeClient({ list, patch }), signal)).resolves.toBe(1);
+    expect(selectors).toEqual(["legation.dev/proxy=overflow"]);
+    expect(patched).toEqual(
+      items.map(({ metadata: { name, uid } }) => [
+        name,
+        [
+          { op: "test", path: "/metadata/uid", value: uid },
+          { op: "test", path: LABEL, value: "overflow" },
+          { op: "remove", path: LABEL },
+        ],
+      ]),
+    );
   });
 });

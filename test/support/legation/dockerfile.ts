@@ -1,0 +1,35 @@
+import { basename, join } from "node:path";
+
+/** One file or folder that a stage copies into the image. */
+export interface Copied {
+  /** The stage that has it; undefined: it is of the sources. */
+  readonly stage: string | undefined;
+  readonly from: string;
+  /** Absolute, in the image. */
+  readonly to: string;
+}
+
+/** What the last stage of a Dockerfile copies. Throws where a line says more than is understood here. */
+export function copiesOf(dockerfile: string): Copied[] {
+  const lines = dockerfile.split("\n");
+  const stage = lines.slice(lines.findLastIndex((line) => line.startsWith("FROM ")));
+  const folder = instruction(stage, "WORKDIR");
+  return stage
+    .filter((line) => /^(COPY|ADD)\b/.test(line))
+    .flatMap((line) => {
+      const parsed = /^COPY (?:--from=(?<stage>\S+) )?(?<sources>[^-[\\][^\\]*) (?<target>[^\\\s]+)$/.exec(line);
+      const { sources, target } = parsed?.groups ?? {};
+      if (sources === undefined || target === undefined)
+        throw new Error(`Dockerfile: "${line}" is not understood here`);
+      return sources.split(/\s+/).map((from) => ({
+        stage: parsed?.groups?.stage,
+        from,
+        to: join(folder, target.endsWith("/") ? join(target, basename(from)) : target),
+      }));
+    });
+}
+
+/** What stands behind the last such instruction; empty where there is none. */
+export function instruction(lines: readonly string[], name: string): string {
+  return lines.findLast((line) => line.startsWith(`${name} `))?.slice(name.length + 1) ?? "";
+}
