@@ -38,7 +38,7 @@ const permitted = (): readonly string[] => {
   if (pristine) return [first];
   return onRealNodes || !isReserved(inject("turns")) ? [first, ...others] : others;
 };
-const { path, release } = await acquireFirst(permitted, () => {});
+const { path, release } = await acquireFirst(permitted(), () => {});
 if (pristine) takeReservation(inject("turns"), testPath);
 const set = alone ? undefined : sets.get(path);
 if (set !== undefined) {
