@@ -1,8 +1,10 @@
-import { mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const POLL_MS = 100;
+// Number of a ticket before the first that is taken.
+const RESERVED = "0";
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
@@ -74,10 +76,25 @@ function ticketsFor(path: string): string[] {
 /** Queues up for `path` behind all who wait for it. */
 function takeTicket(path: string): string {
   while (true) {
-    const last = ticketsFor(path).at(-1);
-    const ticket = join(`${path}.queue`, String(last === undefined ? 1 : Number(basename(last)) + 1));
+    const last = Number(basename(ticketsFor(path).at(-1) ?? RESERVED));
+    const ticket = join(`${path}.queue`, String(last + 1));
     if (tryLock(ticket)) return ticket;
   }
+}
+
+/** Keeps `path` free until `acquireReserved` holds it; nobody may wait for it yet. */
+export function reserve(path: string): void {
+  mkdirSync(`${path}.queue`, { recursive: true });
+  tryLock(join(`${path}.queue`, RESERVED));
+}
+
+/** Holds what this or another process has reserved, before all who wait for it; undefined when nobody has. */
+export function acquireReserved(path: string): Lock | undefined {
+  const reservation = join(`${path}.queue`, RESERVED);
+  if (!existsSync(reservation)) return undefined;
+  const lock = acquireNow(path);
+  rmSync(reservation, { force: true });
+  return lock;
 }
 
 /**

@@ -3,6 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { findBinaries } from "../clusters/binaries.ts";
+import { reserve } from "../clusters/lock.ts";
 import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
@@ -10,7 +11,7 @@ import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts"
 import { ensureEngines } from "../engines/python.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
 import { expectFiles } from "./files-to-come.ts";
-import { placeOf, type SharedPlace, TURNS } from "./place-of-file.ts";
+import { needsUnused, placeOf, type SharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 
 declare module "vitest" {
   /** What every integration test can inject. */
@@ -75,6 +76,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
     }
     return sets;
   };
+  if (files.some(needsUnused)) reserve(turnFile(turns, UNUSED_TURN));
   // All processes of the tests are told by this.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;

@@ -5,6 +5,8 @@ export interface Timed {
   readonly place: Place;
   /** How long it probably takes. */
   readonly seconds: number;
+  /** It needs a set that no other file has used. */
+  readonly first?: boolean;
 }
 
 /** What a turn has by now, in seconds from the start. */
@@ -39,7 +41,7 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
   return [...queued, ...spare];
 }
 
-function rank({ place }: Timed): number {
+function rank({ first = false, place }: Timed): number {
   // One after the other, since their clusters go with the last of them.
-  return place === "pristine" ? 0 : 1;
+  return first || place === "pristine" ? 0 : 1;
 }

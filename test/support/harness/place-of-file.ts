@@ -1,4 +1,5 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 
 /** What a file's tests run on. */
 export type Place =
@@ -10,14 +11,17 @@ export type Place =
   | "pristine"
   /** Clusters with real nodes that the file starts, for want of something in the shared ones. */
   | "own"
-  /** A simulated cluster that the file starts: it may run in place of a file of any kind. */
+  /** Simulated clusters that the file starts: it may run in place of a file of any kind. */
   | "spare";
 
 /** One of the places whose clusters are shared. */
 export type SharedPlace = Exclude<Place, "own" | "spare">;
 
+/** The turn with which a file that needs an unused set gets one. */
+export const UNUSED_TURN = "simulated-0";
+
 // As many files run at the same time: two cores have no more to give. Files on real nodes mostly wait.
-const SIMULATED: readonly string[] = ["simulated-0", "simulated-1"];
+const SIMULATED: readonly string[] = [UNUSED_TURN, "simulated-1"];
 const REAL: readonly string[] = ["real"];
 const OWN: readonly string[] = ["own"];
 
@@ -29,6 +33,11 @@ export const TURNS: Readonly<Record<Place, readonly string[]>> = {
   own: OWN,
   spare: [...SIMULATED, ...REAL, ...OWN],
 };
+
+/** The lock of a turn, in the folder of all of them. */
+export function turnFile(turns: string, name: string): string {
+  return join(turns, `${name}.turn`);
+}
 
 /** True for a test file whose pods run on real nodes, and false for one on the clusters with simulated ones. */
 export function isOnRealNodes(path: string): boolean {
@@ -46,4 +55,9 @@ export function placeOf(path: string): Place {
   if (path.includes("/own-clusters/")) return onRealNodes ? "own" : "spare";
   if (onRealNodes) return "real";
   return needsPristine(path) ? "pristine" : "simulated";
+}
+
+/** True for a file that ranks members by what they hold, and would wait until what others have left is gone. */
+export function needsUnused(path: string): boolean {
+  return path.endsWith("/test/integration/deployment.test.ts");
 }

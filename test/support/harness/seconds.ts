@@ -13,7 +13,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "deletion.test.ts": 41,
   "dependencies-refused.test.ts": 25,
   "dependencies.test.ts": 75,
-  "deployment.test.ts": 79,
+  "deployment.test.ts": 30,
   "drain.test.ts": 89,
   "faults.test.ts": 88,
   "forwarding.test.ts": 10,

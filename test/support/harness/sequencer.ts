@@ -1,6 +1,6 @@
 import { BaseSequencer, type TestSpecification } from "vitest/node";
 import { inOrder } from "./order.ts";
-import { placeOf } from "./place-of-file.ts";
+import { needsUnused, placeOf } from "./place-of-file.ts";
 import { secondsOf } from "./seconds.ts";
 
 /** Integration tests in an order in which workers seldom wait for the same clusters, and all clusters have done at about the same time. */
@@ -12,6 +12,7 @@ export class EvenSequencer extends BaseSequencer {
       file,
       place: placeOf(file.moduleId),
       seconds: secondsOf(file.moduleId),
+      first: needsUnused(file.moduleId),
     }));
     return [...sorted.filter((file) => !integration.includes(file)), ...inOrder(timed).map(({ file }) => file)];
   }

@@ -2,13 +2,13 @@ import { join } from "node:path";
 import { afterAll, beforeEach, expect, inject } from "vitest";
 import { auditFromHere } from "../clusters/audit.ts";
 import { clustersOf } from "../clusters/control.ts";
-import { acquireFirst } from "../clusters/lock.ts";
+import { acquireFirst, acquireReserved } from "../clusters/lock.ts";
 import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
 import { fileCame, noneToCome } from "./files-to-come.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
-import { placeOf, TURNS } from "./place-of-file.ts";
+import { needsUnused, placeOf, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 // What most files need is loaded while they wait for their turn.
 import "../delegated/histories.ts";
 import "../delegated/pods.ts";
@@ -31,8 +31,9 @@ const wanted = placeOf(testPath);
 // Where no real node can run, files say why.
 const place = wanted === "real" && inject("sets").real.length === 0 ? "own" : wanted;
 const shared = place === "own" || place === "spare" ? undefined : { place, sets: inject("sets")[place] };
-const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => join(turns, `${name}.turn`));
-const { path, release } = await acquireFirst(permitted, () => {});
+const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => turnFile(turns, name));
+const reserved = needsUnused(testPath) ? acquireReserved(turnFile(turns, UNUSED_TURN)) : undefined;
+const { path, release } = reserved ?? (await acquireFirst(permitted, () => {}));
 const set = shared?.sets[permitted.indexOf(path)];
 if (shared !== undefined) fileCame(turns, shared.place, testPath);
 if (set !== undefined) {

@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { acquireFirst, type Lock } from "../../support/clusters/lock.ts";
+import { acquireFirst, acquireReserved, type Lock, reserve } from "../../support/clusters/lock.ts";
 
 let folder: string;
 beforeEach(() => {
@@ -40,6 +40,18 @@ test("who waits for any of several locks is behind the earlier ones at each of t
   // And waits for none of the others any more.
   (await first).release();
   expect((await acquire("two")).path).toBe(at("two"));
+});
+
+test("what is reserved waits for the one that it is reserved for", async () => {
+  reserve(at("one"));
+  const either = acquire("one", "two");
+  const only = acquire("one");
+  expect((await either).path).toBe(at("two"));
+  const reserved = acquireReserved(at("one"));
+  expect(reserved?.path).toBe(at("one"));
+  expect(acquireReserved(at("one"))).toBeUndefined();
+  reserved?.release();
+  expect((await only).path).toBe(at("one"));
 });
 
 test("a lock and a place in the line are free when their process has died", async () => {

@@ -7,7 +7,12 @@ interface Named extends Timed {
 }
 
 const names = (files: readonly Named[]): string[] => inOrder(files).map(({ name }) => name);
-const file = (name: string, place: Named["place"], seconds: number): Named => ({ name, place, seconds });
+const file = (name: string, place: Named["place"], seconds: number, first = false): Named => ({
+  name,
+  place,
+  seconds,
+  first,
+});
 
 describe("integration tests", () => {
   test("come longest first, each when the one before it for the same clusters gets its turn", () => {
@@ -33,14 +38,15 @@ describe("integration tests", () => {
     ]);
   });
 
-  test("that take Legation out of their clusters come in a row", () => {
+  test("that need a set of clusters without anything in it come first on it, and those without Legation in a row", () => {
     const files = [
       file("own", "own", 70),
       file("pristine 5", "pristine", 5),
       file("simulated", "simulated", 60),
       file("pristine 10", "pristine", 10),
+      file("unused", "simulated", 20, true),
     ];
-    expect(names(files)).toEqual(["pristine 10", "simulated", "pristine 5", "own"]);
+    expect(names(files)).toEqual(["unused", "pristine 10", "simulated", "pristine 5", "own"]);
   });
 
   test("that fit into any turn come when all others have been queued", () => {
