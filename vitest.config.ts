@@ -27,7 +27,7 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/integration/**/*.test.ts"],
           globalSetup: ["test/support/harness/global-setup.ts"],
           setupFiles: ["test/support/harness/take-turns.ts"],
-          // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. The others wait for their turn.
+          // Four run: two on sets of shared clusters, one on real nodes, one with clusters of its own. One more waits for each turn.
           maxWorkers: 8,
           // Concurrent tests mostly wait.
           maxConcurrency: 8,

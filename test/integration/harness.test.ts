@@ -1,14 +1,8 @@
-import { spawn } from "node:child_process";
-import { once } from "node:events";
-import { existsSync } from "node:fs";
 import { Agent } from "node:https";
-import { createInterface } from "node:readline";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import { apiRequest } from "../support/clusters/api-request.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
-import { clustersInfo } from "../support/clusters/control-protocol.ts";
-import { isAlive } from "../support/clusters/lock.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import type { Cluster } from "../support/clusters/types.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -226,40 +220,4 @@ describe("the fault proxy", () => {
       expect(await apiRequest(west, "GET", `${path}/made`)).toMatchObject({ status: 200 }),
     );
   });
-});
-
-describe("clusters of another process", () => {
-  const START = new URL("../support/clusters/start.ts", import.meta.url).href;
-  const SCRIPT = `
-    import { startClusters } from "${START}";
-    const clusters = await startClusters({ names: ["brief"], clusters: { brief: { nodes: [] } } });
-    console.log(JSON.stringify(clusters.info));
-    setInterval(() => {}, 1000);`;
-
-  test.concurrent.for([
-    { who: "it is interrupted", victim: "parent", signal: "SIGINT" },
-    { who: "it is killed", victim: "parent", signal: "SIGKILL" },
-    { who: "their keeper is told to end", victim: "keeper", signal: "SIGTERM" },
-  ] as const)(
-    "are gone with their files when $who",
-    async ({ victim, signal }, { expect, onTestFinished: onFinished }) => {
-      const parent = spawn(process.execPath, ["--input-type=module", "-e", SCRIPT], {
-        stdio: ["ignore", "pipe", "inherit"],
-      });
-      onFinished(() => {
-        parent.kill("SIGKILL");
-      });
-      const [line] = await once(createInterface(parent.stdout), "line");
-      const info = clustersInfo.parse(JSON.parse(String(line)));
-      const [brief] = info.clusters;
-      if (brief === undefined) throw new Error("the other process started no cluster");
-      expect((await apiRequest(brief, "GET", "/readyz")).status).toBe(200);
-
-      process.kill(victim === "keeper" ? info.keeperPid : (parent.pid ?? 0), signal);
-
-      await eventually(() => !isAlive(info.keeperPid), { what: "the keeper's end" });
-      await expect(apiRequest(brief, "GET", "/readyz")).rejects.toThrow("ECONNREFUSED");
-      expect(existsSync(info.directory)).toBe(false);
-    },
-  );
 });

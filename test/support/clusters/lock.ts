@@ -1,7 +1,10 @@
-import { readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { basename, join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 
 const POLL_MS = 100;
+// Number of a ticket before the first that is taken.
+const RESERVED = "0";
 
 function hasCode(error: unknown, code: string): boolean {
   return error instanceof Error && "code" in error && error.code === code;
@@ -47,26 +50,73 @@ export interface Lock {
 export function acquireNow(path: string): Lock | undefined {
   const lock: Lock = { path, release: () => rmSync(path, { force: true }) };
   if (tryLock(path)) return lock;
-  const holder = holderOf(path);
-  if (holder === undefined || isAlive(holder)) return undefined;
+  if (!isLeft(path)) return undefined;
   rmSync(path, { force: true });
   return tryLock(path) ? lock : undefined;
 }
 
-/**
- * Waits until one of the paths, which may change meanwhile, is held by no other process, and holds it; the lock of a process
- * that died is taken over.
- */
-export async function acquireFirst(paths: () => readonly string[], onProgress: (line: string) => void): Promise<Lock> {
-  let told = false;
+/** True for the lock or ticket of a process that died. */
+function isLeft(path: string): boolean {
+  const holder = holderOf(path);
+  return holder !== undefined && !isAlive(holder);
+}
+
+/** The tickets of those who wait for `path`, the first in line first, without those of processes that died. */
+function ticketsFor(path: string): string[] {
+  const queue = `${path}.queue`;
+  mkdirSync(queue, { recursive: true });
+  const tickets = readdirSync(queue)
+    .sort((a, b) => Number(a) - Number(b))
+    .map((number) => join(queue, number));
+  const left = tickets.filter(isLeft);
+  for (const ticket of left) rmSync(ticket, { force: true });
+  return tickets.filter((ticket) => !left.includes(ticket));
+}
+
+/** Queues up for `path` behind all who wait for it. */
+function takeTicket(path: string): string {
   while (true) {
-    for (const path of paths()) {
-      const lock = acquireNow(path);
-      if (lock !== undefined) return lock;
+    const last = Number(basename(ticketsFor(path).at(-1) ?? RESERVED));
+    const ticket = join(`${path}.queue`, String(last + 1));
+    if (tryLock(ticket)) return ticket;
+  }
+}
+
+/** Keeps `path` free until `acquireReserved` holds it; nobody may wait for it yet. */
+export function reserve(path: string): void {
+  mkdirSync(`${path}.queue`, { recursive: true });
+  tryLock(join(`${path}.queue`, RESERVED));
+}
+
+/** Holds what this or another process has reserved, before all who wait for it; undefined when nobody has. */
+export function acquireReserved(path: string): Lock | undefined {
+  const reservation = join(`${path}.queue`, RESERVED);
+  if (!existsSync(reservation)) return undefined;
+  const lock = acquireNow(path);
+  rmSync(reservation, { force: true });
+  return lock;
+}
+
+/**
+ * Waits until one of the paths is held by no other process, and holds it. For each of them, who came first is first; the lock
+ * and the place of a process that died are free.
+ */
+export async function acquireFirst(paths: readonly string[], onProgress: (line: string) => void): Promise<Lock> {
+  const tickets = new Map(paths.map((path) => [path, takeTicket(path)]));
+  try {
+    let told = false;
+    while (true) {
+      for (const [path, ticket] of tickets) {
+        if (ticketsFor(path)[0] !== ticket) continue;
+        const lock = acquireNow(path);
+        if (lock !== undefined) return lock;
+      }
+      if (!told) onProgress(`waiting for the holder of ${paths.join(" or ")}`);
+      told = true;
+      await sleep(POLL_MS);
     }
-    if (!told) onProgress(`waiting for the holder of ${paths().join(" or ")}`);
-    told = true;
-    await sleep(POLL_MS);
+  } finally {
+    for (const ticket of tickets.values()) rmSync(ticket, { force: true });
   }
 }
 
@@ -76,7 +126,7 @@ export async function withLock<T>(
   onProgress: (line: string) => void,
   work: () => Promise<T>,
 ): Promise<T> {
-  const { release } = await acquireFirst(() => [path], onProgress);
+  const { release } = await acquireFirst([path], onProgress);
   try {
     return await work();
   } finally {

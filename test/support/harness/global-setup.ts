@@ -3,23 +3,22 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import type { TestProject } from "vitest/node";
 import { findBinaries } from "../clusters/binaries.ts";
+import { reserve } from "../clusters/lock.ts";
 import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
 import { ensureEngines } from "../engines/python.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
-import { hasOwnClusters, isOnRealNodes, needsPristine } from "./place-of-file.ts";
-import { reserve } from "./reservations.ts";
+import { expectFiles } from "./files-to-come.ts";
+import { needsUnused, placeOf, type SharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 
 declare module "vitest" {
   /** What every integration test can inject. */
   export interface ProvidedContext {
     /** The sets of clusters that files share, each for one file at a time. */
-    sets: readonly ClustersInfo[];
-    /** The same on real nodes. */
-    realSets: readonly ClustersInfo[];
-    /** Folder with the locks of the files that run. */
+    sets: Readonly<Record<SharedPlace, readonly ClustersInfo[]>>;
+    /** Folder with the locks of the files that run, and the names of those to come. */
     turns: string;
     /** The kubectl that fits the clusters. */
     kubectl: string;
@@ -32,15 +31,11 @@ declare module "vitest" {
 export interface RightsRun {
   /** What was done in clusters that are gone. */
   readonly folder: string;
-  /** Clusters that are still there. */
+  /** Clusters that may still be there. */
   readonly sets: readonly ClustersInfo[];
   /** Why what was not used by now may be used all the same; undefined when everything runs that could use it. */
   readonly unseen: string | undefined;
 }
-
-// How many files can use clusters of a kind at the same time: two cores have no more to give. Files on real nodes mostly wait.
-const SIMULATED_SETS = 2;
-const REAL_SETS = 1;
 
 // The host's own two nodes must never get a delegated pod. Of `hostnameOverride`, east knows nothing, as an older cluster.
 const SIMULATED = {
@@ -52,6 +47,7 @@ const REAL = {
   names: ["host", "west", "plain"],
   clusters: { host: { nodes: [] }, west: { realNode: true }, plain: { realNode: true } },
 };
+const SETS: Readonly<Record<SharedPlace, StartOptions>> = { simulated: SIMULATED, real: REAL, pristine: SIMULATED };
 
 /** Starts what integration tests share: sets of clusters, fewer where few files run. */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
@@ -66,35 +62,37 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
   if (files.some((path) => path.includes("/engine-"))) await ensureEngines(onProgress);
   const started: Clusters[] = [];
-  const startSets = async (options: StartOptions, count: number): Promise<ClustersInfo[]> => {
+  const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
+  const startSets = async (place: SharedPlace): Promise<ClustersInfo[]> => {
+    if (place === "real" && !realPossible) return [];
+    const using = files.filter((path) => placeOf(path) === place);
+    // Who watches runs them again.
+    if (!project.vitest.config.watch) expectFiles(turns, place, using);
     const sets: ClustersInfo[] = [];
-    for (let number = 0; number < count; number++) {
-      const set = await startClusters({ ...options, onProgress });
+    for (const _ of TURNS[place].slice(0, using.length)) {
+      const set = await startClusters({ ...SETS[place], onProgress });
       started.push(set);
       sets.push(set.info);
     }
     return sets;
   };
-  const simulated = files.filter((path) => !isOnRealNodes(path));
-  const real = files.filter((path) => isOnRealNodes(path) && !hasOwnClusters(path)).length;
-  const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
-  reserve(turns, simulated.filter(needsPristine));
+  if (files.some(needsUnused)) reserve(turnFile(turns, UNUSED_TURN));
   // All processes of the tests are told by this.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;
-  const [sets, realSets] = await Promise.all([
-    startSets(SIMULATED, Math.min(SIMULATED_SETS, simulated.length)),
-    realPossible ? startSets(REAL, Math.min(REAL_SETS, real)) : [],
+  const [simulated, real, pristine] = await Promise.all([
+    startSets("simulated"),
+    startSets("real"),
+    startSets("pristine"),
   ]);
-  project.provide("sets", sets);
-  project.provide("realSets", realSets);
+  project.provide("sets", { simulated, real, pristine });
   project.provide("turns", turns);
   project.provide("kubectl", kubectl);
   const all = await project.globTestFiles();
   const partial = files.length < all.testFiles.length ? "only some of the integration tests run" : undefined;
   project.vitest.provide("rights", {
     folder: rights,
-    sets: [...sets, ...realSets],
+    sets: [...simulated, ...real, ...pristine],
     unseen: obstacle === undefined ? partial : `no real node can run here: ${obstacle}`,
   });
   return async () => {

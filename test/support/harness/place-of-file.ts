@@ -1,16 +1,63 @@
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
+
+/** What a file's tests run on. */
+export type Place =
+  /** A set of shared clusters with simulated nodes. */
+  | "simulated"
+  /** A set of shared clusters with real nodes. */
+  | "real"
+  /** A set with simulated nodes that none but such files use: they take Legation out of it. */
+  | "pristine"
+  /** Clusters with real nodes that the file starts, for want of something in the shared ones. */
+  | "own"
+  /** Simulated clusters that the file starts: it may run in place of a file of any kind. */
+  | "spare";
+
+/** One of the places whose clusters are shared. */
+export type SharedPlace = Exclude<Place, "own" | "spare">;
+
+/** The turn with which a file that needs an unused set gets one. */
+export const UNUSED_TURN = "simulated-0";
+
+// As many files run at the same time: two cores have no more to give. Files on real nodes mostly wait.
+const SIMULATED: readonly string[] = [UNUSED_TURN, "simulated-1"];
+const REAL: readonly string[] = ["real"];
+const OWN: readonly string[] = ["own"];
+
+/** The turns that a file may take, each of which is one file's at a time. Each shared set has its own turn, in this order. */
+export const TURNS: Readonly<Record<Place, readonly string[]>> = {
+  simulated: SIMULATED,
+  real: REAL,
+  pristine: OWN,
+  own: OWN,
+  spare: [...SIMULATED, ...REAL, ...OWN],
+};
+
+/** The lock of a turn, in the folder of all of them. */
+export function turnFile(turns: string, name: string): string {
+  return join(turns, `${name}.turn`);
+}
 
 /** True for a test file whose pods run on real nodes, and false for one on the clusters with simulated ones. */
 export function isOnRealNodes(path: string): boolean {
   return path.includes("/test/integration/real-nodes/");
 }
 
-/** True for a file on real nodes that starts clusters of its own, for want of something in the shared ones. */
-export function hasOwnClusters(path: string): boolean {
-  return path.includes("/test/integration/real-nodes/own-clusters/");
-}
-
-/** True for a file that takes Legation out of the shared clusters, which whoever comes after it has to install again. */
+/** True for a file that takes Legation out of its clusters. */
 export function needsPristine(path: string): boolean {
   return readFileSync(path, "utf8").includes("/harness/pristine.ts");
+}
+
+/** Where an integration test's file runs. */
+export function placeOf(path: string): Place {
+  const onRealNodes = isOnRealNodes(path);
+  if (path.includes("/own-clusters/")) return onRealNodes ? "own" : "spare";
+  if (onRealNodes) return "real";
+  return needsPristine(path) ? "pristine" : "simulated";
+}
+
+/** True for a file that ranks members by what they hold, and would wait until what others have left is gone. */
+export function needsUnused(path: string): boolean {
+  return path.endsWith("/test/integration/deployment.test.ts");
 }

@@ -1,13 +1,14 @@
 import { join } from "node:path";
 import { afterAll, beforeEach, expect, inject } from "vitest";
 import { auditFromHere } from "../clusters/audit.ts";
-import { acquireFirst } from "../clusters/lock.ts";
+import { clustersOf } from "../clusters/control.ts";
+import { acquireFirst, acquireReserved } from "../clusters/lock.ts";
 import { cleanUpFile } from "./after-file.ts";
 import { useShared } from "./clusters.ts";
+import { fileCame, noneToCome } from "./files-to-come.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
-import { hasOwnClusters, isOnRealNodes, needsPristine } from "./place-of-file.ts";
-import { isReserved, takeReservation } from "./reservations.ts";
+import { needsUnused, placeOf, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 // What most files need is loaded while they wait for their turn.
 import "../delegated/histories.ts";
 import "../delegated/pods.ts";
@@ -21,26 +22,20 @@ import "./pods-of.ts";
 
 // A file has clusters to itself: one of the shared sets, or some of its own. Most of every file is waiting.
 const { testPath = "" } = expect.getState();
-const turn = (name: string): string => join(inject("turns"), `${name}.turn`);
-const onRealNodes = isOnRealNodes(testPath);
-const kind = onRealNodes ? "real" : "simulated";
-const sets = new Map(inject(onRealNodes ? "realSets" : "sets").map((set, number) => [turn(`${kind}-${number}`), set]));
-// Where no real node can run, files say why; those with clusters of their own run one at a time.
-const alone = sets.size === 0 || hasOwnClusters(testPath);
+const turns = inject("turns");
 // kubectl ends before its garbage matters.
 process.env.GOGC ??= "400";
 // Legation is started hundreds of times: its sources are compiled once.
-process.env.NODE_COMPILE_CACHE = join(inject("turns"), "compiled");
-const pristine = needsPristine(testPath);
-const permitted = (): readonly string[] => {
-  if (alone) return [turn("own")];
-  const [first = "", ...others] = sets.keys();
-  if (pristine) return [first];
-  return onRealNodes || !isReserved(inject("turns")) ? [first, ...others] : others;
-};
-const { path, release } = await acquireFirst(permitted, () => {});
-if (pristine) takeReservation(inject("turns"), testPath);
-const set = alone ? undefined : sets.get(path);
+process.env.NODE_COMPILE_CACHE = join(turns, "compiled");
+const wanted = placeOf(testPath);
+// Where no real node can run, files say why.
+const place = wanted === "real" && inject("sets").real.length === 0 ? "own" : wanted;
+const shared = place === "own" || place === "spare" ? undefined : { place, sets: inject("sets")[place] };
+const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => turnFile(turns, name));
+const reserved = needsUnused(testPath) ? acquireReserved(turnFile(turns, UNUSED_TURN)) : undefined;
+const { path, release } = reserved ?? (await acquireFirst(permitted, () => {}));
+const set = shared?.sets[permitted.indexOf(path)];
+if (shared !== undefined) fileCame(turns, shared.place, testPath);
 if (set !== undefined) {
   useShared(set);
   set.clusters.forEach(auditFromHere);
@@ -49,6 +44,8 @@ if (set !== undefined) {
 afterAll(async () => {
   try {
     await cleanUpFile();
+    // What nobody uses any more would take of the processor what the others need.
+    if (set !== undefined && shared !== undefined && noneToCome(turns, shared.place)) await clustersOf(set).stop();
   } finally {
     release();
   }

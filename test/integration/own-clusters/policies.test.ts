@@ -1,11 +1,11 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import type { Cluster } from "../support/clusters/types.ts";
-import { afterFile } from "../support/harness/after-file.ts";
-import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { freshNamespace, type NamespaceOptions } from "../support/harness/namespace.ts";
-import { eventually } from "../support/harness/wait.ts";
+import type { Cluster } from "../../support/clusters/types.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
+import { MANIFESTS, startInstalledCluster } from "../../support/harness/installed.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { freshNamespace, type NamespaceOptions } from "../../support/harness/namespace.ts";
+import { eventually } from "../../support/harness/wait.ts";
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const SCHEDULER = "system:kube-scheduler";

@@ -1,13 +1,13 @@
 import { join } from "node:path";
 import { beforeAll, describe, expect, test } from "vitest";
-import { loadManifests, type Manifest, parseManifests } from "../../src/cli/manifests/load.ts";
-import { apiRequest } from "../support/clusters/api-request.ts";
-import type { Cluster } from "../support/clusters/types.ts";
-import { afterFile } from "../support/harness/after-file.ts";
-import { MANIFESTS, startInstalledCluster } from "../support/harness/installed.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
-import { freshNamespace } from "../support/harness/namespace.ts";
-import { eventually } from "../support/harness/wait.ts";
+import { loadManifests, type Manifest, parseManifests } from "../../../src/cli/manifests/load.ts";
+import { apiRequest } from "../../support/clusters/api-request.ts";
+import type { Cluster } from "../../support/clusters/types.ts";
+import { afterFile } from "../../support/harness/after-file.ts";
+import { MANIFESTS, startInstalledCluster } from "../../support/harness/installed.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { freshNamespace } from "../../support/harness/namespace.ts";
+import { eventually } from "../../support/harness/wait.ts";
 
 const CONTROLLER = "system:serviceaccount:legation-system:legation-controller";
 const WEBHOOK = "system:serviceaccount:legation-system:legation-webhook";

@@ -1,0 +1,47 @@
+import { type Place, TURNS } from "./place-of-file.ts";
+
+/** A test file, as far as it matters when it runs. */
+export interface Timed {
+  readonly place: Place;
+  /** How long it probably takes. */
+  readonly seconds: number;
+  /** It needs a set that no other file has used. */
+  readonly first?: boolean;
+}
+
+/** What a turn has by now, in seconds from the start. */
+interface Taken {
+  /** When its last file begins. */
+  readonly begun: number;
+  /** When that one ends. */
+  readonly free: number;
+}
+
+/**
+ * The order in which workers take files. Of those for the same clusters, the longest come first, so that all turns end at
+ * about the same time. Each comes when the one before it gets its turn: then one file runs and one waits for every turn, and
+ * none of the workers, which are twice as many as turns, waits with a file while a turn has none.
+ */
+export function inOrder<T extends Timed>(files: readonly T[]): T[] {
+  const turns = new Map<string, Taken>();
+  const sorted = files.toSorted((a, b) => rank(a) - rank(b) || b.seconds - a.seconds);
+  const spare = sorted.filter(({ place }) => place === "spare");
+  const queued = sorted
+    .filter(({ place }) => place !== "spare")
+    .map((file) => {
+      const taken = (name: string): Taken => turns.get(name) ?? { begun: -1, free: 0 };
+      const [next = ""] = TURNS[file.place].toSorted((a, b) => taken(a).free - taken(b).free);
+      const { begun, free } = taken(next);
+      turns.set(next, { begun: free, free: free + file.seconds });
+      return { file, at: begun };
+    })
+    .toSorted((a, b) => a.at - b.at)
+    .map(({ file }) => file);
+  // They fill what the others leave.
+  return [...queued, ...spare];
+}
+
+function rank({ first = false, place }: Timed): number {
+  // One after the other, since their clusters go with the last of them.
+  return first || place === "pristine" ? 0 : 1;
+}

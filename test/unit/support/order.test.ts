@@ -1,0 +1,85 @@
+import { describe, expect, test } from "vitest";
+import { inOrder, type Timed } from "../../support/harness/order.ts";
+import { TURNS } from "../../support/harness/place-of-file.ts";
+
+interface Named extends Timed {
+  readonly name: string;
+}
+
+const names = (files: readonly Named[]): string[] => inOrder(files).map(({ name }) => name);
+const file = (name: string, place: Named["place"], seconds: number, first = false): Named => ({
+  name,
+  place,
+  seconds,
+  first,
+});
+
+describe("integration tests", () => {
+  test("come longest first, each when the one before it for the same clusters gets its turn", () => {
+    const files = [
+      file("simulated 10", "simulated", 10),
+      file("simulated 40", "simulated", 40),
+      file("simulated 60", "simulated", 60),
+      file("simulated 50", "simulated", 50),
+      file("simulated 20", "simulated", 20),
+      file("real 35", "real", 35),
+      file("real 55", "real", 55),
+      file("real 25", "real", 25),
+      file("own 70", "own", 70),
+      file("own 30", "own", 30),
+    ];
+    expect(names(files)).toEqual([
+      // Each turn's first file, which runs at once: two on simulated nodes.
+      ...["own 70", "simulated 60", "real 55", "simulated 50"],
+      // Each turn's second one, which waits for it.
+      ...["simulated 40", "real 35", "own 30", "simulated 20"],
+      // The third, when the second gets its turn: after 55 seconds and after 60.
+      ...["real 25", "simulated 10"],
+    ]);
+  });
+
+  test("that need a set of clusters without anything in it come first on it, and those without Legation in a row", () => {
+    const files = [
+      file("own", "own", 70),
+      file("pristine 5", "pristine", 5),
+      file("simulated", "simulated", 60),
+      file("pristine 10", "pristine", 10),
+      file("unused", "simulated", 20, true),
+    ];
+    expect(names(files)).toEqual(["unused", "pristine 10", "simulated", "pristine 5", "own"]);
+  });
+
+  test("that fit into any turn come when all others have been queued", () => {
+    const files = [file("spare 90", "spare", 90), file("spare 95", "spare", 95), file("real 1", "real", 1)];
+    expect(names(files)).toEqual(["real 1", "spare 95", "spare 90"]);
+  });
+
+  test("leave no turn without a file while one for it has not begun, with two workers for each turn", () => {
+    const files = Array.from({ length: 200 }, (_, number): Named => {
+      const place = (["simulated", "simulated", "real", "own", "pristine"] as const)[number % 5] ?? "own";
+      return file(`${place} ${number}`, place, 1 + ((number * 37) % 101));
+    });
+    expect(idleTurns(inOrder(files), 2 * TURNS.spare.length)).toEqual([]);
+  });
+});
+
+/** Which turns were free, and when, while a file for them was still to come. */
+function idleTurns(files: readonly Named[], workers: number): string[] {
+  const coming = [...files];
+  const waiting: Named[] = [];
+  const running = new Map<string, { readonly file: Named; readonly until: number }>();
+  const idle: string[] = [];
+  for (let now = 0; coming.length + waiting.length + running.size > 0; ) {
+    waiting.push(...coming.splice(0, workers - waiting.length - running.size));
+    for (const turn of TURNS.spare.filter((name) => !running.has(name))) {
+      const fits = (candidate: Named): boolean => TURNS[candidate.place].includes(turn);
+      const next = waiting.findIndex(fits);
+      const [begun] = next < 0 ? [] : waiting.splice(next, 1);
+      if (begun !== undefined) running.set(turn, { file: begun, until: now + begun.seconds });
+      else if (coming.some(fits)) idle.push(`${turn} at ${now}`);
+    }
+    now = Math.min(...[...running.values()].map(({ until }) => until));
+    for (const [turn, { until }] of running) if (until === now) running.delete(turn);
+  }
+  return idle;
+}
