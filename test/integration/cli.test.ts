@@ -12,7 +12,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { type CliResult, runCli } from "../support/legation/cli.ts";
-import { LegationRun, legationOn } from "../support/legation/process.ts";
+import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
 const KINDS =
@@ -86,14 +86,15 @@ describe("legation install", () => {
     readonly objects: readonly { readonly kind: string; readonly change: string }[];
   }
 
-  const install = async (...args: string[]): Promise<Installed> => {
-    const { code, stdout, stderr } = await legationOn(host, "install", "-o", "json", ...args);
+  const installed = ({ code, stdout, stderr }: CliResult): Installed => {
     expect(code, stderr).toBe(0);
     return JSON.parse(stdout);
   };
+  const install = async (...args: string[]): Promise<Installed> =>
+    installed(await legationOn(host, "install", "-o", "json", ...args));
 
   test("makes everything once, and a second run changes nothing", async () => {
-    const first = await install("--cluster-name", "berlin");
+    const first = installed(await legationProcessOn(host, "install", "-o", "json", "--cluster-name", "berlin"));
     expect(first.objects.every(({ change }) => change === "created")).toBe(true);
     expect(first.objects.at(-1)?.kind).toBe("MutatingWebhookConfiguration");
     const second = await install();
@@ -122,7 +123,7 @@ describe("legation install", () => {
   test("does not guess which image of one's own has this version", async () => {
     const controller = ["-n", "legation-system", "deployment/legation-controller"];
     await kubectl(host, ["label", ...controller, "--overwrite", "app.kubernetes.io/version=0.0.1"]);
-    const { code, stderr } = await legationOn(host, "install");
+    const { code, stderr } = await legationProcessOn(host, "install");
     expect(code).toBe(2);
     expect(stderr).toContain("the cluster runs registry.example/legation:next, which is version 0.0.1, and this is");
     await install("--image", "registry.example/legation:next");
@@ -240,7 +241,8 @@ describe("a member's life", () => {
     kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
 
   test("two members join, and are Ready", async () => {
-    const [first, second] = [await join(west, "--labels", "region=eu,tier=gold"), await join(east, ...HOME)];
+    const first = await join(west, "--labels", "region=eu,tier=gold");
+    const second = await legationProcessOn(host, "join", "east", "--member-kubeconfig", east.kubeconfig, ...HOME);
     expect(first.code, first.stderr).toBe(0);
     expect(second.code, second.stderr).toBe(0);
     const status = await legationOn(host, "status", "-o", "json");
@@ -348,7 +350,7 @@ describe("a member's life", () => {
     expect(stdout).toMatch(/created, and admitted as a proxy/);
     expect(stdout).toMatch(/delegate scheduled in (west|east); bound to node legation-(west|east)/);
     expect(stdout).toMatch(/containers started/);
-    const table = await legationOn(host, "status");
+    const table = await legationProcessOn(host, "status");
     expect(table.stdout).toMatch(/^NAME +READY +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m);
     expect(table.stdout).not.toContain("\u001B");
   });
@@ -413,7 +415,7 @@ describe("a member's life", () => {
     await kubectl(host, ["-n", namespace, "delete", "pod", "user", "--now"]);
     const metrics = await serveMetricsApi(west);
     onTestFinished(metrics.stop);
-    const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
+    const run = await legationProcessOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toMatch(new RegExp(`still in west: Namespace ${namespace}: it holds .*ConfigMap not-ours`));
     expect(run.stdout).toContain(
@@ -464,7 +466,7 @@ describe("a member's life", () => {
     await west.proxy.cut();
     await running.controller.stop();
     try {
-      const run = await legationOn(host, "unjoin", "west", "--force", "--timeout=2s");
+      const run = await legationProcessOn(host, "unjoin", "west", "--force", "--timeout=2s");
       expect(run.code, run.stderr).toBe(0);
       expect(run.stderr).toContain("released in the controller's place");
       expect(run.stdout).toContain("still in west: everything");
@@ -488,7 +490,7 @@ describe("legation uninstall", () => {
     const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
     await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=2"]);
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
-    const refused = await legationOn(host, "uninstall");
+    const refused = await legationProcessOn(host, "uninstall");
     expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining("2 delegated pods have not finished") });
     expect(await kubectl(host, ["get", "mutatingwebhookconfigurations"])).toContain("legation");
 
@@ -514,7 +516,7 @@ describe("legation uninstall", () => {
     await kubectl(host, ["-n", namespace, "wait", "pod/once", "--for=jsonpath={.status.phase}=Succeeded"]);
     await running.stop();
 
-    const run = await legationOn(host, "uninstall", "-o", "json");
+    const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
