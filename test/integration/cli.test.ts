@@ -233,7 +233,7 @@ describe("a member's life", () => {
     namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" }, onFinished: () => {} });
   });
   afterAll(async () => {
-    await kubectl(host, ["delete", "namespace", namespace]);
+    await kubectl(host, ["delete", "namespace", namespace, "--ignore-not-found"]);
     await running.stop();
   });
 
@@ -481,15 +481,10 @@ describe("a member's life", () => {
     await running.controller.start();
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
   });
-});
 
-describe("legation uninstall", () => {
-  test("refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", async () => {
-    const running = await startLegation({ host, members: { east }, proxied: false });
-    onTestFinished(running.stop);
-    const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
-    await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=2"]);
-    await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
+  test("uninstall refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", async () => {
+    await kubectl(host, ["-n", namespace, "scale", "deployment", "web", "--replicas=2"]);
+    await eventually(async () => (await pods()).split(" ").length === 2);
     const refused = await legationProcessOn(host, "uninstall");
     expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining("2 delegated pods have not finished") });
     expect(await kubectl(host, ["get", "mutatingwebhookconfigurations"])).toContain("legation");
@@ -506,7 +501,9 @@ describe("legation uninstall", () => {
       expect.stringContaining("kube-root-ca.crt"),
     ]);
   });
+});
 
+describe("legation uninstall", () => {
   test("needs no --force when all pods have finished; their results stay, without Legation's marks", async () => {
     const running = await startLegation({ host, members: { east }, proxied: false });
     onTestFinished(running.stop);
