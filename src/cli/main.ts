@@ -39,6 +39,10 @@ process.exitCode = await runProgram(
   process.argv.slice(2),
   {
     env,
+    // Opened by who reads it.
+    get stdin() {
+      return process.stdin;
+    },
     terminal: new Terminal(stdout, stderr, env),
     signal: interruption.signal,
     connect: async (choice, as) => (await opened()).open(choice, as),

@@ -1,3 +1,4 @@
+import type { Readable } from "node:stream";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Environment } from "./flag.ts";
 import type { Terminal } from "./terminal.ts";
@@ -32,6 +33,7 @@ export interface Connection {
 /** Everything a subcommand gets from the process, so that tests can give it something else. */
 export interface Session {
   readonly env: Environment;
+  readonly stdin: Readable;
   readonly terminal: Terminal;
   /** Fires on Ctrl-C and SIGTERM; its reason is an `Interruption`. */
   readonly signal: AbortSignal;

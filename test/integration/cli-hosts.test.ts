@@ -6,7 +6,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { tracesOf } from "../support/harness/traces.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { LegationRun, legationOn } from "../support/legation/process.ts";
+import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
 // west is a member of host and a host itself; both have east as a member.
@@ -200,7 +200,7 @@ test("an uninstallation that was cut is taken back by installing again; one with
 
   await again.stop();
   await east.proxy.cut();
-  const gone = await legationOn(host, "uninstall", "--force");
+  const gone = await legationProcessOn(host, "uninstall", "--force");
   expect(gone.code, gone.stderr).toBe(0);
   expect(gone.stdout).toContain("remains: east: everything");
   await eventuallyPasses(async () => expect(await tracesOf(host)).toEqual([]));

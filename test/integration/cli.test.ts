@@ -12,7 +12,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { type CliResult, runCli } from "../support/legation/cli.ts";
-import { LegationRun, legationOn } from "../support/legation/process.ts";
+import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
 const KINDS =
@@ -86,14 +86,15 @@ describe("legation install", () => {
     readonly objects: readonly { readonly kind: string; readonly change: string }[];
   }
 
-  const install = async (...args: string[]): Promise<Installed> => {
-    const { code, stdout, stderr } = await legationOn(host, "install", "-o", "json", ...args);
+  const installed = ({ code, stdout, stderr }: CliResult): Installed => {
     expect(code, stderr).toBe(0);
     return JSON.parse(stdout);
   };
+  const install = async (...args: string[]): Promise<Installed> =>
+    installed(await legationOn(host, "install", "-o", "json", ...args));
 
   test("makes everything once, and a second run changes nothing", async () => {
-    const first = await install("--cluster-name", "berlin");
+    const first = installed(await legationProcessOn(host, "install", "-o", "json", "--cluster-name", "berlin"));
     expect(first.objects.every(({ change }) => change === "created")).toBe(true);
     expect(first.objects.at(-1)?.kind).toBe("MutatingWebhookConfiguration");
     const second = await install();
@@ -122,7 +123,7 @@ describe("legation install", () => {
   test("does not guess which image of one's own has this version", async () => {
     const controller = ["-n", "legation-system", "deployment/legation-controller"];
     await kubectl(host, ["label", ...controller, "--overwrite", "app.kubernetes.io/version=0.0.1"]);
-    const { code, stderr } = await legationOn(host, "install");
+    const { code, stderr } = await legationProcessOn(host, "install");
     expect(code).toBe(2);
     expect(stderr).toContain("the cluster runs registry.example/legation:next, which is version 0.0.1, and this is");
     await install("--image", "registry.example/legation:next");
@@ -232,7 +233,7 @@ describe("a member's life", () => {
     namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" }, onFinished: () => {} });
   });
   afterAll(async () => {
-    await kubectl(host, ["delete", "namespace", namespace]);
+    await kubectl(host, ["delete", "namespace", namespace, "--ignore-not-found"]);
     await running.stop();
   });
 
@@ -240,7 +241,8 @@ describe("a member's life", () => {
     kubectl(host, ["-n", namespace, "get", "pods", "-o", "jsonpath={.items[*].spec.nodeName}"]);
 
   test("two members join, and are Ready", async () => {
-    const [first, second] = [await join(west, "--labels", "region=eu,tier=gold"), await join(east, ...HOME)];
+    const first = await join(west, "--labels", "region=eu,tier=gold");
+    const second = await legationProcessOn(host, "join", "east", "--member-kubeconfig", east.kubeconfig, ...HOME);
     expect(first.code, first.stderr).toBe(0);
     expect(second.code, second.stderr).toBe(0);
     const status = await legationOn(host, "status", "-o", "json");
@@ -354,7 +356,7 @@ describe("a member's life", () => {
     expect(stdout).toMatch(/created, and admitted as a proxy/);
     expect(stdout).toMatch(/delegate scheduled in (west|east); bound to node legation-(west|east)/);
     expect(stdout).toMatch(/containers started/);
-    const table = await legationOn(host, "status");
+    const table = await legationProcessOn(host, "status");
     expect(table.stdout).toMatch(/^NAME +READY +VERSION +NODES +CPU FREE\/ALL +MEMORY FREE\/ALL +PODS RUN\/ALL +AGE$/m);
     expect(table.stdout).not.toContain("\u001B");
   });
@@ -419,7 +421,7 @@ describe("a member's life", () => {
     await kubectl(host, ["-n", namespace, "delete", "pod", "user", "--now"]);
     const metrics = await serveMetricsApi(west);
     onTestFinished(metrics.stop);
-    const run = await legationOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
+    const run = await legationProcessOn(host, "unjoin", "west", "--drain", "--member-kubeconfig", west.kubeconfig);
     expect(run.code, run.stderr).toBe(0);
     expect(run.stdout).toMatch(new RegExp(`still in west: Namespace ${namespace}: it holds .*ConfigMap not-ours`));
     expect(run.stdout).toContain(
@@ -470,7 +472,7 @@ describe("a member's life", () => {
     await west.proxy.cut();
     await running.controller.stop();
     try {
-      const run = await legationOn(host, "unjoin", "west", "--force", "--timeout=2s");
+      const run = await legationProcessOn(host, "unjoin", "west", "--force", "--timeout=2s");
       expect(run.code, run.stderr).toBe(0);
       expect(run.stderr).toContain("released in the controller's place");
       expect(run.stdout).toContain("still in west: everything");
@@ -485,16 +487,11 @@ describe("a member's life", () => {
     await running.controller.start();
     await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
   });
-});
 
-describe("legation uninstall", () => {
-  test("refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", async () => {
-    const running = await startLegation({ host, members: { east }, proxied: false });
-    onTestFinished(running.stop);
-    const namespace = await freshNamespace(host, { labels: { "legation.dev/delegation": "all" } });
-    await kubectl(host, ["-n", namespace, "create", "deployment", "web", "--image=busybox", "--replicas=2"]);
-    await kubectl(host, ["-n", namespace, "rollout", "status", "deployment", "web"]);
-    const refused = await legationOn(host, "uninstall");
+  test("uninstall refuses while delegated pods have not finished; with --force a namespace that hung without Legation goes", async () => {
+    await kubectl(host, ["-n", namespace, "scale", "deployment", "web", "--replicas=2"]);
+    await eventually(async () => (await pods()).split(" ").length === 2);
+    const refused = await legationProcessOn(host, "uninstall");
     expect(refused).toMatchObject({ code: 3, stderr: expect.stringContaining("2 delegated pods have not finished") });
     expect(await kubectl(host, ["get", "mutatingwebhookconfigurations"])).toContain("legation");
 
@@ -510,7 +507,9 @@ describe("legation uninstall", () => {
       expect.stringContaining("kube-root-ca.crt"),
     ]);
   });
+});
 
+describe("legation uninstall", () => {
   test("needs no --force when all pods have finished; their results stay, without Legation's marks", async () => {
     const running = await startLegation({ host, members: { east }, proxied: false });
     onTestFinished(running.stop);
@@ -525,7 +524,7 @@ describe("legation uninstall", () => {
     expect(JSON.parse(await labelsOf("here"))).toEqual({ app: "here", "legation.dev/proxy": "overflow" });
     await running.stop();
 
-    const run = await legationOn(host, "uninstall", "-o", "json");
+    const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));

@@ -11,7 +11,7 @@ import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { eventuallyPasses } from "../support/harness/wait.ts";
-import { type CliResult, runCli } from "../support/legation/cli.ts";
+import { type CliResult, runCli, runProcess } from "../support/legation/cli.ts";
 
 useLegation();
 const clients = useClients();
@@ -58,9 +58,12 @@ const planSchema = z.object({
   ),
 });
 
+function planCommand(...flags: string[]): string[] {
+  return ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`, ...flags];
+}
+
 function plan(manifest: string, ...flags: string[]): Promise<CliResult> {
-  const args = ["plan", "-f", "-", "-n", namespace, `--kubeconfig=${hostCluster().kubeconfig}`, ...flags];
-  return runCli(args, { input: manifest });
+  return runCli(planCommand(...flags), { input: manifest });
 }
 
 interface Parts {
@@ -188,7 +191,7 @@ describe("a plan", () => {
     ]
       .map((object) => JSON.stringify(object))
       .join("\n---\n");
-    const { code, stdout, stderr } = await plan(manifest, "-o", "json");
+    const { code, stdout, stderr } = await runProcess(planCommand("-o", "json"), { input: manifest });
     expect(code).toBe(5);
     expect(stderr).toContain("3 pods would wait");
     const planned = planSchema.parse(JSON.parse(stdout));

@@ -1,4 +1,3 @@
-import { stdin } from "node:process";
 import { z } from "zod";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
@@ -39,7 +38,7 @@ export const planCommand: Subcommand<PlanInput> = {
   ],
   input: withGlobals({ filename: files, namespace: z.string().min(1).optional() }),
   run: async ({ filename, namespace, ...options }, session) => {
-    const { terminal, signal } = session;
+    const { stdin, terminal, signal } = session;
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
     const objects = inNamespace(await readDocuments(filename, stdin), namespace);
     for (const object of objects) {

@@ -1,11 +1,15 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { join } from "node:path";
 import type { Cluster } from "../clusters/types.ts";
-import { type CliResult, ROOT, runCli } from "./cli.ts";
+import { type CliResult, MAIN, runCli, runProcess } from "./cli.ts";
 
 /** Runs `legation ARGS` with an administrator's kubeconfig of the host; resolves whatever its exit code. */
 export function legationOn(host: Cluster, ...args: string[]): Promise<CliResult> {
   return runCli([...args, `--kubeconfig=${host.kubeconfig}`]);
+}
+
+/** The same in a process of its own: for what `main.ts` does, and for how a process ends. */
+export function legationProcessOn(host: Cluster, ...args: string[]): Promise<CliResult> {
+  return runProcess([...args, `--kubeconfig=${host.kubeconfig}`]);
 }
 
 /** One run of `legation` that a test can watch and interrupt. */
@@ -15,8 +19,7 @@ export class LegationRun {
   #stderr = "";
 
   constructor(host: Cluster, args: readonly string[]) {
-    const main = join(ROOT, "src", "cli", "main.ts");
-    this.#child = spawn(process.execPath, [main, ...args, `--kubeconfig=${host.kubeconfig}`], {
+    this.#child = spawn(process.execPath, [MAIN, ...args, `--kubeconfig=${host.kubeconfig}`], {
       stdio: ["ignore", "ignore", "pipe"],
     });
     this.#child.stderr?.on("data", (chunk: Buffer) => {

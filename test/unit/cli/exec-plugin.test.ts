@@ -2,7 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
-import { runCli } from "../../support/legation/cli.ts";
+import { runProcess } from "../../support/legation/cli.ts";
 
 /** A kubeconfig of a server that is not there, whose token a program gives after some time, as those of clouds do. */
 function kubeconfig(script: string): string {
@@ -34,8 +34,8 @@ const credential = JSON.stringify({
 });
 
 test("a command waits for the program that its kubeconfig names", async () => {
-  const answers = await runCli(["status", `--kubeconfig=${kubeconfig(`sleep 0.3; echo '${credential}'`)}`]);
+  const answers = await runProcess(["status", `--kubeconfig=${kubeconfig(`sleep 0.3; echo '${credential}'`)}`]);
   expect(answers.stderr).toContain("ECONNREFUSED");
-  const fails = await runCli(["status", `--kubeconfig=${kubeconfig("sleep 0.3; echo log in first >&2; exit 3")}`]);
+  const fails = await runProcess(["status", `--kubeconfig=${kubeconfig("sleep 0.3; echo log in first >&2; exit 3")}`]);
   expect(fails.stderr).toContain("log in first");
 });

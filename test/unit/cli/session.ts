@@ -1,3 +1,4 @@
+import { Readable } from "node:stream";
 import type { Session } from "../../../src/cli/session.ts";
 import { Terminal } from "../../../src/cli/terminal.ts";
 
@@ -23,6 +24,7 @@ export function recordedSession(options: Partial<Session> & { readonly isTTY?: b
     out,
     err,
     env,
+    stdin: Readable.from([]),
     terminal: new Terminal(stream(out), stream(err), env),
     signal: new AbortController().signal,
     connect: unreachable,
