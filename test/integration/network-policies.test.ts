@@ -133,7 +133,10 @@ describe.concurrent("a NetworkPolicy of the host", () => {
     await policy(scene, "rules");
     // That it has a copy there shows that the controller has heard of it.
     await scene.run("web-1", {}, "east");
-    await eventually(async () => (await clients().east.list(networkPolicies, { namespace })).items.length === 1, PATIENT);
+    await eventually(
+      async () => (await clients().east.list(networkPolicies, { namespace })).items.length === 1,
+      PATIENT,
+    );
     await scene.create("web-0", {}, "west");
     await scene.saysOn("Pod", "web-0", "west: its API server refused NetworkPolicy rules, which may concern the pod: ");
     expect(await scene.find(clients().west, pods, "web-0")).toBeUndefined();
