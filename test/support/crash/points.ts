@@ -44,7 +44,7 @@ const finalizer: readonly Place[] = [{ where: "host", method: "PATCH", path: pro
 const withdrawal: readonly Place[] = [{ where: "member", method: "DELETE", path: proxy }];
 const creation: Place = { where: "member", method: "POST", path: "/pods" };
 
-/** Every kind of write that the delegation controller does for a pod. */
+/** Writes that the delegation controller does for a pod that does not overflow. */
 export const points: readonly Point[] = [
   { write: "its namespace is created", of: endsByItself, at: [{ where: "member", method: "POST", path: "" }] },
   { write: "its delegate is created", of: endsByItself, at: [creation] },
