@@ -11,6 +11,7 @@ const config: ViteUserConfigExport = defineConfig({
         test: {
           name: "unit",
           include: ["test/unit/**/*.test.ts"],
+          setupFiles: ["test/support/harness/one-seed.ts"],
           testTimeout: 20_000,
           // Sockets and timers are real, and the clusters are being started meanwhile.
           retry: 1,

@@ -75,10 +75,11 @@ export class Controllers {
       confirmLease: async (signal: AbortSignal) => (await options.election?.confirm(signal)) ?? true,
     };
     const onRead = (): void => this.#delegation.onCapacity();
+    const policies = new NetworkPolicyController({ ...copying, onRead });
     this.#copiers = [
       new DependencyController({ ...copying, onRead }),
       new ServiceController(copying),
-      new NetworkPolicyController({ ...copying, onRead }),
+      policies,
       new ClaimController({ ...copying, ...leading, onRead }),
     ];
     this.#virtualNodes = new VirtualNodeController({
@@ -115,6 +116,7 @@ export class Controllers {
       identity,
       registry,
       placement: this.#delegation.overflow,
+      policyRefusal: (pod, member) => policies.refusal(pod, member),
       ...running,
     });
     this.#preferences = new PreferencesController({

@@ -48,7 +48,7 @@ interface Observation {
 // that run at different speeds, and for a write that takes a moment to arrive.
 const SAFETY_MARGIN_MS = 1_000;
 
-// A conflict and a lost answer, and then one that succeeds. Each may take its share of the renew deadline.
+// A conflict and a lost answer, and then one that succeeds. Each request may take its share of the renew deadline.
 const RELEASE_ATTEMPTS = 3;
 
 /** Identity for a process that is not given one. */

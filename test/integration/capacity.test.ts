@@ -95,12 +95,16 @@ describe("a member that has just refused a pod", () => {
     await west.delete(pods, { namespace, name: "blocker" }, { gracePeriodSeconds: 0 });
     // Whoever comes before Legation has heard of that still goes elsewhere.
     let round = 0;
-    await eventuallyPasses(async () => {
-      round += 1;
-      await make(`again-${round}`);
-      const hasNode = ({ spec }: Pod): boolean => spec?.nodeName !== undefined;
-      expect((await podThat(host, namespace, `again-${round}`, hasNode)).spec?.nodeName).toBe(WEST);
-    }, patient);
+    await eventuallyPasses(
+      async () => {
+        round += 1;
+        await make(`again-${round}`);
+        const hasNode = ({ spec }: Pod): boolean => spec?.nodeName !== undefined;
+        expect((await podThat(host, namespace, `again-${round}`, hasNode)).spec?.nodeName).toBe(WEST);
+        // By then it would be tried again without any news.
+      },
+      { ...patient, timeoutMs: 25_000 },
+    );
   });
 });
 

@@ -84,6 +84,8 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
         await controller.stop("SIGKILL");
         killedAt.push(place);
         starting = controller.start();
+        // Told where it is waited for.
+        starting.catch(() => {});
       };
       await liveThrough(point, { when, onFinished: onTestFinished }, kill);
       await starting;

@@ -12,7 +12,6 @@ import { eventuallyPasses } from "../support/harness/wait.ts";
 import { type Balancer, startBalancer } from "../support/legation/balancer.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
 import type { LegationProcess } from "../support/legation/start.ts";
-import { patientAdmission } from "../support/webhook/patient-admission.ts";
 
 // The default.
 const LEASE_MS = 15_000;
@@ -64,7 +63,6 @@ beforeEach(async () => {
   if (!installed) {
     const url = `--webhook-url=https://127.0.0.1:${balancer.port}`;
     await legationCommand(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url]);
-    await patientAdmission(hostCluster());
     installed = true;
   }
   // Admissions depend on these three alone.

@@ -443,7 +443,7 @@ test("a member that hangs does not keep the pods of another from new tokens", as
   const renewedWest = await due("west");
   const renewedEast = await due("east");
   await west.apiServer.freeze();
-  await eventually(renewedEast, { timeoutMs: 60_000, what: "new token in east" });
+  await eventually(renewedEast, { timeoutMs: 20_000, what: "new token in east" });
   await west.apiServer.thaw();
   await eventually(renewedWest, { ...patient, what: "new token in west" });
 });

@@ -42,7 +42,11 @@ afterEach(async () => {
 
 function connect(kubeconfig: string, timeoutMs: number): ClusterClient {
   const credentials = loadKubeConfig({ kubeconfig, env: {} });
-  return createClusterClient({ cluster: "west", credentials, limits: { connectTimeoutMs: 1_000, timeoutMs } });
+  return createClusterClient({
+    cluster: "west",
+    credentials,
+    limits: { connectTimeoutMs: 1_000, queueTimeoutMs: 60_000, timeoutMs },
+  });
 }
 
 function reflect(options: Partial<ReflectorOptions<KubeObject>> = {}): Reflector<KubeObject> {

@@ -106,6 +106,10 @@ function stepsIn(stage: Stage, { steps }: Scenario): Step[] {
   return steps.filter((step) => (step.stage ?? "well") === stage);
 }
 
+/** Scenarios that had to be taken a second time: a machine has such moments, and not many. */
+const retaken: string[] = [];
+const MOST_RETAKEN = 3;
+
 /** Each object's outcome is as the step says. */
 function expectStep(scenario: Scenario, { expect: expected }: Step): void {
   const found = podsIn(namespaces.get(scenario) ?? "");
@@ -126,6 +130,7 @@ async function take(stage: Stage, scenario: Scenario): Promise<void> {
 
 /** As tests are retried: a machine that is busy for seconds makes members late, which is another scenario. */
 async function takeAgain(stage: Stage, scenario: Scenario, error: unknown): Promise<void> {
+  retaken.push(scenario.shows);
   console.warn(`"${scenario.shows}" is taken again: ${error}`);
   const objects = stepsIn(stage, scenario).flatMap(({ make = [] }) => make);
   const namespace = namespaces.get(scenario) ?? "";
@@ -161,6 +166,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
       }
     };
     await Promise.all(Array.from({ length: AT_ONCE }, next));
+    expect(retaken.length, retaken.join("\n")).toBeLessThanOrEqual(MOST_RETAKEN);
   }, 900_000);
 
   const staged = SCENARIOS.map(
@@ -250,7 +256,7 @@ describe("while members come back, leave and fill up", () => {
     const limits = { perNamespace: { pods: "4" } };
     await host.patch(clusters, { name: "north" }, { type: "merge", body: { spec: { limits } } });
     const leave = ["unjoin", "south", "--drain", "--timeout=180s", `--kubeconfig=${hostCluster().kubeconfig}`];
-    await Promise.all([runLegation(leave), scale(20)]);
+    await Promise.all([runLegation(leave, { timeoutMs: 200_000 }), scale(20)]);
     await settled(20, ["west", "east", "north"], { north: 4 });
     await scale(9);
     await settled(9, ["west", "east", "north"], { north: 4 });

@@ -22,7 +22,6 @@ import { legation as command, MAIN } from "../support/legation/cli.ts";
 import { legationOn } from "../support/legation/process.ts";
 import { type Legation, type LegationProcess, startLegation } from "../support/legation/start.ts";
 import { lastRelease } from "../support/releases/last-release.ts";
-import { patientAdmission } from "../support/webhook/patient-admission.ts";
 
 const clients = useClients();
 const release = lastRelease();
@@ -153,7 +152,6 @@ beforeAll(async () => {
     main: release.main,
     webhookUrl: `https://127.0.0.1:${balancer.port}`,
   });
-  await patientAdmission(host);
   leader = running.controller;
   webhooks = [{ port: running.webhookPort, process: running.webhook }];
   balancer.add(running.webhookPort);
@@ -209,7 +207,6 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
     ),
   );
   await command(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url()]);
-  await patientAdmission(hostCluster());
   await replaceWebhooks(MAIN);
   // Webhooks of this version, and controllers of the last.
   const admitted = burst.created.length;
@@ -234,7 +231,6 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
 test("so does the way back, with webhooks of the last release before controllers of this one", async () => {
   const before = await staying();
   await command(["install", `--kubeconfig=${hostCluster().kubeconfig}`, url()], { main: release.main });
-  await patientAdmission(hostCluster());
   await replaceWebhooks(release.main);
   const admitted = burst.created.length;
   await eventually(() => burst.created.length >= admitted + 5);

@@ -138,7 +138,8 @@ describe("whole-node pods", () => {
       for (const [index, { metadata }] of occupants.slice(0, late.length).entries()) {
         await clients().host.delete(pods, { namespace, name: metadata.name });
         await eventually(async () => lateOf(await runningIn(namespace)).length === index + 1, {
-          timeoutMs: 60_000,
+          // By then another member would be tried without any news.
+          timeoutMs: 25_000,
           what: `${index + 1} of the late pods running`,
         });
         await eventually(async () => (await parkedIn(namespace)).length === late.length - index - 1);

@@ -12,6 +12,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listAll, listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
+import { podName } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 
@@ -44,18 +45,28 @@ export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, sign
 }
 
 /**
- * Takes the mark off pods in overflow mode that are the host's: without Legation they are pods like any other. Resolves to
- * how many there were.
+ * Takes the mark off pods in overflow mode that are the host's: without Legation they are pods like any other, with it, too. Resolves
+ * to how many there were, and what has kept it on others.
  */
-export async function unmarkOverflow(host: ClusterClient, signal: AbortSignal): Promise<number> {
+export async function unmarkOverflow(
+  host: ClusterClient,
+  signal: AbortSignal,
+): Promise<{ readonly unmarked: number; readonly remained: readonly string[] }> {
   const labelSelector = `${PROXY_LABEL}=${OVERFLOW_LABEL_VALUE}`;
   let unmarked = 0;
+  const remained: string[] = [];
   for (const pod of await listAll(host, pods, { labelSelector, signal })) {
-    await afterPolicies(async () => {
-      if (await unmark(host, pod, signal)) unmarked += 1;
-    }, signal);
+    try {
+      await afterPolicies(async () => {
+        if (await unmark(host, pod, signal)) unmarked += 1;
+      }, signal);
+    } catch (error) {
+      // Somebody else's admission must not keep Legation from being taken away.
+      if (!isKubeError(error, "Forbidden", "BadRequest", "ServerError")) throw error;
+      remained.push(`label ${PROXY_LABEL} of pod ${podName(pod)} (${error.detail})`);
+    }
   }
-  return unmarked;
+  return { unmarked, remained };
 }
 
 /** False for one that is gone, or has overflowed at the last moment. */

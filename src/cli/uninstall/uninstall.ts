@@ -75,8 +75,9 @@ export async function uninstall(
   const remained = [...(await leaveMembers(joined, context))];
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
-  const unmarked = await unmarkOverflow(host, signal);
-  if (unmarked > 0) report(`${unmarked} pods in overflow mode are the host's alone`);
+  const overflow = await unmarkOverflow(host, signal);
+  if (overflow.unmarked > 0) report(`${overflow.unmarked} pods in overflow mode are the host's alone`);
+  remained.push(...overflow.remained);
   for (const cluster of joined) {
     await removeClusterNow(host, cluster, signal);
     report(`Cluster ${cluster.metadata.name} removed`);

@@ -7,7 +7,15 @@ import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerm
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { createIn, isFor, withdraw } from "./delegates.ts";
-import { type Action, type DelegationDecision, isPrepared, type MemberView, type Observed } from "./model.ts";
+import {
+  type Action,
+  type DelegationDecision,
+  isPrepared,
+  type MemberView,
+  type Observed,
+  refusalIn,
+} from "./model.ts";
+import { report } from "./report.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
@@ -125,8 +133,11 @@ function vanished(
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
     if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
-    if (!isPrepared(observed.needs?.(), member.name)) {
-      return { actions: [], outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
+    const needs = observed.needs?.();
+    if (!isPrepared(needs, member.name)) {
+      const why = needs?.missing ?? refusalIn(needs, member.name);
+      const actions = why === undefined ? [] : report(proxy, observed, { ...why, now });
+      return { actions, outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
     }
     return { actions: [createIn(proxy, observed, member.name)], outcome: "Placing" };
   }

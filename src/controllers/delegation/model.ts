@@ -99,6 +99,13 @@ export function isPrepared(needs: Needs | undefined, member: string): boolean {
   return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
 }
 
+/** What a pod is told when the member cannot have what it needs. */
+export function refusalIn(needs: Needs | undefined, member: string): { reason: string; message: string } | undefined {
+  const readiness = needs?.in(member);
+  if (typeof readiness !== "object") return undefined;
+  return { reason: "RefusedByMember", message: `${member}: ${readiness.refused}` };
+}
+
 /** Everything that one decision depends on. */
 export interface Observed {
   readonly ref: ObjectRef;

@@ -21,6 +21,8 @@ export interface NetworkPolicyOptions extends CopyingOptions {
 }
 
 const KIND = "NetworkPolicy";
+// A watch that is cut comes back within seconds; one that cannot may miss rules for as long as it likes.
+const STALE_AFTER_MS = 60_000;
 const UNREAD =
   "its NetworkPolicies cannot be read yet; if this lasts, let it join again, since the access that an earlier version of " +
   "Legation was given does not include them";
@@ -68,6 +70,8 @@ export class NetworkPolicyController implements Copier {
       },
       onState: (member) => {
         for (const namespace of this.#namespacesOf(member)) this.#reassess({ member: member.name, namespace });
+        // Of other namespaces, pods may have been told that it cannot be read.
+        if (this.#copies.isCurrent(member)) options.onRead();
       },
       onRead: (member) => {
         this.#onRead(member);
@@ -107,7 +111,16 @@ export class NetworkPolicyController implements Copier {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    this.#copies.follow(this.#options.registry.members());
+    const members = this.#options.registry.members();
+    this.#copies.follow(members);
+    const names = new Set(members.map(({ name }) => name));
+    for (const key of [...this.#assessed.keys(), ...this.#idleSince.keys()]) {
+      const place = placeOf(key);
+      if (names.has(place.member)) continue;
+      this.#assessed.delete(key);
+      this.#idleSince.delete(key);
+      this.#executor.forget(place);
+    }
   }
 
   /** A member was lost or found again. */
@@ -143,6 +156,14 @@ export class NetworkPolicyController implements Copier {
     const message = `networkpolicies cannot be read on the host: ${failing?.reason ?? "not yet"}; if it is for want of access, run \`legation install\` again`;
     const missing = { reason: "NetworkNotReady", message };
     return { read: false, ...(state === "backing-off" ? { missing } : {}), in: () => "unprepared" };
+  }
+
+  /** Why the member cannot have them, as far as is known before the pod is given to it. */
+  refusal(pod: Stored<Pod>, member: string): string | undefined {
+    this.#sources.start();
+    const needs = this.needs(pod);
+    const readiness = needs?.read === true ? needs.in(member) : undefined;
+    return typeof readiness === "object" ? readiness.refused : undefined;
   }
 
   /** Has them made in the member; true when they are there. */
@@ -186,6 +207,7 @@ export class NetworkPolicyController implements Copier {
   #reassess(place: Place): void {
     const key = placeKey(place);
     const sources = this.#sourcesIn(place.namespace);
+    if (sources?.length === 0) return;
     const answer = sources === undefined ? "unread" : JSON.stringify(this.#readiness(place, sources));
     if (this.#assessed.get(key) === answer) return;
     this.#assessed.set(key, answer);
@@ -246,10 +268,10 @@ export class NetworkPolicyController implements Copier {
 
   /** The host's policies of the namespace that members get; undefined before they have been read. */
   #sourcesIn(namespace: string): Stored<NetworkPolicy>[] | undefined {
-    const { store } = this.#sources;
-    return store.synced
-      ? store.byIndex(NAMESPACE_INDEX, namespace).filter((policy) => !staysOnHost(policy))
-      : undefined;
+    const { store, failing } = this.#sources;
+    const isStale = failing !== undefined && this.#options.clock.now() - failing.since > STALE_AFTER_MS;
+    if (!store.synced || isStale) return undefined;
+    return store.byIndex(NAMESPACE_INDEX, namespace).filter((policy) => !staysOnHost(policy));
   }
 
   #observe(key: PlaceKey): Observed | undefined {
@@ -266,8 +288,9 @@ export class NetworkPolicyController implements Copier {
     const refusedUntil = this.#executor.refusedUntil(place);
     if (copies.length === 0 && !used && refusedUntil === undefined) {
       this.#idleSince.delete(key);
-      this.#assessed.delete(key);
       this.#executor.forget(place);
+      // What pods were told, that somebody there keeps deleting copies, say, is forgotten with it.
+      if (this.#assessed.delete(key)) this.#wake(namespace);
       return undefined;
     }
     const idleSince = this.#idleSince.get(key) ?? clock.now();

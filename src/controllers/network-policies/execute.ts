@@ -112,7 +112,7 @@ export class Executor {
         case "reconsider":
           this.#of(place).refusals.clear();
           this.#options.onRefusal(place);
-          return undefined;
+          return () => true;
       }
     } catch (error) {
       member.noteFailure(error);
@@ -171,7 +171,10 @@ export class Executor {
       await member.client.delete(resource, { namespace: place.namespace, name }, { uid, resourceVersion, signal });
     } catch (error) {
       // The watch has yet to tell of the end of one that is gone; after any other sure refusal it is there as before.
-      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") leaving.delete(uid);
+      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") {
+        leaving.delete(uid);
+        this.#options.onRefusal(place);
+      }
       if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return isNoLonger(copy);

@@ -77,7 +77,8 @@ export class Executor {
       // Once it is bound, no other member is tried.
       const refusal =
         (await this.#try(member, delegate, context)) ??
-        (await dependencyRefusal(pod, { host, hostId: identity.id, member, signal }));
+        (await dependencyRefusal(pod, { host, hostId: identity.id, member, signal })) ??
+        this.#policyRefusal(pod, name);
       if (refusal !== undefined) {
         placement.refusedBy(pod, refusal);
         return () => true;
@@ -117,6 +118,11 @@ export class Executor {
       member.noteFailure(error);
       return trialRefusal(member.name, error, member.cluster.spec.createNamespaces !== false);
     }
+  }
+
+  #policyRefusal(pod: Stored<Pod>, cluster: string): Refusal | undefined {
+    const message = this.#options.policyRefusal(pod, cluster);
+    return message === undefined ? undefined : { cluster, reason: "RefusedByMember", message };
   }
 
   /** The decision, in one write: node, member and the proxy's label. False when the host's scheduler or somebody else was faster. */

@@ -1,3 +1,4 @@
+import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -10,4 +11,6 @@ export interface OverflowOptions extends ControllerOptions {
   readonly identity: HostIdentity;
   readonly registry: Registry;
   readonly placement: OverflowPlacement;
+  /** Why a member cannot have the rules that a pod is under here, as far as is known. */
+  readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
 }

@@ -153,7 +153,9 @@ export class ServiceController implements Copier {
 
   /** The Services that a proxy should find in its member, and who has them; undefined when there are none. */
   needs(proxy: Stored<Pod>): Needs | undefined {
-    const { uid, namespace = "" } = proxy.metadata;
+    const { uid, namespace = "", annotations } = proxy.metadata;
+    // It has waited before its first delegate, and not for long: for another one nobody waits.
+    if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
     if (this.#sources.pending) {
       return { read: true, in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
     }

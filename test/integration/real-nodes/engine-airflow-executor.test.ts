@@ -54,7 +54,7 @@ onEngineClusters((clusters) => {
     };
   }
 
-  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 720_000 }, async ({
+  test("KubernetesExecutor: every task in a worker pod of the member", { timeout: 900_000 }, async ({
     onTestFinished,
   }) => {
     const { host, west, client, member, address, directory } = clusters();

@@ -70,9 +70,27 @@ export async function auditEvents(
   which: (event: AuditEvent) => boolean,
   words: readonly string[] = [""],
 ): Promise<AuditEvent[]> {
+  return eventsFrom(starts.get(cluster.auditLog) ?? 0, cluster, which, words);
+}
+
+/** The same, of all that the cluster's log holds, whoever did it. */
+export async function allAuditEvents(
+  cluster: Pick<ClusterInfo, "auditLog">,
+  which: (event: AuditEvent) => boolean,
+  words: readonly string[],
+): Promise<AuditEvent[]> {
+  return eventsFrom(0, cluster, which, words);
+}
+
+async function eventsFrom(
+  place: number,
+  { auditLog }: Pick<ClusterInfo, "auditLog">,
+  which: (event: AuditEvent) => boolean,
+  words: readonly string[],
+): Promise<AuditEvent[]> {
   // From a line break on, unless from the beginning: the line before it may be half there.
-  const start = Math.max(0, (starts.get(cluster.auditLog) ?? 0) - 1);
-  const log = await text(createReadStream(cluster.auditLog, { start }));
+  const start = Math.max(0, place - 1);
+  const log = await text(createReadStream(auditLog, { start }));
   const first = start === 0 ? 0 : log.indexOf("\n") + 1;
   // What follows the last line break is not written to its end yet.
   const lines = log.slice(first, Math.max(first, log.lastIndexOf("\n"))).split("\n");

@@ -259,7 +259,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
     calls: [
       apply(
         pod({
-          terminationGracePeriodSeconds: 20,
+          terminationGracePeriodSeconds: 120,
           ...main(sh("trap 'echo told to end; exit 0' TERM; sleep 600 & wait"), {
             lifecycle: { preStop: { exec: { command: sh("until test -e /tmp/go; do sleep 0.1; done") } } },
           }),
@@ -271,7 +271,7 @@ export const CONTAINER_SCENARIOS: readonly Scenario[] = [
       { kubectl: "get pod web -o 'jsonpath={.metadata.deletionGracePeriodSeconds} {.status.phase}'" },
       { kubectl: "exec web -- echo still here" },
       { kubectl: "label pod web late=yes" },
-      { kubectl: "delete pod web --wait=false --grace-period=10" },
+      { kubectl: "delete pod web --wait=false --grace-period=60" },
       { kubectl: "get pod web -o 'jsonpath={.metadata.deletionGracePeriodSeconds}'" },
       { kubectl: "exec web -- touch /tmp/go" },
       { kubectl: "get pods", until: /No resources found/ },

@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { afterAll, beforeEach, expect, inject } from "vitest";
+import { afterAll, expect, inject } from "vitest";
 import { auditFromHere } from "../clusters/audit.ts";
 import { clustersOf } from "../clusters/control.ts";
 import { acquireFirst, acquireReserved } from "../clusters/lock.ts";
@@ -10,6 +10,7 @@ import { fileCame, noneToCome } from "./files-to-come.ts";
 import type {} from "./global-setup.ts";
 import { needsUnused, placeOf, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
 // What most files need is loaded while they wait for their turn.
+import "./tell-failures.ts";
 import "../delegated/histories.ts";
 import "../delegated/pods.ts";
 import "../delegated/writes.ts";
@@ -32,6 +33,8 @@ const wanted = placeOf(testPath);
 const place = wanted === "real" && inject("sets").real.length === 0 ? "own" : wanted;
 const shared = place === "own" || place === "spare" ? undefined : { place, sets: inject("sets")[place] };
 const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => turnFile(turns, name));
+if (permitted.length === 0)
+  throw new Error(`no clusters for ${testPath}: they are started for the files that a run begins with`);
 const reserved = needsUnused(testPath) ? acquireReserved(turnFile(turns, UNUSED_TURN)) : undefined;
 const { path, release } = reserved ?? (await acquireFirst(permitted, () => {}));
 const set = shared?.sets[permitted.indexOf(path)];
@@ -49,11 +52,4 @@ afterAll(async () => {
   } finally {
     release();
   }
-});
-// The runner shows of an attempt that failed only that there was another.
-beforeEach(({ onTestFailed }) => {
-  onTestFailed(({ task: { name, result } }) => {
-    const { message, diff = "" } = result?.errors?.at(-1) ?? {};
-    process.stderr.write(`failed at ${new Date().toISOString()}: ${name}: ${message}\n${diff}\n`);
-  });
 });

@@ -18,6 +18,8 @@ export const MAIN: string = join(ROOT, "src", "cli", "main.ts");
 /** What the command line reads from its standard input. */
 interface Input {
   readonly input?: string;
+  /** It is interrupted then. Default: two minutes. */
+  readonly timeoutMs?: number;
 }
 
 const TIMEOUT_MS = 120_000;
@@ -26,7 +28,10 @@ const TIMEOUT_MS = 120_000;
  * Runs `legation ARGS` from the sources within this process, which costs a fraction of another one; resolves whatever its
  * exit code. What `main.ts` itself does is left out.
  */
-export async function runCli(args: readonly string[], { input = "" }: Input = {}): Promise<CliResult> {
+export async function runCli(
+  args: readonly string[],
+  { input = "", timeoutMs = TIMEOUT_MS }: Input = {},
+): Promise<CliResult> {
   // Most files run no command: they need not load this.
   const [{ runProgram }, { Connections }, { Interruption }, { packageVersion }, { Terminal }] = await Promise.all([
     import("../../../src/cli/program.ts"),
@@ -39,7 +44,7 @@ export async function runCli(args: readonly string[], { input = "" }: Input = {}
   const version = packageVersion();
   const connections = new Connections(env, `legation/${version}`);
   const interruption = new AbortController();
-  const timeout = setTimeout(() => interruption.abort(new Interruption("SIGTERM")), TIMEOUT_MS);
+  const timeout = setTimeout(() => interruption.abort(new Interruption("SIGTERM")), timeoutMs);
   const out = new Written();
   const err = new Written();
   try {
@@ -65,9 +70,9 @@ export async function runCli(args: readonly string[], { input = "" }: Input = {}
 /** Runs `legation ARGS` as a user does, in a process of its own, from the sources or from another `main`. */
 export function runProcess(
   args: readonly string[],
-  { input = "", main = MAIN }: Input & { readonly main?: string } = {},
+  { input = "", timeoutMs = TIMEOUT_MS, main = MAIN }: Input & { readonly main?: string } = {},
 ): Promise<CliResult> {
-  const child = spawn(process.execPath, [main, ...args], { timeout: TIMEOUT_MS });
+  const child = spawn(process.execPath, [main, ...args], { timeout: timeoutMs });
   child.stdin.on("error", () => {
     // It has ended without reading all of it: its exit code tells.
   });
@@ -89,9 +94,9 @@ export function runProcess(
 /** Runs `legation ARGS` and returns its standard output; rejects with its standard error when it fails. */
 export async function legation(
   args: readonly string[],
-  { main = MAIN }: { readonly main?: string } = {},
+  { main = MAIN, ...input }: Input & { readonly main?: string } = {},
 ): Promise<string> {
-  const { code, stdout, stderr } = await (main === MAIN ? runCli(args) : runProcess(args, { main }));
+  const { code, stdout, stderr } = await (main === MAIN ? runCli(args, input) : runProcess(args, { ...input, main }));
   if (code !== 0) throw new Error(`legation ${args.join(" ")}: exit ${code}: ${stderr.trim()}`);
   return stdout;
 }

@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type AuditEvent, auditEvents, isWrite } from "../clusters/audit.ts";
+import { type AuditEvent, allAuditEvents, isWrite } from "../clusters/audit.ts";
 import type { ClusterInfo } from "../clusters/types.ts";
 
 /** Variable with the folder in which runs leave what Legation's accounts did; without it nothing is noted. */
@@ -30,7 +30,10 @@ export async function noteRights(clusters: readonly ClusterInfo[]): Promise<void
     if (!existsSync(auditLog)) continue;
     const used = new Set<string>();
     const forbidden = new Set<string>();
-    const events = await auditEvents({ auditLog }, (event) => isOwn(event) || isChange(event), [PREFIX, `"${RBAC}"`]);
+    const events = await allAuditEvents({ auditLog }, (event) => isOwn(event) || isChange(event), [
+      PREFIX,
+      `"${RBAC}"`,
+    ]);
     const inForce = rightsInForce(events.filter(isChange));
     for (const event of events.filter(isOwn)) {
       if (event.annotations?.[DECISION] !== "forbid") used.add(rightOf(event));

@@ -44,7 +44,7 @@ describe("pods in overflow mode that the host runs", () => {
   test("lose the mark, and nothing else, unless they have overflowed or gone since they were read", async () => {
     const selectors: unknown[] = [];
     const patched: unknown[] = [];
-    const items = ["stays", "overflowed", "gone"].map(overflow);
+    const items = ["stays", "overflowed", "gone", "denied"].map(overflow);
     const list = async (_resource: unknown, { labelSelector }: { labelSelector?: string } = {}): Promise<never> => {
       selectors.push(labelSelector);
       return { items, resourceVersion: "1", size: 0 } as never;
@@ -52,10 +52,13 @@ describe("pods in overflow mode that the host runs", () => {
     const patch = async (_resource: unknown, { name }: { name: string }, { body }: object & { body: unknown }) => {
       patched.push([name, body]);
       if (name === "stays") return undefined as never;
-      const code = name === "gone" ? "NotFound" : "Unprocessable";
+      const code = name === "gone" ? "NotFound" : name === "denied" ? "ServerError" : "Unprocessable";
       throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: `pods shop/${name}` });
     };
-    await expect(unmarkOverflow(fakeClient({ list, patch }), signal)).resolves.toBe(1);
+    await expect(unmarkOverflow(fakeClient({ list, patch }), signal)).resolves.toEqual({
+      unmarked: 1,
+      remained: ["label legation.dev/proxy of pod shop/denied (no)"],
+    });
     expect(selectors).toEqual(["legation.dev/proxy=overflow"]);
     expect(patched).toEqual(
       items.map(({ metadata: { name, uid } }) => [

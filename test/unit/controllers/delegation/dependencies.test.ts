@@ -38,7 +38,7 @@ describe("a proxy that uses something of its namespace", () => {
   test.each<[string, () => Needs, string[]]>([
     ["there", needs(), ["Placing", "create"]],
     ["not there", needs({ in: { west: "unprepared" } }), ["Preparing"]],
-    ["refused", needs({ in: { west: { refused: "taken" } } }), ["Preparing"]],
+    ["refused", needs({ in: { west: { refused: "taken" } } }), ["Preparing", "report"]],
   ])("whose delegate was deleted before it started gets another one when that is there: %s", (_, given, expected) => {
     const { actions, outcome } = decide(world(boundProxy(), [member("west")], { needs: given }), now);
     expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);

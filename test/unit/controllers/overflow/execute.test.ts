@@ -31,6 +31,8 @@ interface Setting {
   /** The pod as the host shows it after its Binding; absent: it is gone. */
   readonly stored?: Stored<Pod>;
   readonly reserve?: OverflowPlacement["reserve"];
+  /** Why the member cannot have the rules that the pod is under. */
+  readonly rules?: string;
   /** What comes of the Binding, and then of patches, in this order; nothing: they succeed. */
   readonly failures?: Partial<Record<"binding" | "patch", KubeError[]>>;
 }
@@ -88,6 +90,7 @@ function executing(setting: Setting) {
       refusedBy: (_pod: object, { cluster, reason, message }: Refusal) =>
         refusals.push(`${cluster}: ${reason}: ${message}`),
     },
+    policyRefusal: () => setting.rules,
     podOf: () => waiting,
     unmarked,
     clock: { now: () => 0, wall: () => 0 },
@@ -255,4 +258,11 @@ describe("a pod that needs a ConfigMap", () => {
   function unread(code: "Forbidden" | "AnswerLost"): KubeError {
     return new KubeError("no", { code, cluster: "west", verb: "list", resource: "configmaps" });
   }
+});
+
+test("a pod whose rules a member cannot have is not bound to it", async () => {
+  const { execute, writes, refusals } = executing({ rules: "its API server refused NetworkPolicy rules" });
+  await execute(OVERFLOW);
+  expect(writes).toEqual([]);
+  expect(refusals).toEqual(["west: RefusedByMember: its API server refused NetworkPolicy rules"]);
 });
