@@ -2,6 +2,7 @@ import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
 import type { Container, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
+import { isKubeError } from "../../src/kube/errors.ts";
 import { configMaps, events, pods, type Resource, secrets, serviceAccounts } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
 import type { DependencyObject } from "../../src/pods/dependencies-copy.ts";
@@ -131,11 +132,14 @@ async function otherWrites(member: "west" | "east", of = namespace): Promise<rea
 }
 
 async function deletePods(): Promise<void> {
-  await Promise.all(
-    (await podsOf(clients().host, namespace)).map(({ metadata: { name } }) =>
-      clients().host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }),
-    ),
-  );
+  const { host } = clients();
+  const left = await podsOf(host, namespace);
+  const remove = ({ metadata: { name } }: Stored<Pod>): Promise<void> =>
+    host.delete(pods, { namespace, name }, { gracePeriodSeconds: 0 }).catch((error: unknown) => {
+      // It was on its way out.
+      if (!isKubeError(error, "NotFound")) throw error;
+    });
+  await Promise.all(left.map(remove));
 }
 
 describe("what a pod uses", () => {

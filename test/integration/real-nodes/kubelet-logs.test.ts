@@ -229,7 +229,7 @@ onRealNodes((realNodes) => {
     // All follow to the end, but come by and by: the API server gives a node ten seconds for a handshake, and a thousand
     // at once are more than a busy machine can do in that time.
     for (let following = 0; following < 1_000; following += 25) {
-      const more = Array.from({ length: 25 }, () => firstLine(`https://${host}${path}`, cluster.token, agent));
+      const more = Array.from({ length: 25 }, () => followed(`https://${host}${path}`, cluster.token, agent));
       for (const line of await Promise.all(more)) expect(line).toMatch(/^\d{10}\n/);
     }
     const asked = performance.now();
@@ -291,6 +291,16 @@ onRealNodes((realNodes) => {
     });
   });
 });
+
+/** The same as `firstLine`; what the API server's handshake with the node was not made in time for is asked again, as by people. */
+async function followed(url: string, token: string, agent: Agent): Promise<string> {
+  let line = "";
+  for (let attempt = 1; attempt <= 5; attempt += 1) {
+    line = await firstLine(url, token, agent);
+    if (!line.includes("TLS handshake timeout")) break;
+  }
+  return line;
+}
 
 /** The first line of a log that is followed; the connection stays open. */
 function firstLine(url: string, token: string, agent: Agent): Promise<string> {
