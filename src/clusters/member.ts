@@ -53,7 +53,7 @@ export interface VirtualNode {
 const SHARE_OF_HEAP = 0.5;
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
-const NOT_PROBED: ProbeResult = { reachable: false, message: "not yet asked" };
+const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /**
  * The connection to one member cluster and what is known of it: its delegates and nodes by watch, whether it answers by
@@ -215,7 +215,7 @@ export class Member {
     if (this.read && this.nodesRead) return false;
     const { pods: podsProblem, nodes: nodesProblem } = this.unreadable;
     if (podsProblem !== undefined || nodesProblem !== undefined) return false;
-    return this.#probed.reachable || this.#probed === NOT_PROBED;
+    return this.#probed.reachable || this.#probed.undecided === true;
   }
 
   /** Its nodes have been listed since this connection began: what they offer is known. */
@@ -379,6 +379,7 @@ export class Member {
   #onProbe(result: ProbeResult): void {
     const changed =
       this.#probed.reachable !== result.reachable ||
+      this.#probed.undecided !== result.undecided ||
       this.#probed.message !== result.message ||
       this.#probed.version !== result.version;
     const answers = result.message === undefined;

@@ -11,7 +11,9 @@ export interface ProbeSettings {
 /** What a probe found, from the member itself: never a constant. */
 export interface ProbeResult {
   readonly reachable: boolean;
-  /** Why not, or `undefined` when it is. */
+  /** It has not answered yet, and not failed so often that it counts as lost; absent: it has done one of them. */
+  readonly undecided?: true;
+  /** Why the last probe failed; absent: it did not. */
   readonly message?: string;
   /** `gitVersion` of the member, once it was seen. */
   readonly version?: string;
@@ -27,8 +29,8 @@ const VERSION_AGAIN_MS = 300_000;
 const VERSION = /^[\w.+-]{1,64}$/;
 
 /**
- * Asks a member's `/readyz` at a steady pace. One success makes it reachable; `failureThreshold` failures in a row make
- * it not so. `hurry` moves the next probe forward when requests to the member begin to fail.
+ * Asks a member's `/readyz` at a steady pace. One success makes it reachable; `failureThreshold` failures in a row, also
+ * the first ones of all, make it not so. `hurry` moves the next probe forward when requests to the member begin to fail.
  */
 export class Probe {
   readonly #client: ClusterClient;
@@ -39,6 +41,7 @@ export class Probe {
   #timer: Timer | undefined;
   #failures = 0;
   #reachable = false;
+  #undecided = true;
   #version: string | undefined;
   #versionReadMs = Number.NEGATIVE_INFINITY;
   #probing = false;
@@ -95,13 +98,15 @@ export class Probe {
     this.#failures = message === undefined ? 0 : this.#failures + 1;
     if (message === undefined) this.#reachable = true;
     else if (this.#failures >= failureThreshold) this.#reachable = false;
+    if (message === undefined || this.#failures >= failureThreshold) this.#undecided = false;
     this.#onResult({
       reachable: this.#reachable,
+      ...(this.#undecided ? { undecided: true as const } : {}),
       ...(message === undefined ? {} : { message }),
       ...(this.#version === undefined ? {} : { version: this.#version }),
     });
     // While it fails, the threshold is reached at the probe's own pace but without the idle time between.
-    const failing = message !== undefined && this.#reachable;
+    const failing = message !== undefined && (this.#reachable || this.#undecided);
     this.#plan(failing ? Math.min(periodMs, HURRIED_PERIOD_MS) : periodMs);
   }
 

@@ -144,6 +144,7 @@ export class Controllers {
     await this.#virtualNodes.start(signal);
     await this.#homeApi.start(signal);
     await this.#delegation.start(signal);
+    this.#virtualNodes.onProxies();
     await this.#overflow.start(signal);
     for (const member of this.registry.members()) {
       this.#homeApi.onProxies(member);
@@ -227,7 +228,7 @@ export class Controllers {
 
   #reportMembers(): void {
     const { registry } = this;
-    const boundTo = (name: string): number => this.#delegation.boundTo(virtualNodeName(name));
+    const boundTo = (name: string): number => this.#delegation.boundTo(virtualNodeName(name)) ?? 0;
     this.#options.metrics?.members.follow({
       members: function* () {
         for (const { name, reachable, delegateCount } of registry.members()) {

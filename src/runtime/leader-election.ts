@@ -183,6 +183,8 @@ export class LeaderElector {
           return "held";
         }
         this.#see(found);
+        // Also one that another has held and given away: what this leader knows is of before.
+        if (leading && found.spec?.holderIdentity !== this.identity) return "taken";
         if (!this.#isOver()) return "taken";
         if (leading && this.#hasGoneBack(found)) {
           log.error({ identity: this.identity }, "the Lease is older than its last renewal: restored from a backup");

@@ -398,6 +398,7 @@ describe("a controller that is killed at a write of a pod that overflows", () =>
     { write: "the trial in the member", when: "after", where: "member", matches: creates },
     { write: "the Binding", when: "before", where: "host", matches: binds },
     { write: "the Binding", when: "after", where: "host", matches: binds },
+    { write: "the finalizer", when: "before", where: "host", matches: (write) => patches(write, "finalizers") },
     { write: "the finalizer", when: "after", where: "host", matches: (write) => patches(write, "finalizers") },
     { write: "the delegate", when: "after", where: "member", matches: creates, nth: 2 },
     { write: "the record", when: "before", where: "host", matches: (write) => patches(write, "delegate-uid") },

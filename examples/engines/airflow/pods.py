@@ -5,6 +5,7 @@ from datetime import timedelta
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk import DAG, task
+from kubernetes.client import models as k8s
 
 # Any image with a shell that the members' nodes can pull, e.g. "busybox:1.37".
 IMAGE = "localhost/busybox:1"
@@ -56,6 +57,8 @@ with DAG("deferred", schedule=None):
     in_pod(
         "deferred",
         """for i in 1 2 3 4 5 6; do echo "step $i"; sleep 1; done; echo '["done"]' >/airflow/xcom/return.json""",
+        # It is Pending for as long as it prepares, and the triggerer logs its events meanwhile.
+        init_containers=[k8s.V1Container(name="prepare", image=IMAGE, command=["sleep", "8"])],
         deferrable=True,
         poll_interval=1,
         do_xcom_push=True,

@@ -166,9 +166,10 @@ export class DelegationController {
     await this.#loop.stop();
   }
 
-  /** Number of proxies bound to a node. */
-  boundTo(nodeName: string): number {
-    return this.#proxies.store.countByIndex(NODE_INDEX, nodeName);
+  /** Number of proxies bound to a node; undefined: they have still to be read. */
+  boundTo(nodeName: string): number | undefined {
+    const { store } = this.#proxies;
+    return store.synced ? store.countByIndex(NODE_INDEX, nodeName) : undefined;
   }
 
   /** Number of proxies without a node whose delegates are in a member, or may be. */

@@ -6,11 +6,14 @@ import { decideEnding, holdsUp } from "./decide-ending.ts";
 import { decidePlacing } from "./decide-placing.ts";
 import { decideRunning, surplusHolders } from "./decide-running.ts";
 import { withdraw } from "./delegates.ts";
+import { INEFFECTIVE_MS } from "./memory.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { COUNT_AGAIN_MS } from "./report.ts";
 
 // A member that keeps what is to be swept is told again this often.
 const SWEEP_AGAIN_MS = 10_000;
+// What was refused, or undone, counts as tried until then. One that has ended has no more news to bring it up again.
+const TRIED_AGAIN_MS = INEFFECTIVE_MS + 1000;
 
 /**
  * The whole life of one proxy as a function of what is: never of which event came. Stale delegates under the proxy's
@@ -21,7 +24,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
   const { proxy } = observed;
   const sweeps = [...surplusDelegates(observed), ...staleDelegates(observed)];
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
-  const decision = lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now);
+  const decision = tryAgain(lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now), now);
   if (sweeps.length === 0) return decision;
   const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
   return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
@@ -43,6 +46,13 @@ function lookAgain(
   const { requeueAt = Number.POSITIVE_INFINITY } = decision;
   const againAt = reportedAt + COUNT_AGAIN_MS;
   return now < againAt && againAt < requeueAt ? { ...decision, requeueAt: againAt } : decision;
+}
+
+/** What keeps proxy and delegate alike is looked at again, in case that it is not taken now. Done, it is another decision. */
+function tryAgain(decision: DelegationDecision, now: number): DelegationDecision {
+  if (!decision.actions.some(({ type }) => type === "status" || type === "forward")) return decision;
+  const againAt = now + TRIED_AGAIN_MS;
+  return { ...decision, requeueAt: Math.min(decision.requeueAt ?? againAt, againAt) };
 }
 
 function surplusDelegates(observed: Observed): Action[] {

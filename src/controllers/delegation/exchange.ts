@@ -15,6 +15,8 @@ import { isAtLeast, shownInMember, shownOnProxy } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
+const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
+
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
@@ -79,7 +81,8 @@ export class Exchange {
 
   /**
    * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
-   * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew.
+   * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew. Of an end
+   * that is not valid here, the phase and what explains it are tried alone: whoever waits for the pod must hear of it.
    */
   async status(action: ActionOf<"status">, context: Context): Result {
     const { key, signal } = context;
@@ -96,7 +99,8 @@ export class Exchange {
       if (isKubeError(error, "NotFound")) return undefined;
       if (!isKubeError(error, "Unprocessable")) throw error;
       await this.#noteRefused(action, error.detail, context);
-      return undefined;
+      const end = endOf(patch);
+      return end === undefined ? undefined : this.status({ ...action, patch: end }, context);
     }
   }
 
@@ -132,6 +136,13 @@ export class Exchange {
     const { memories, clock } = this.#options;
     memories.ineffective(proxyUid, JSON.stringify(patch), clock.now());
   }
+}
+
+/** That the pod has ended, and why; undefined when it has not, or when the patch says no more than that. */
+function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
+  if (status.phase !== "Succeeded" && status.phase !== "Failed") return undefined;
+  const end = Object.entries(status).filter(([field]) => END_FIELDS.has(field));
+  return end.length === Object.keys(status).length ? undefined : { metadata, status: Object.fromEntries(end) };
 }
 
 /** What may still be taken of a patch that was refused. */

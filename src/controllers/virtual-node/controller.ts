@@ -26,8 +26,8 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly onNodeSpec: (member: Member) => void;
   /** The node of a Cluster is Ready, or not any more, or has other taints: pods that end wait for none that is out of service. */
   readonly onReady: (cluster: string) => void;
-  /** Number of proxies bound to a node. */
-  readonly boundTo: (nodeName: string) => number;
+  /** Number of proxies bound to a node; undefined: they have still to be read. */
+  readonly boundTo: (nodeName: string) => number | undefined;
   /** How many proxies without a node have their delegate in a member. */
   readonly waitingIn: (member: string) => number;
   /** Number of delegates that a Cluster's member keeps though the host does not know them. */
@@ -88,7 +88,12 @@ export class VirtualNodeController {
       const name = clusterOfNode(metadata.name);
       if (name !== undefined) this.enqueue(name);
     }
-    for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
+    this.#enqueueAll();
+  }
+
+  /** The proxies have been read: their numbers are known. */
+  onProxies(): void {
+    this.#enqueueAll();
   }
 
   async stop(): Promise<void> {
@@ -110,7 +115,11 @@ export class VirtualNodeController {
     this.#trouble = trouble;
     // The number changes with each member; the nodes tell it.
     if (trouble !== undefined && isNew) this.#options.log.warn({ trouble }, "virtual nodes stay ready");
-    for (const { metadata } of this.#options.registry.clusters()) this.#loop.enqueue(metadata.name);
+    this.#enqueueAll();
+  }
+
+  #enqueueAll(): void {
+    for (const { metadata } of this.#options.registry.clusters()) this.enqueue(metadata.name);
   }
 
   /** Why the loss of members is taken for trouble of this controller's own; undefined when it is not. */
@@ -239,7 +248,8 @@ export class VirtualNodeController {
         const patch: Patch = { type: "merge", body: { status: action.status } };
         const written = host.patch(clusters, { name }, patch, { subresource: "status", signal });
         const version = (await ignoring("NotFound", written))?.metadata.resourceVersion;
-        return ({ cluster }) => cluster === undefined || cluster.metadata.resourceVersion === version;
+        if (version === undefined) return undefined;
+        return ({ cluster }) => cluster === undefined || !isBefore(cluster.metadata.resourceVersion, version);
       }
       case "addFinalizer":
       case "removeFinalizer": {

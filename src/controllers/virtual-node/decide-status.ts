@@ -28,7 +28,8 @@ export function clusterStatus(
   const before = current.conditions?.find(({ type }) => type === "Ready");
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
-    pods: facts.proxies,
+    // What an earlier leader counted stands until this one has.
+    ...(facts.proxies === undefined ? {} : { pods: facts.proxies }),
     ...(facts.nodesRead || current.nodes === undefined
       ? {
           nodes: facts.nodes,
@@ -44,7 +45,9 @@ export function clusterStatus(
           nodeKinds: nodeKinds?.kinds ?? [],
           unlistedNodeLabels: nodeKinds?.unlistedLabels ?? [],
         }),
-    ...(held === 0 && current.heldDelegates === undefined ? {} : { heldDelegates: held }),
+    ...(facts.proxies === undefined || (held === 0 && current.heldDelegates === undefined)
+      ? {}
+      : { heldDelegates: held }),
     ...(foreign === undefined ? {} : { requestedByOthers: formatAmounts(foreign) }),
   };
   const urgent =

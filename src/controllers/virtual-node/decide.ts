@@ -31,7 +31,7 @@ export function decide(
   const { cluster, node, facts } = observed;
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
-  // It goes once no proxy is bound to its node: `legation unjoin --drain` or kubectl drain sees to that. And delegates that
+  // It goes once no proxy is bound to its node, which must be known: `legation unjoin --drain` or kubectl drain sees to that. And delegates that
   // wait for a node there are withdrawn first: without the connection, one might start when its proxy has another.
   const isAwaited = facts.reachable && facts.waiting > 0;
   if (leaving && facts.proxies === 0 && !isAwaited) return decideRemoval(observed);

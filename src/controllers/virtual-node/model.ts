@@ -26,11 +26,11 @@ export interface MemberFacts {
   readonly foreign?: Readonly<Record<string, number>>;
   /** What all its nodes declare. */
   readonly features: readonly string[];
-  /** Host's proxies bound to its virtual node. */
-  readonly proxies: number;
+  /** Host's proxies bound to its virtual node; undefined: the host's pods have still to be read. */
+  readonly proxies: number | undefined;
   /** Host's proxies without a node whose delegates are there, or may be; 0 unless its Cluster is being deleted. */
   readonly waiting: number;
-  /** Delegates there that are kept though the host does not know them; absent: none. */
+  /** Delegates there that are kept though the host does not know them; absent: none, or the host's pods are not known. */
   readonly held?: number;
 }
 

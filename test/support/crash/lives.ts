@@ -13,7 +13,8 @@ import { createKwokNodes } from "../clusters/nodes.ts";
 import { KWOK_ANNOTATIONS } from "../clusters/stages.ts";
 import { type DelegatedPodParts, delegatedPod } from "../delegated/pods.ts";
 import type { Clients } from "../harness/clients.ts";
-import { memberCluster } from "../harness/clusters.ts";
+import { hostCluster, memberCluster } from "../harness/clusters.ts";
+import { kubectl } from "../harness/kubectl.ts";
 import { inPhase, podOf, podThat } from "../harness/pods-of.ts";
 import { scheduleTimeout } from "../harness/schedule-timeout.ts";
 import { eventually } from "../harness/wait.ts";
@@ -249,6 +250,24 @@ export const isEvicted: Life = {
   phases: ["Pending", "Running", "Failed"],
   proxies: 2,
   delegates: 2,
+};
+
+/** A pod that loses its finalizer and is deleted by force, which leaves its delegate behind. */
+export const leavesItsDelegate: Life = {
+  title: "loses its finalizer and is deleted by force",
+  live: async (scene) => {
+    const { clients, namespace } = scene;
+    await create(scene);
+    await proxyThat(scene, running);
+    // Those whom the policies let.
+    const controller = "--as=system:serviceaccount:legation-system:legation-controller";
+    const patch = ["patch", "pod", NAME, "--type=merge", "-p", JSON.stringify({ metadata: { finalizers: null } })];
+    await kubectl(hostCluster(), ["-n", namespace, ...patch, controller]);
+    scene.arm();
+    await clients.host.delete(pods, { namespace, name: NAME }, { gracePeriodSeconds: 0 });
+  },
+  phases: ["Pending", "Running"],
+  delegates: 1,
 };
 
 async function create({ clients: { host }, namespace }: Scene, parts: DelegatedPodParts = {}): Promise<void> {

@@ -9,6 +9,7 @@ import {
   isMadeAnew,
   isRefused,
   type Life,
+  leavesItsDelegate,
   moves,
   NAME,
 } from "./lives.ts";
@@ -96,6 +97,7 @@ export const points: readonly Point[] = [
     of: isEvicted,
     at: [{ where: "host", method: "DELETE", path: "/pods/web-0" }],
   },
+  { write: "its delegate is swept", of: leavesItsDelegate, at: withdrawal },
 ];
 
 /** True for what makes the pod's namespace in a member. */

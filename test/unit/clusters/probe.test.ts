@@ -46,3 +46,38 @@ test("a version that changes while the member is never away is seen in minutes; 
   expect(asked[0]).toBe("/readyz?exclude=shutdown");
   probe.stop();
 });
+
+/** What a probe tells whose member answers as `fails` says, after so many milliseconds. */
+async function probed(fails: (probes: number) => boolean, afterMs: number): Promise<ProbeResult[]> {
+  const results: ProbeResult[] = [];
+  let probes = 0;
+  const client = fakeClient({
+    raw: async ({ path }: RawRequest) => {
+      if (path !== "/version") probes += 1;
+      if (fails(probes)) throw new Error("no answer");
+      return { gitVersion: "v1.30.1" };
+    },
+  });
+  const probe = new Probe({
+    client,
+    settings: () => ({ periodMs: PERIOD_MS, timeoutMs: 1_000, failureThreshold: 3 }),
+    clock: realClock,
+    onResult: (result) => results.push(result),
+  });
+  probe.start();
+  await vi.advanceTimersByTimeAsync(afterMs);
+  probe.stop();
+  return results;
+}
+
+test("a member that has not answered yet is lost only when it has failed as often as any other, a second apart", async () => {
+  expect(await probed(() => true, 2_500)).toEqual([
+    { reachable: false, undecided: true, message: "no answer" },
+    { reachable: false, undecided: true, message: "no answer" },
+    { reachable: false, message: "no answer" },
+  ]);
+  expect(await probed((probes) => probes === 1, 1_500)).toEqual([
+    { reachable: false, undecided: true, message: "no answer" },
+    { reachable: true, version: "v1.30.1" },
+  ]);
+});

@@ -171,6 +171,17 @@ describe("losing", () => {
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "thief" } });
   });
 
+  test("when another has held the lease meanwhile, though it has given it away", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const held = await lease();
+    server.world.put({ ...held, ...{ spec: { ...held?.spec, holderIdentity: "", leaseTransitions: 2 } } });
+    server.faults.push(only("write", refuse(409, "Conflict")));
+    await pass(6_000);
+    expect(a.isLeader).toBe(false);
+    expect(log).toEqual(["a started", "a stopped"]);
+  });
+
   test("when the host was restored from a backup in which the very same one leads", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);

@@ -482,14 +482,16 @@ describe("a bound proxy", () => {
   test("gets its delegate's status in one write", () => {
     const proxy = boundProxy();
     const delegate = delegateOf(proxy, { spec: { nodeName: "n" }, status: runningStatus() });
-    const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
+    const { actions, requeueAt } = decide(world(proxy, [member("west", { delegate })]), now);
     expect(names(actions)).toEqual(["status"]);
+    // In case that the host refuses it: a delegate that has ended brings no more news. What was refused is not sent for five minutes.
+    expect(requeueAt).toBeGreaterThan(now + 300_000);
   });
 
   test("gets no write when it shows the status already", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const delegate = delegateOf(proxy, { status: runningStatus() });
-    expect(decide(world(proxy, [member("west", { delegate })]), now).actions).toEqual([]);
+    expect(decide(world(proxy, [member("west", { delegate })]), now)).toEqual({ actions: [], outcome: "Running" });
   });
 
   test("that waits for a node in a member may still be changed: a toleration may be all that it lacks", () => {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { VIRTUAL_NODE_LABEL, virtualNodeName } from "../../../../src/api/keys.ts";
+import { CLUSTER_FINALIZER, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../../../src/api/keys.ts";
 import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
 import { controllersOf } from "../../../bench/scale/controllers.ts";
 import type { Json } from "../../../bench/scale/fake-cluster.ts";
@@ -79,4 +79,37 @@ test("a virtual node that has lost its label has it again at once, and stays cor
     labels: { [VIRTUAL_NODE_LABEL]: CLUSTER },
   });
   expect(bound).toEqual([]);
+});
+
+/** A Cluster that is being deleted, whose credentials are gone, before a controller begins to lead. */
+async function leaving(proxies: number): Promise<void> {
+  await fleet.close();
+  fleet = await fleetOf(1, proxies);
+  await start();
+  await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
+  await controllers?.stop();
+  const cluster = fleet.host.get("clusters", "", CLUSTER) ?? foreignNode();
+  const metadata = { ...cluster.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [CLUSTER_FINALIZER] };
+  fleet.host.put("clusters", { ...cluster, metadata });
+  fleet.host.erase("secrets", SYSTEM_NAMESPACE, `member-${CLUSTER}`);
+}
+
+function finalizersOf(cluster: string): unknown {
+  return fleet.host.get("clusters", "", cluster)?.metadata.finalizers;
+}
+
+test("a Cluster that is being deleted keeps its node while pods are bound to it, whichever controller leads", WAITS, async () => {
+  await leaving(1);
+  await start();
+  await eventually(() => (fleet.host.get("nodes", "", NODE)?.spec as { unschedulable?: boolean } | undefined)?.unschedulable === true, {
+    intervalMs: 20,
+  });
+  expect(finalizersOf(CLUSTER)).toEqual([CLUSTER_FINALIZER]);
+});
+
+test("a Cluster that is being deleted goes as soon as a new leader knows that no pod is bound to its node", WAITS, async () => {
+  await leaving(0);
+  await start();
+  await eventually(() => fleet.host.get("nodes", "", NODE) === undefined, { intervalMs: 20 });
+  await eventually(() => finalizersOf(CLUSTER) === undefined || String(finalizersOf(CLUSTER)) === "", { intervalMs: 20 });
 });

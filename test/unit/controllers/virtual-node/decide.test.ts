@@ -298,6 +298,18 @@ describe("a Cluster that is being deleted", () => {
     expect(types(decide(lost, now).actions)).toContain("removeFinalizer");
   });
 
+  test("stays while the host's pods have still to be read, and what was counted before stands", () => {
+    const told = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z" }, { pods: 7, heldDelegates: 2 });
+    const { proxies: _, ...rest } = facts();
+    const unread = observed({ cluster: told, node: stored(), facts: { ...rest, proxies: undefined } });
+    const { actions, outcome } = decide(unread, now);
+    expect(outcome).toBe("Draining");
+    expect(types(actions)).not.toContain("deleteNode");
+    const written = actions.find((action) => action.type === "patchClusterStatus");
+    expect(written?.status).not.toHaveProperty("pods");
+    expect(written?.status).not.toHaveProperty("heldDelegates");
+  });
+
   test("goes with its node when none is left", () => {
     expect(types(decide(observed({ cluster: going, node: stored() }), now).actions)).toEqual([
       "deleteNode",
