@@ -6,7 +6,7 @@ const RETRY_AFTER_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 10 * 60_000;
 
 // Whoever undoes Legation's writes in an API server may be gone by then.
-export const INEFFECTIVE_MS = 5 * 60_000;
+export const INEFFECTIVE_MS: number = 5 * 60_000;
 
 interface Entry {
   fresh: boolean;

@@ -290,10 +290,11 @@ function merge(known: unknown, patch: unknown): unknown {
   return next;
 }
 
-/** Conditions are merged by type; any other list, or one that says so, is replaced. */
+/** Conditions are merged by type; any other list, an empty one, or one that says so, is replaced. */
 function mergedList(known: readonly unknown[], patch: readonly unknown[]): unknown[] {
   const items = patch.filter((item) => !isRecord(item) || item.$patch !== "replace");
-  const byType = items.length === patch.length && items.every((item) => isRecord(item) && item.type !== undefined);
+  const isWhole = items.length !== patch.length || items.length === 0;
+  const byType = !isWhole && items.every((item) => isRecord(item) && item.type !== undefined);
   if (!byType) return items;
   const conditions = new Map(known.map((item) => [isRecord(item) ? item.type : item, item]));
   for (const item of items) {

@@ -131,7 +131,11 @@ test("an end that the host's API server finds invalid is told by its phase and r
   const written: Record<string, unknown>[] = [];
   const told: string[] = [];
   const host = fakeClient({
-    patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: { status: Record<string, unknown> } }) => {
+    patch: (async (
+      _resource: unknown,
+      _ref: unknown,
+      { body }: { readonly body: { status: Record<string, unknown> } },
+    ) => {
       if ("containerStatuses" in body.status) {
         const refusal = { code: "Unprocessable", cluster: "host", verb: "patch", resource: "pods" } as const;
         throw new KubeError("containerStatuses: Invalid value", refusal);
@@ -149,7 +153,10 @@ test("an end that the host's API server finds invalid is told by its phase and r
   const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
   const conditions = [{ type: "Ready", status: "False" }];
   const send = (status: Record<string, unknown>) =>
-    subject.status({ type: "status", patch: { metadata: { uid: "proxy-uid" }, status }, resourceVersion: "1" }, context);
+    subject.status(
+      { type: "status", patch: { metadata: { uid: "proxy-uid" }, status }, resourceVersion: "1" },
+      context,
+    );
 
   await send({ phase: "Running", containerStatuses: [] });
   expect(written).toEqual([]);
