@@ -1,6 +1,6 @@
 import { readFile } from "node:fs/promises";
 import { createSecureContext } from "node:tls";
-import { type Certificate, issueAuthority, issueServing } from "../certificates/issue.ts";
+import { type Certificate, issueSelfSigned } from "../certificates/issue.ts";
 import { renewalReason } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
@@ -113,10 +113,7 @@ export class ServingCertificate {
 
   async #own(hosts: readonly string[]): Promise<Certificate> {
     if (this.#isGood(this.#current)) return this.#current;
-    const now = this.#clock.wall();
-    const authority = await issueAuthority("legation-kubelet-ca", { now, lifetimeMs: LIFETIME_MS });
-    const { cert, key } = await issueServing(authority, hosts, { now, lifetimeMs: LIFETIME_MS });
-    return { cert: cert + authority.cert, key };
+    return issueSelfSigned(hosts, { now: this.#clock.wall(), lifetimeMs: LIFETIME_MS });
   }
 
   #isGood(certificate: Certificate | undefined): certificate is Certificate {

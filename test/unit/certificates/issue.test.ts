@@ -1,7 +1,14 @@
+import { createPrivateKey, createPublicKey, X509Certificate } from "node:crypto";
 import { createServer, type Server } from "node:https";
 import { connect } from "node:tls";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { type Authority, type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
+import {
+  type Authority,
+  type Certificate,
+  issueAuthority,
+  issueSelfSigned,
+  issueServing,
+} from "../../../src/certificates/issue.ts";
 import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
 
 const DAY_MS = 24 * 3_600_000;
@@ -50,6 +57,14 @@ describe("TLS with a certificate of the authority", () => {
   test("is not trusted under another name", async () => {
     expect(await handshake(authority.cert, "other.svc")).toBe("ERR_TLS_CERT_ALTNAME_INVALID");
   });
+});
+
+test("a certificate that vouches for itself is signed by its own key, for its names", async () => {
+  const { cert, key } = await issueSelfSigned(hosts, { now, lifetimeMs: DAY_MS });
+  const parsed = new X509Certificate(cert);
+  expect(parsed.verify(createPublicKey(createPrivateKey(key)))).toBe(true);
+  expect(hostsOf(cert)).toEqual(hostsOf(serving.cert));
+  expect(parsed.ca).toBe(false);
 });
 
 describe("a certificate is renewed", () => {
