@@ -1,14 +1,15 @@
 """Tasks that run in pods: nothing in this file knows of Legation."""
 
 import json
+import os
 from datetime import timedelta
 
 from airflow.providers.cncf.kubernetes.operators.pod import KubernetesPodOperator
 from airflow.sdk import DAG, task
 from kubernetes.client import models as k8s
 
-# Any image with a shell that the members' nodes can pull, e.g. "busybox:1.37".
-IMAGE = "localhost/busybox:1"
+# Any image with a shell that the members' nodes can pull.
+IMAGE = os.environ.get("POD_IMAGE", "busybox:1.37")
 
 
 def in_pod(task_id: str, script: str, **settings) -> KubernetesPodOperator:

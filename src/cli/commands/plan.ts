@@ -11,6 +11,7 @@ import { isWaiting } from "../plan/tally.ts";
 import { planText } from "../plan/text.ts";
 import { servedVersion, workloadKind } from "../plan/workloads.ts";
 import type { Subcommand } from "../subcommand.ts";
+import { asViewer } from "../viewer.ts";
 
 interface PlanInput extends GlobalInput {
   readonly filename: readonly string[];
@@ -55,17 +56,20 @@ export const planCommand: Subcommand<PlanInput> = {
       throw new Failure("failure", {
         object: sources,
         problem: "has no Pod, Deployment, ReplicaSet, StatefulSet, ReplicationController, Job or CronJob to plan",
+        remedy: "give a manifest that has one; pods of a custom resource are known when its controller has made them",
       });
     }
     const { client, namespace: current } = await session.connect(options, "host");
     const where = namespace ?? current;
-    const [host, claims, rules, existing, hostPods] = await Promise.all([
-      readHost(client, signal),
-      readClaims(client, objects, where, signal),
-      readRules(client, objects, where, signal),
-      readExisting(client, objects, where, signal),
-      readHostPods(client, objects, where, signal),
-    ]);
+    const [host, claims, rules, existing, hostPods] = await asViewer(
+      Promise.all([
+        readHost(client, signal),
+        readClaims(client, objects, where, signal),
+        readRules(client, objects, where, signal),
+        readExisting(client, objects, where, signal),
+        readHostPods(client, objects, where, signal),
+      ]),
+    );
     const state = { ...host, claims, rules };
     const plan = planOf(objects, state, { namespace: where, now: Date.now(), existing, hostPods });
     printOutcome(terminal, options.output, { document: plan, text: planText(plan, terminal) });

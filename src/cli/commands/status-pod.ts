@@ -11,6 +11,7 @@ import type { Connection, Session } from "../session.ts";
 import { journeyOf, journeyText } from "../status/pod.ts";
 import { showFollowing } from "../status/screen.ts";
 import type { Subcommand } from "../subcommand.ts";
+import { asViewer } from "../viewer.ts";
 
 interface StatusPodInput extends GlobalInput {
   readonly watch: boolean;
@@ -34,7 +35,7 @@ export const statusPodCommand: Subcommand<StatusPodInput> = {
   input: withGlobals({ watch: toggle, name: z.string(), namespace: z.string().optional() }),
   run: async (options, session) => {
     const connection = await session.connect(options, "host");
-    await showFollowing(options, session, POLL_MS, () => readPod(options, connection, session));
+    await showFollowing(options, session, POLL_MS, () => asViewer(readPod(options, connection, session)));
   },
 };
 

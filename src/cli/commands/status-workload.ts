@@ -25,6 +25,7 @@ import { lastRunOf, podsWanted, runsOf } from "../status/wanted.ts";
 import { type WorkloadFacts, workloadStatus } from "../status/workload.ts";
 import { workloadText } from "../status/workload-text.ts";
 import type { Subcommand } from "../subcommand.ts";
+import { asViewer } from "../viewer.ts";
 
 interface StatusWorkloadInput extends GlobalInput {
   readonly watch: boolean;
@@ -52,7 +53,7 @@ export function statusWorkloadCommand(kind: WorkloadKind): Subcommand<StatusWork
     run: async (options, session) => {
       const connection = await session.connect(options, "host");
       const workload = { kind, namespace: options.namespace ?? connection.namespace, name: options.name };
-      await showFollowing(options, session, POLL_MS, () => readWorkload(workload, connection, session));
+      await showFollowing(options, session, POLL_MS, () => asViewer(readWorkload(workload, connection, session)));
     },
   };
 }

@@ -72,7 +72,11 @@ async function filesOf(path: string): Promise<string[]> {
   } catch (error) {
     throw unreadable(path, error);
   }
-  throw new Failure("failure", { object: path, problem: "the folder has no *.yaml, *.yml or *.json" });
+  throw new Failure("failure", {
+    object: path,
+    problem: "the folder has no *.yaml, *.yml or *.json",
+    remedy: "give a folder that has some, or the files themselves; folders inside a folder are not looked into",
+  });
 }
 
 async function contentOf(file: string): Promise<string> {

@@ -1,35 +1,26 @@
 import { PROXY_LABEL, PROXY_LABEL_VALUE, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { clusters, nodes, pods, type Resource } from "../../kube/resources.ts";
 import { type Clock, realClock } from "../../runtime/clock.ts";
 import { Reflector } from "../../runtime/reflector.ts";
 import { createLogger } from "../../telemetry/logger.ts";
 import { listClusters } from "../clusters.ts";
-import { Failure } from "../failure.ts";
 import { listProxies } from "../proxies/list.ts";
+import { asViewer } from "../viewer.ts";
 import type { Snapshot } from "./clusters.ts";
 
 /** Reads the host once. */
 export async function readSnapshot(host: ClusterClient, signal: AbortSignal): Promise<Snapshot> {
-  try {
-    const [joined, virtualNodes, proxies] = await Promise.all([
+  const [joined, virtualNodes, proxies] = await asViewer(
+    Promise.all([
       listClusters(host, signal),
       listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal }),
       listProxies(host, { signal }),
-    ]);
-    return { clusters: joined, nodes: virtualNodes, proxies };
-  } catch (error) {
-    if (!isKubeError(error, "Forbidden")) throw error;
-    throw new Failure("failure", {
-      object: error.cluster,
-      problem: `you may not ${error.verb} ${error.resource}: ${error.detail}`,
-      remedy: "have your account bound to the ClusterRole legation-viewer, by a ClusterRoleBinding",
-      cause: error,
-    });
-  }
+    ]),
+  );
+  return { clusters: joined, nodes: virtualNodes, proxies };
 }
 
 // A burst of changes is one new table.

@@ -4,7 +4,7 @@ import { stripVTControlCharacters } from "node:util";
 import { beforeAll, expect, test } from "vitest";
 import { pods } from "../../../src/kube/resources.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
-import { onEngineClusters } from "../../support/engines/clusters.ts";
+import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
 import { inPhase, podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
@@ -42,7 +42,7 @@ onEngineClusters((clusters) => {
     const home = join(directory, dags.join("-"));
     const result = join(home, "result.json");
     const program: EngineProgram = startProgram(airflow, [RUN, join(DAGS, "pods.py"), result, ...dags], {
-      env: airflowHome(airflow, { home, dags: DAGS, kubeconfig: host.kubeconfig, namespace }),
+      env: { ...airflowHome(airflow, { home, dags: DAGS, kubeconfig: host.kubeconfig, namespace }), POD_IMAGE: IMAGE },
       cwd: home,
       logFile: join(home, "run.log"),
     });

@@ -99,7 +99,10 @@ describe("manifests are read", () => {
 
   test("a folder without manifests and a file that is not there are told", async () => {
     const path = folder({ "notes.txt": "" });
-    await expect(readDocuments([path], Readable.from([]))).rejects.toThrow("the folder has no *.yaml, *.yml or *.json");
+    await expect(readDocuments([path], Readable.from([]))).rejects.toMatchObject({
+      message: `${path}: the folder has no *.yaml, *.yml or *.json`,
+      remedy: expect.stringContaining("give a folder that has some"),
+    });
     await expect(readDocuments([join(path, "a.yaml")], Readable.from([]))).rejects.toThrow("ENOENT");
     await expect(readDocuments(["https://example.com/a.yaml"], Readable.from([]))).rejects.toThrow("is not fetched");
   });
