@@ -125,9 +125,7 @@ export class NetworkPolicyController implements Copier {
 
   /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (!member.reachable) return;
-    this.#copies.retry(member);
-    this.#onRead(member);
+    if (member.reachable) this.#onRead(member);
   }
 
   /** A delegate has ended or gone: its namespace may be of no use there any more. */
