@@ -218,8 +218,7 @@ export class DependencyController implements Copier {
     const copy = this.#copies.of(member, kind, namespace, name);
     const source = this.#sources.of(kind, namespace, name);
     if (copy === undefined || source.state !== "present") return false;
-    if (copy.metadata.deletionTimestamp !== undefined || this.#executor.leaving(key) === copy.metadata.uid)
-      return false;
+    if (copy.metadata.deletionTimestamp !== undefined || this.#executor.isLeaving(key, copy)) return false;
     if (inStep(copy, source.object, { host: this.#options.identity })) return true;
     const { resourceVersion } = source.object.metadata;
     return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
@@ -284,7 +283,7 @@ export class DependencyController implements Copier {
       ref,
       host: this.#options.identity,
       usable: member.reachable && member.read && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy, leaving: this.#executor.leaving(key) === copy.metadata.uid }),
+      ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       source,
       ...(contestedUntil === undefined ? {} : { contestedUntil }),
       used,

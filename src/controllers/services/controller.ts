@@ -184,12 +184,11 @@ export class ServiceController implements Copier {
     const isThere = (service: Stored<ServiceObject>): boolean => {
       const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
       const key = copyKey(ref);
-      const { uid: copyUid, deletionTimestamp } =
-        this.#copies.of(member, ref.kind, namespace, ref.name)?.metadata ?? {};
-      const goes = deletionTimestamp !== undefined || this.#executor.leaving(key) === copyUid;
+      const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
       if (this.#executor.refusal(key) !== undefined) return true;
       // What somebody there keeps deleting is not waited for.
-      return copyUid === undefined ? this.#executor.contestedUntil(key, service) !== undefined : !goes;
+      if (copy === undefined) return this.#executor.contestedUntil(key, service) !== undefined;
+      return copy.metadata.deletionTimestamp === undefined && !this.#executor.isLeaving(key, copy);
     };
     return services.every(isThere) ? "ready" : "unprepared";
   }
@@ -290,7 +289,7 @@ export class ServiceController implements Copier {
       ref,
       host: identity,
       usable: member.reachable && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy }),
+      ...(copy === undefined ? {} : { copy, leaving: used && this.#executor.isLeaving(key, copy) }),
       source,
       wanted,
       kept,

@@ -48,11 +48,12 @@ function decideKept(
   source: Stored<ServiceObject>,
   now: number,
 ): CopyDecision {
-  const { ref, host, refused, settled } = observed;
+  const { ref, host, refused, settled, leaving = false } = observed;
   const { kind } = ref;
   const { resourceVersion } = copy.metadata;
-  // Whether a Service has an address cannot be changed in place; the copy is made again at once.
-  if (shapeOf(kind, copy) !== shapeOf(kind, source)) {
+  // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays. And whether a Service
+  // has an address cannot be changed in place. The copy is made again at once.
+  if (leaving || shapeOf(kind, copy) !== shapeOf(kind, source)) {
     return { actions: [removal(observed, copy)], outcome: "Replacing" };
   }
   if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {
