@@ -62,6 +62,8 @@ const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "n
 export class Member {
   readonly name: string;
   readonly client: ClusterClient;
+  /** All that is watched there: tried again at once when it answers again. */
+  readonly watches: Set<{ retry(): void }> = new Set();
   readonly load: Load = new Load((requests) => fitsLargest(requests, this.capacity.largestNode));
   /** For all that is stored of it. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
@@ -145,6 +147,7 @@ export class Member {
         this.#candidate = undefined;
       },
     });
+    this.watches.add(this.#delegates).add(this.#nodes);
     this.#probe = new Probe({
       client,
       clock,
@@ -166,6 +169,11 @@ export class Member {
     this.#failureTimer?.cancel();
     await Promise.all([this.#delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
+  }
+
+  /** The connection has ended, for good. */
+  get stopped(): boolean {
+    return this.#stopped;
   }
 
   /** The Cluster object as last seen. */
@@ -392,17 +400,25 @@ export class Member {
     if (changed) this.#listener.onConnection(this);
   }
 
-  /** Its watches need not wait any longer; what still fails now is not for want of an answer. */
+  /** What still fails now is not for want of an answer. */
   #onAnswering(): void {
     this.#answeringSince ??= this.#clock.now();
-    this.#delegates.retry();
-    this.#nodes.retry();
+    this.#retryWatches();
     this.#lookAgain(this.unreadable.dueAt);
   }
 
   #noteReachable(): void {
-    if (this.reachable && !this.#wasReachable) this.#reachableSince = this.#clock.now();
+    const isNews = this.reachable && !this.#wasReachable;
     this.#wasReachable = this.reachable;
+    if (!isNews) return;
+    this.#reachableSince = this.#clock.now();
+    // A connection that was cut between two probes is found again by the first watch that tries.
+    this.#retryWatches();
+  }
+
+  /** Its watches need not wait any longer. */
+  #retryWatches(): void {
+    for (const watch of this.watches) watch.retry();
   }
 
   #onConnection(): void {

@@ -181,7 +181,7 @@ export class Controllers {
         this.#homeApi.onMembers();
         for (const copier of this.#copiers) copier.onMembers();
         this.#onMembers();
-        this.#events?.refresh(name);
+        this.#events?.refresh();
       },
       onClusterStatus: (name) => this.#virtualNodes.enqueue(name),
       onReconnected: (name) => this.#delegation.onReconnected(name),
@@ -208,7 +208,7 @@ export class Controllers {
         this.#delegation.onConnection(member);
         this.#overflow.onRoom();
         this.#preferences.onMembers();
-        this.#events?.refresh(member.name);
+        this.#events?.refresh();
       },
     };
   }

@@ -1,10 +1,12 @@
 import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { isCopy, isLabelled } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Reflector, sizeAsKept } from "../../runtime/reflector.ts";
+import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 
 /** Names one copy within its member. */
@@ -36,87 +38,77 @@ export interface CopiesOptions<Kind extends string, T extends KubeObject> {
 
 const NAMESPACE_INDEX = "namespace";
 
-type Reflectors<Kind, T extends KubeObject> = ReadonlyMap<Kind, Reflector<T>>;
-
 /** The copies of some kinds of objects in all members, by watch. */
 export class Copies<Kind extends string, T extends KubeObject> {
   readonly #options: CopiesOptions<Kind, T>;
-  readonly #members = new Map<Member, Reflectors<Kind, T>>();
+  readonly #watches: ReadonlyMap<Kind, MemberWatches<Reflector<T>>>;
 
   constructor(options: CopiesOptions<Kind, T>) {
     this.#options = options;
+    this.#watches = new Map(
+      [...options.resources].map(([kind, resource]) => [
+        kind,
+        new MemberWatches((member) => this.#reflector(member, kind, resource)),
+      ]),
+    );
   }
 
   /** Watches these members and no others. */
   follow(members: readonly Member[]): void {
-    for (const [member, reflectors] of this.#members) {
-      if (members.includes(member)) continue;
-      this.#members.delete(member);
-      for (const reflector of reflectors.values()) void reflector.stop();
-    }
-    for (const member of members) {
-      if (this.#members.has(member)) continue;
-      const reflectors = new Map(
-        [...this.#options.resources].map(([kind, resource]) => [kind, this.#reflector(member, kind, resource)]),
-      );
-      this.#members.set(member, reflectors);
-      for (const reflector of reflectors.values()) reflector.start();
-      void Promise.all([...reflectors.values()].map((reflector) => reflector.whenSynced())).then(() =>
-        this.#options.onRead(member),
-      );
-    }
+    for (const watches of this.#watches.values()) watches.follow(members);
   }
 
   async stop(): Promise<void> {
-    const all = [...this.#members.values()].flatMap((reflectors) => [...reflectors.values()]);
-    await Promise.all(all.map((reflector) => reflector.stop()));
+    await Promise.all([...this.#watches.values()].map((watches) => watches.stop()));
   }
 
   /** The member's copies have been listed since it was connected. */
   read(member: Member): boolean {
-    const reflectors = this.#members.get(member);
-    return reflectors !== undefined && [...reflectors.values()].every(({ store }) => store.synced);
+    return this.#of(member).every((reflector) => reflector?.store.synced === true);
   }
 
   /** What is shown of the member is what is there, but for what is on its way. */
   isCurrent(member: Member): boolean {
-    const reflectors = this.#members.get(member);
-    return reflectors !== undefined && [...reflectors.values()].every(({ state }) => state === "watching");
+    return this.#of(member).every((reflector) => reflector?.state === "watching");
   }
 
   /** Why the member's copies cannot be read at present. */
   failing(member: Member): string | undefined {
-    const reflectors = [...(this.#members.get(member)?.values() ?? [])];
-    return reflectors.find(({ state }) => state === "backing-off")?.failing?.reason;
-  }
-
-  /** The member answers again: its watches need not wait any longer. */
-  retry(member: Member): void {
-    for (const reflector of this.#members.get(member)?.values() ?? []) reflector.retry();
+    return this.#of(member).find((reflector) => reflector?.state === "backing-off")?.failing?.reason;
   }
 
   of(member: Member, kind: Kind, namespace: string, name: string): Stored<T> | undefined {
-    const found = this.#members.get(member)?.get(kind)?.store.get(objectKey({ namespace, name }));
+    const found = this.#store(member, kind)?.get(objectKey({ namespace, name }));
     const isOurs = this.#options.unowned === true ? isLabelled : isCopy;
     return found !== undefined && isOurs(found, this.#options.hostId) ? found : undefined;
   }
 
   /** Names of all copies in a member. */
   in(member: Member): CopyName<Kind>[] {
-    return [...(this.#members.get(member) ?? [])].flatMap(([kind, { store }]) =>
-      store.list().map(({ metadata }) => nameOf(kind, metadata)),
-    );
+    return [...this.#watches.keys()].flatMap((kind) => {
+      const copies = this.#store(member, kind)?.list() ?? [];
+      return copies.map(({ metadata }) => nameOf(kind, metadata));
+    });
   }
 
   /** Names of the copies of a kind in one namespace of a member. */
   inNamespace(member: Member, kind: Kind, namespace: string): CopyName<Kind>[] {
-    const store = this.#members.get(member)?.get(kind)?.store;
-    return store?.byIndex(NAMESPACE_INDEX, namespace).map(({ metadata }) => nameOf(kind, metadata)) ?? [];
+    const copies = this.#store(member, kind)?.byIndex(NAMESPACE_INDEX, namespace) ?? [];
+    return copies.map(({ metadata }) => nameOf(kind, metadata));
+  }
+
+  /** One for each kind; undefined when the member is not followed. */
+  #of(member: Member): (Reflector<T> | undefined)[] {
+    return [...this.#watches.values()].map((watches) => watches.of(member));
+  }
+
+  #store(member: Member, kind: Kind): ReadStore<T> | undefined {
+    return this.#watches.get(kind)?.of(member)?.store;
   }
 
   #reflector(member: Member, kind: Kind, resource: Resource<T>): Reflector<T> {
-    const { hostId, transform, pageSize, onCopy, onState, clock } = this.#options;
-    return new Reflector<T>({
+    const { hostId, transform, pageSize, onCopy, onRead, onState, clock } = this.#options;
+    const reflector = new Reflector<T>({
       client: member.client,
       resource,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
@@ -131,6 +123,10 @@ export class Copies<Kind extends string, T extends KubeObject> {
       onEvent: ({ object }) => onCopy(member, nameOf(kind, object.metadata)),
       onState: () => onState?.(member),
     });
+    void reflector.whenSynced().then(() => {
+      if (this.read(member)) onRead(member);
+    });
+    return reflector;
   }
 }
 

@@ -15,6 +15,7 @@ import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
+import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
 import { decide, inStep } from "./decide.ts";
@@ -40,13 +41,13 @@ export class DependencyController implements Copier {
   readonly #users: Users;
   readonly #executor: Executor;
   readonly #loop: Controller<CopyKey, Observed, Action>;
-  /** Since when nobody uses a copy. */
-  readonly #idleSince = new Map<CopyKey, number>();
+  readonly #idle: IdleTimes<CopyKey>;
 
   constructor(options: DependencyOptions) {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#users = new Users(options.proxies);
+    this.#idle = new IdleTimes(clock);
     this.#sources = new Sources({
       host,
       onSource: (key) => this.#onSource(key),
@@ -217,8 +218,7 @@ export class DependencyController implements Copier {
     const copy = this.#copies.of(member, kind, namespace, name);
     const source = this.#sources.of(kind, namespace, name);
     if (copy === undefined || source.state !== "present") return false;
-    if (copy.metadata.deletionTimestamp !== undefined || this.#executor.leaving(key) === copy.metadata.uid)
-      return false;
+    if (copy.metadata.deletionTimestamp !== undefined || this.#executor.isLeaving(key, copy)) return false;
     if (inStep(copy, source.object, { host: this.#options.identity })) return true;
     const { resourceVersion } = source.object.metadata;
     return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
@@ -269,7 +269,7 @@ export class DependencyController implements Copier {
     const used = this.#users.uses(member, dependency);
     const refused = this.#executor.refusal(key);
     if (copy === undefined && !used && refused === undefined) {
-      this.#idleSince.delete(key);
+      this.#idle.forget(key);
       this.#executor.forget(key);
       return undefined;
     }
@@ -279,21 +279,18 @@ export class DependencyController implements Copier {
         ? this.#executor.contestedUntil(key, source.object.metadata.resourceVersion)
         : undefined;
     const mounted = member.usersOf(dependency) > 0;
-    const idleSince = this.#idleSince.get(key) ?? this.#options.clock.now();
-    if (used || mounted) this.#idleSince.delete(key);
-    else this.#idleSince.set(key, idleSince);
     return {
       ref,
       host: this.#options.identity,
       usable: member.reachable && member.read && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy, leaving: this.#executor.leaving(key) === copy.metadata.uid }),
+      ...(copy === undefined ? {} : { copy, leaving: this.#executor.isLeaving(key, copy) }),
       source,
       ...(contestedUntil === undefined ? {} : { contestedUntil }),
       used,
       // Looked for only when it matters.
       ...(source.state === "missing" && used ? { required: this.#users.requires(member, dependency) } : {}),
       mounted,
-      idleSince,
+      idleSince: this.#idle.note(key, used || mounted),
       ...(refused === undefined ? {} : { refused }),
     };
   }

@@ -7,10 +7,8 @@ import {
   toCopy,
   wantedMetadata,
 } from "../../pods/dependencies-copy.ts";
+import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, Digested, Observed } from "./model.ts";
-
-// Pods that follow each other share a copy, though none of them is there for a moment between two.
-const LINGERS_MS = 10_000;
 
 /** What to do for one copy now, and when to look again when nothing happens. */
 export interface CopyDecision {

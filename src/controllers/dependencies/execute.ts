@@ -1,3 +1,4 @@
+import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
@@ -7,6 +8,7 @@ import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
+import { CopyWriter } from "../copying/copy-writer.ts";
 import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -43,13 +45,13 @@ const IN_PLACE_FOR_MS = 10 * 60_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #refusals = new Map<CopyKey, Refusal>();
-  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
-  readonly #leaving = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
+  readonly #writer: CopyWriter<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
+    this.#writer = new CopyWriter(options.onRefusal);
   }
 
   /** Until when a copy that somebody else keeps changing is left as it is. */
@@ -67,16 +69,16 @@ export class Executor {
     return this.#refusals.get(key);
   }
 
-  /** The uid of the copy that is on its way out. */
-  leaving(key: CopyKey): string | undefined {
-    return this.#leaving.get(key);
+  /** Whether the copy, which is there, is on its way out. */
+  isLeaving(key: CopyKey, copy: Stored<DependencyObject>): boolean {
+    return this.#writer.leaving(key, [copy]).has(copy.metadata.uid);
   }
 
   /** Nothing is left of the copy, and nobody wants one. */
   forget(key: CopyKey): void {
     this.#refusals.delete(key);
-    this.#leaving.delete(key);
     this.#contests.forget(key);
+    this.#writer.forget(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -151,17 +153,8 @@ export class Executor {
   }
 
   async #delete(member: Member, { ref, uid, resourceVersion }: ActionOf<"delete">, { key, signal }: Context): Result {
-    this.#leaving.set(key, uid);
-    try {
-      await member.client.delete(RESOURCES[ref.kind], ref, { uid, resourceVersion, signal });
-    } catch (error) {
-      // The watch has yet to tell of the end of one that is gone; after any other sure refusal it is there as before.
-      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") {
-        this.#leaving.delete(key);
-        this.#options.onRefusal(key);
-      }
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-    }
+    const copy = { ...ref, uid, resourceVersion };
+    await this.#writer.delete(key, { member, resource: RESOURCES[ref.kind], copy, signal });
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 

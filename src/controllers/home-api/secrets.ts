@@ -1,6 +1,7 @@
 import { HOME_API_LABEL, HOME_API_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { MemberWatches } from "../../clusters/member-watches.ts";
 import { secrets } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { apiSecretName } from "../../pods/home-api.ts";
@@ -21,54 +22,50 @@ export interface MemberSecretsOptions {
 /** The Secrets with delegates' tokens in all members, without the tokens. */
 export class MemberSecrets {
   readonly #options: MemberSecretsOptions;
-  readonly #reflectors = new Map<Member, Reflector<Secret>>();
+  readonly #watches: MemberWatches<Reflector<Secret>>;
 
   constructor(options: MemberSecretsOptions) {
     this.#options = options;
+    this.#watches = new MemberWatches((member) => this.#reflector(member));
   }
 
   /** Watches these members and no others. */
   follow(members: readonly Member[]): void {
-    const { clock, hostId, onSecret, onRead } = this.#options;
-    for (const [member, reflector] of this.#reflectors) {
-      if (members.includes(member)) continue;
-      this.#reflectors.delete(member);
-      void reflector.stop();
-    }
-    for (const member of members) {
-      if (this.#reflectors.has(member)) continue;
-      const reflector = new Reflector({
-        client: member.client,
-        resource: secrets,
-        labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
-        transform: withoutData,
-        budget: member.memory,
-        sizeOf: sizeAsKept,
-        clock,
-        log: this.#options.log.child({ member: member.name }),
-        onEvent: ({ object }) => {
-          const owner = ownerOf(object);
-          if (owner !== undefined) onSecret(objectKey(owner));
-        },
-      });
-      this.#reflectors.set(member, reflector);
-      reflector.start();
-      void reflector.whenSynced().then(() => onRead(member));
-    }
+    this.#watches.follow(members);
   }
 
   async stop(): Promise<void> {
-    await Promise.all([...this.#reflectors.values()].map((reflector) => reflector.stop()));
+    await this.#watches.stop();
   }
 
   /** The member's Secrets have been listed since it was connected. */
   read(member: Member): boolean {
-    return this.#reflectors.get(member)?.store.synced ?? false;
+    return this.#watches.of(member)?.store.synced ?? false;
   }
 
   /** The Secret for the delegate of a proxy. */
   of(member: Member, namespace: string, proxyUid: string): Stored<Secret> | undefined {
-    return this.#reflectors.get(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
+    return this.#watches.of(member)?.store.get(objectKey({ namespace, name: apiSecretName(proxyUid) }));
+  }
+
+  #reflector(member: Member): Reflector<Secret> {
+    const { hostId, onSecret, onRead, clock, log } = this.#options;
+    const reflector = new Reflector({
+      client: member.client,
+      resource: secrets,
+      labelSelector: `${HOST_LABEL}=${hostId},${HOME_API_LABEL}=${HOME_API_LABEL_VALUE}`,
+      transform: withoutData,
+      budget: member.memory,
+      sizeOf: sizeAsKept,
+      clock,
+      log: log.child({ member: member.name }),
+      onEvent: ({ object }) => {
+        const owner = ownerOf(object);
+        if (owner !== undefined) onSecret(objectKey(owner));
+      },
+    });
+    void reflector.whenSynced().then(() => onRead(member));
+    return reflector;
   }
 }
 

@@ -7,6 +7,7 @@ import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
+import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
@@ -41,12 +42,12 @@ export class NetworkPolicyController implements Copier {
   readonly #placements = new Placements();
   /** Whether pods may start in a place, as those that wait were last told. */
   readonly #assessed = new Map<PlaceKey, string>();
-  /** Since when nobody uses the copies of a namespace. */
-  readonly #idleSince = new Map<PlaceKey, number>();
+  readonly #idle: IdleTimes<PlaceKey>;
 
   constructor(options: NetworkPolicyOptions) {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
+    this.#idle = new IdleTimes(clock);
     this.#sources = new Reflector<NetworkPolicy>({
       client: host,
       resource: networkPolicies,
@@ -114,20 +115,18 @@ export class NetworkPolicyController implements Copier {
     const members = this.#options.registry.members();
     this.#copies.follow(members);
     const names = new Set(members.map(({ name }) => name));
-    for (const key of [...this.#assessed.keys(), ...this.#idleSince.keys()]) {
+    for (const key of [...this.#assessed.keys(), ...this.#idle.keys()]) {
       const place = placeOf(key);
       if (names.has(place.member)) continue;
       this.#assessed.delete(key);
-      this.#idleSince.delete(key);
+      this.#idle.forget(key);
       this.#executor.forget(place);
     }
   }
 
   /** A member was lost or found again. */
   onConnection(member: Member): void {
-    if (!member.reachable) return;
-    this.#copies.retry(member);
-    this.#onRead(member);
+    if (member.reachable) this.#onRead(member);
   }
 
   /** A delegate has ended or gone: its namespace may be of no use there any more. */
@@ -275,7 +274,7 @@ export class NetworkPolicyController implements Copier {
   }
 
   #observe(key: PlaceKey): Observed | undefined {
-    const { registry, proxies, identity, clock } = this.#options;
+    const { registry, proxies, identity } = this.#options;
     const place = placeOf(key);
     const { namespace } = place;
     const member = registry.member(place.member);
@@ -287,15 +286,12 @@ export class NetworkPolicyController implements Copier {
     const used = member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
     const refusedUntil = this.#executor.refusedUntil(place);
     if (copies.length === 0 && !used && refusedUntil === undefined) {
-      this.#idleSince.delete(key);
+      this.#idle.forget(key);
       this.#executor.forget(place);
       // What pods were told, that somebody there keeps deleting copies, say, is forgotten with it.
       if (this.#assessed.delete(key)) this.#wake(namespace);
       return undefined;
     }
-    const idleSince = this.#idleSince.get(key) ?? clock.now();
-    if (used) this.#idleSince.delete(key);
-    else this.#idleSince.set(key, idleSince);
     const sources = this.#sourcesIn(namespace);
     return {
       place,
@@ -305,7 +301,7 @@ export class NetworkPolicyController implements Copier {
       copies,
       leaving: this.#executor.leaving(place, copies),
       used,
-      idleSince,
+      idleSince: this.#idle.note(key, used),
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       restsUntil: (source) => this.#executor.restsUntil(place, source),
     };

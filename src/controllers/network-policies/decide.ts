@@ -1,9 +1,7 @@
 import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
 import { isPolicyLike, policyCopyName, policyCopyPatch, toPolicyCopy } from "../../pods/network-policies.ts";
+import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, Observed } from "./model.ts";
-
-// Pods that follow each other find the same rules, though none of them is there for a moment between two.
-const LINGERS_MS = 10_000;
 
 /** What to do for the copies of one namespace now, and when to look again when nothing happens. */
 export interface PoliciesDecision {

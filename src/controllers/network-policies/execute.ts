@@ -8,9 +8,10 @@ import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
+import { CopyWriter } from "../copying/copy-writer.ts";
 import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
 import { tell, warningEvent } from "../warning-event.ts";
-import { type Action, type Observed, type Place, type PlaceKey, placeKey } from "./model.ts";
+import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
 export interface ExecutorOptions {
   readonly host: ClusterClient;
@@ -35,8 +36,6 @@ interface PlaceMemory {
   /** By the name of the host's policy, as are the contests. */
   readonly refusals: Map<string, Refusal>;
   readonly contests: Contests<string>;
-  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
-  readonly leaving: Set<string>;
 }
 
 type Context = ActionContext<PlaceKey>;
@@ -51,9 +50,11 @@ const REFUSED_FOR_MS = 60_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #places = new Map<PlaceKey, PlaceMemory>();
+  readonly #writer: CopyWriter<PlaceKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+    this.#writer = new CopyWriter((key) => options.onRefusal(placeOf(key)));
   }
 
   /** Why the member did not take this version of the policy when it was last tried. */
@@ -79,21 +80,18 @@ export class Executor {
 
   /** The uids of copies on their way out, of those that are still there. */
   leaving(place: Place, copies: readonly Policy[]): ReadonlySet<string> {
-    const leaving = this.#places.get(placeKey(place))?.leaving;
-    if (leaving === undefined) return new Set();
-    const there = new Set(copies.map(({ metadata }) => metadata.uid));
-    for (const uid of leaving) if (!there.has(uid)) leaving.delete(uid);
-    return leaving;
+    return this.#writer.leaving(placeKey(place), copies);
   }
 
   /** Whether the copy is on its way out. */
-  isLeaving(place: Place, { metadata }: Policy): boolean {
-    return this.#places.get(placeKey(place))?.leaving.has(metadata.uid) === true;
+  isLeaving(place: Place, copy: Policy): boolean {
+    return this.#writer.isLeaving(placeKey(place), copy);
   }
 
   /** Nothing is left of the namespace's copies, and nobody wants any. */
   forget(place: Place): void {
     this.#places.delete(placeKey(place));
+    this.#writer.forget(placeKey(place));
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -164,19 +162,7 @@ export class Executor {
   }
 
   async #delete(member: Member, { place, copy }: ActionOf<"delete">, { signal }: Context): Result {
-    const { name, uid, resourceVersion } = copy.metadata;
-    const { leaving } = this.#of(place);
-    leaving.add(uid);
-    try {
-      await member.client.delete(resource, { namespace: place.namespace, name }, { uid, resourceVersion, signal });
-    } catch (error) {
-      // The watch has yet to tell of the end of one that is gone; after any other sure refusal it is there as before.
-      if (isKubeError(error) && error.code !== "NotFound" && error.retryClass !== "unknown") {
-        leaving.delete(uid);
-        this.#options.onRefusal(place);
-      }
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-    }
+    await this.#writer.delete(placeKey(place), { member, resource, copy: copy.metadata, signal });
     return isNoLonger(copy);
   }
 
@@ -214,7 +200,7 @@ export class Executor {
   #of(place: Place): PlaceMemory {
     const key = placeKey(place);
     const { clock } = this.#options;
-    const known = this.#places.get(key) ?? { refusals: new Map(), contests: new Contests(clock), leaving: new Set() };
+    const known = this.#places.get(key) ?? { refusals: new Map(), contests: new Contests(clock) };
     this.#places.set(key, known);
     return known;
   }

@@ -1,6 +1,7 @@
 import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
@@ -32,11 +33,6 @@ export interface PodEventOptions {
   readonly onOutcome?: (outcome: EventOutcome) => void;
 }
 
-interface Followed {
-  readonly member: Member;
-  readonly follower: EventFollower;
-}
-
 interface Waiting {
   readonly member: Member;
   readonly event: Stored<KubeEvent>;
@@ -48,51 +44,45 @@ export class PodEventController {
   readonly #options: PodEventOptions;
   readonly #log: Logger;
   readonly #writer: EventWriter;
-  readonly #followed = new Map<string, Followed>();
+  readonly #followers: MemberWatches<EventFollower>;
   readonly #waiting = new Map<Member, Waiting[]>();
   #timer: Timer | undefined;
   #started = false;
-  #stopped = false;
 
   constructor(options: PodEventOptions) {
     this.#options = options;
     const { host, clock, onOutcome } = options;
     this.#log = options.log.child({ controller: "pod-events" });
     this.#writer = new EventWriter({ host, clock, log: this.#log, ...(onOutcome === undefined ? {} : { onOutcome }) });
+    this.#followers = new MemberWatches((member) => this.#follower(member));
   }
 
   /** The host's proxies are known, and with them whose events are to be told. */
   start(): void {
     this.#started = true;
-    for (const { name } of this.#options.registry.members()) this.refresh(name);
+    this.refresh();
   }
 
-  /** The member came, went, or has been read: follows it when its delegates are known. */
-  refresh(name: string): void {
-    const member = this.#options.registry.member(name);
-    const followed = this.#followed.get(name);
-    if (followed !== undefined && followed.member !== member) {
-      this.#followed.delete(name);
-      void followed.follower.stop();
-    }
-    if (!this.#started || this.#stopped || member === undefined || !member.read || this.#followed.has(name)) return;
-    const { clock, warningsOnly } = this.#options;
-    const follower = new EventFollower({
-      client: member.client,
-      fieldSelector: `involvedObject.kind=Pod${warningsOnly ? ",type=Warning" : ""}`,
-      clock,
-      log: this.#log.child({ member: name }),
-      onEvent: (event, isNew) => this.#onEvent({ member, event, isNew }),
-    });
-    this.#followed.set(name, { member, follower });
-    follower.start();
+  /** A member came, went, or has been read: each is followed when its delegates are known. */
+  refresh(): void {
+    if (this.#started) this.#followers.follow(this.#options.registry.members().filter(({ read }) => read));
   }
 
   async stop(): Promise<void> {
-    this.#stopped = true;
     this.#timer?.cancel();
-    await Promise.all([...this.#followed.values()].map(({ follower }) => follower.stop()));
+    await this.#followers.stop();
     await this.#writer.stop();
+  }
+
+  #follower(member: Member): EventFollower {
+    const { clock, warningsOnly } = this.#options;
+    return new EventFollower({
+      client: member.client,
+      fieldSelector: `involvedObject.kind=Pod${warningsOnly ? ",type=Warning" : ""}`,
+      clock,
+      log: this.#log.child({ member: member.name }),
+      onEvent: (event, isNew) => this.#onEvent({ member, event, isNew }),
+    });
   }
 
   #onEvent(waiting: Waiting): void {

@@ -35,6 +35,7 @@ export class EventFollower {
   readonly #options: FollowerOptions;
   readonly #backoff: ConnectionBackoff;
   readonly #abort = new AbortController();
+  #wakeUp: AbortController | undefined;
   #running: Promise<void> | undefined;
   #version: string | undefined;
   /** The watch was lost: the server may have gone back in time since. */
@@ -59,6 +60,11 @@ export class EventFollower {
     await this.#running;
   }
 
+  /** Ends a wait between attempts: the server is known to answer again. */
+  retry(): void {
+    this.#wakeUp?.abort();
+  }
+
   async #run(): Promise<void> {
     const { signal } = this.#abort;
     while (!signal.aborted) {
@@ -73,8 +79,18 @@ export class EventFollower {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-      // Rejects when it is stopped, which the loop sees.
-      if (delayMs > 0) await this.#options.clock.sleep(delayMs, signal).catch(() => {});
+      if (delayMs > 0) await this.#wait(delayMs, signal);
+    }
+  }
+
+  async #wait(ms: number, signal: AbortSignal): Promise<void> {
+    this.#wakeUp = new AbortController();
+    try {
+      await this.#options.clock.sleep(ms, AbortSignal.any([signal, this.#wakeUp.signal]));
+    } catch {
+      // Woken early, or stopped: the loop looks which.
+    } finally {
+      this.#wakeUp = undefined;
     }
   }
 

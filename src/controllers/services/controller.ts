@@ -7,6 +7,7 @@ import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSl
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
+import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
 import type { Needs, Readiness } from "../delegation/model.ts";
@@ -27,13 +28,13 @@ export class ServiceController implements Copier {
   readonly #executor: Executor;
   readonly #exportStatus: ExportStatus;
   readonly #loop: Controller<CopyKey, Observed, Action>;
-  /** Since when nobody uses a copy. */
-  readonly #idleSince = new Map<CopyKey, number>();
+  readonly #idle: IdleTimes<CopyKey>;
 
   constructor(options: CopyingOptions) {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
+    this.#idle = new IdleTimes(clock);
     this.#sources = new Sources({
       host,
       onService: (service) => this.#onService(service),
@@ -183,12 +184,11 @@ export class ServiceController implements Copier {
     const isThere = (service: Stored<ServiceObject>): boolean => {
       const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
       const key = copyKey(ref);
-      const { uid: copyUid, deletionTimestamp } =
-        this.#copies.of(member, ref.kind, namespace, ref.name)?.metadata ?? {};
-      const goes = deletionTimestamp !== undefined || this.#executor.leaving(key) === copyUid;
+      const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
       if (this.#executor.refusal(key) !== undefined) return true;
       // What somebody there keeps deleting is not waited for.
-      return copyUid === undefined ? this.#executor.contestedUntil(key, service) !== undefined : !goes;
+      if (copy === undefined) return this.#executor.contestedUntil(key, service) !== undefined;
+      return copy.metadata.deletionTimestamp === undefined && !this.#executor.isLeaving(key, copy);
     };
     return services.every(isThere) ? "ready" : "unprepared";
   }
@@ -264,7 +264,7 @@ export class ServiceController implements Copier {
   }
 
   #observe(key: CopyKey): Observed | undefined {
-    const { registry, proxies, identity, clock } = this.#options;
+    const { registry, proxies, identity } = this.#options;
     const ref = copyRef(key);
     const { kind, namespace, name } = ref;
     const member = registry.member(ref.member);
@@ -278,13 +278,10 @@ export class ServiceController implements Copier {
     const wanted =
       used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
     if (copy === undefined && !wanted) {
-      this.#idleSince.delete(key);
+      this.#idle.forget(key);
       this.#executor.forget(key);
       return undefined;
     }
-    const idleSince = this.#idleSince.get(key) ?? clock.now();
-    if (kept) this.#idleSince.delete(key);
-    else this.#idleSince.set(key, idleSince);
     const refused = this.#executor.refusal(key);
     const settled = this.#executor.settled(key);
     const contestedUntil = source.state === "present" ? this.#executor.contestedUntil(key, source.object) : undefined;
@@ -292,11 +289,11 @@ export class ServiceController implements Copier {
       ref,
       host: identity,
       usable: member.reachable && this.#copies.read(member),
-      ...(copy === undefined ? {} : { copy }),
+      ...(copy === undefined ? {} : { copy, leaving: used && this.#executor.isLeaving(key, copy) }),
       source,
       wanted,
       kept,
-      idleSince,
+      idleSince: this.#idle.note(key, kept),
       ...(refused === undefined ? {} : { refused }),
       ...(settled === undefined ? {} : { settled }),
       ...(contestedUntil === undefined ? {} : { contestedUntil }),

@@ -7,10 +7,8 @@ import {
   shapeOf,
   toServiceCopy,
 } from "../../pods/services.ts";
+import { LINGERS_MS } from "../copying/idle.ts";
 import { type Action, type Observed, settlement } from "./model.ts";
-
-// Pods that follow each other find the same address, though none of them is there for a moment between two.
-const LINGERS_MS = 10_000;
 
 /** What to do for one copy now, and when to look again when nothing happens. */
 export interface CopyDecision {
@@ -50,11 +48,12 @@ function decideKept(
   source: Stored<ServiceObject>,
   now: number,
 ): CopyDecision {
-  const { ref, host, refused, settled } = observed;
+  const { ref, host, refused, settled, leaving = false } = observed;
   const { kind } = ref;
   const { resourceVersion } = copy.metadata;
-  // Whether a Service has an address cannot be changed in place; the copy is made again at once.
-  if (shapeOf(kind, copy) !== shapeOf(kind, source)) {
+  // An answer that was lost leaves it open whether the copy goes: pods that came since get one that stays. And whether a Service
+  // has an address cannot be changed in place. The copy is made again at once.
+  if (leaving || shapeOf(kind, copy) !== shapeOf(kind, source)) {
     return { actions: [removal(observed, copy)], outcome: "Replacing" };
   }
   if (!isLike(kind, copy, source, host) && settled !== settlement(source, resourceVersion)) {

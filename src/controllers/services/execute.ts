@@ -14,10 +14,11 @@ import {
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
+import { CopyWriter } from "../copying/copy-writer.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
 import { tell, warningEvent } from "../warning-event.ts";
 import { Exports } from "./exports.ts";
-import { type Action, type CopyKey, type CopyRef, type Observed, settlement } from "./model.ts";
+import { type Action, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
 
 export interface ExecutorOptions {
@@ -47,13 +48,13 @@ export class Executor {
   readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: string }>();
   readonly #settled = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
-  /** Uids of copies whose deletion was sent: no pod that comes now can count on them. */
-  readonly #leaving = new Map<CopyKey, string>();
+  readonly #writer: CopyWriter<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { hostId: id, hostName: name, clock } = options;
     this.#contests = new Contests(clock);
+    this.#writer = new CopyWriter((key) => options.onRefusal(copyRef(key)));
     this.#exports = new Exports({
       host: { id, name },
       clock,
@@ -67,9 +68,9 @@ export class Executor {
     return this.#refusals.get(key);
   }
 
-  /** The uid of the copy that is on its way out. */
-  leaving(key: CopyKey): string | undefined {
-    return this.#leaving.get(key);
+  /** Whether the copy, which is there, is on its way out. */
+  isLeaving(key: CopyKey, copy: Stored<KubeObject>): boolean {
+    return this.#writer.leaving(key, [copy]).has(copy.metadata.uid);
   }
 
   /** Between which versions the member leaves a difference. */
@@ -92,7 +93,7 @@ export class Executor {
     this.#refusals.delete(key);
     this.#settled.delete(key);
     this.#contests.forget(key);
-    this.#leaving.delete(key);
+    this.#writer.forget(key);
     this.#exports.forget(key);
   }
 
@@ -191,14 +192,8 @@ export class Executor {
   }
 
   async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { key, signal }: Context): Result {
-    const { uid, resourceVersion } = copy.metadata;
-    this.#leaving.set(key, uid);
-    try {
-      await member.client.delete(resourceOf(ref), ref, { uid, resourceVersion, signal });
-    } catch (error) {
-      if (!isKubeError(error, "NotFound")) this.#leaving.delete(key);
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
-    }
+    const { resourceVersion } = copy.metadata;
+    await this.#writer.delete(key, { member, resource: resourceOf(ref), copy: copy.metadata, signal });
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 

@@ -1,6 +1,7 @@
 import { COPY_LABEL, COPY_LABEL_VALUE, HOST_LABEL } from "../../api/keys.ts";
 import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
@@ -28,12 +29,13 @@ type ExportKey = `${string}/${string}`;
 export class ExportStatus {
   readonly #options: ExportStatusOptions;
   readonly #loop: Controller<ExportKey, ObservedExport, ReportAction>;
-  readonly #members = new Map<Member, Reflector<ServiceExport>>();
+  readonly #watches: MemberWatches<Reflector<ServiceExport>>;
   readonly #since = new Map<ExportKey, number>();
   readonly #last = new Map<ExportKey, Map<string, LastReport>>();
 
   constructor(options: ExportStatusOptions) {
     this.#options = options;
+    this.#watches = new MemberWatches((member) => this.#reflector(member));
     this.#loop = new Controller<ExportKey, ObservedExport, ReportAction>(
       {
         name: "export-status",
@@ -52,9 +54,24 @@ export class ExportStatus {
 
   /** The member has a ServiceExport: from now on it is listened to. */
   listenTo(member: Member): void {
-    if (this.#members.has(member)) return;
+    this.#watches.add(member);
+  }
+
+  /** Members left: what they said does not count any more. */
+  onMembers(members: readonly Member[]): void {
+    for (const { store } of this.#watches.keep(members)) {
+      for (const object of store.list()) this.#onTold(object);
+    }
+  }
+
+  async stop(): Promise<void> {
+    await this.#watches.stop();
+    await this.#loop.stop();
+  }
+
+  #reflector(member: Member): Reflector<ServiceExport> {
     const { hostId, clock, log } = this.#options;
-    const reflector = new Reflector<ServiceExport>({
+    return new Reflector<ServiceExport>({
       client: member.client,
       resource: serviceExports,
       labelSelector: `${HOST_LABEL}=${hostId},${COPY_LABEL}=${COPY_LABEL_VALUE}`,
@@ -63,23 +80,6 @@ export class ExportStatus {
       log: log.child({ member: member.name }),
       onEvent: ({ object }) => this.#onTold(object),
     });
-    this.#members.set(member, reflector);
-    reflector.start();
-  }
-
-  /** Members left: what they said does not count any more. */
-  onMembers(members: readonly Member[]): void {
-    for (const [member, reflector] of this.#members) {
-      if (members.includes(member)) continue;
-      this.#members.delete(member);
-      void reflector.stop();
-      for (const object of reflector.store.list()) this.#onTold(object);
-    }
-  }
-
-  async stop(): Promise<void> {
-    await Promise.all([...this.#members.values()].map((reflector) => reflector.stop()));
-    await this.#loop.stop();
   }
 
   #onTold({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {
@@ -99,7 +99,7 @@ export class ExportStatus {
     }
     const since = this.#since.get(key) ?? clock.now();
     this.#since.set(key, since);
-    const reports = [...this.#members].flatMap(([member, { store }]) => {
+    const reports = [...this.#watches].flatMap(([member, { store }]) => {
       const found = store.get(objectKey({ namespace, name }));
       if (found === undefined || !isCopy(found, hostId) || !hasPods(member.name, namespace)) return [];
       return [{ member: member.name, conditions: found.status?.conditions ?? [] }];

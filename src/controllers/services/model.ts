@@ -45,6 +45,8 @@ export interface Observed {
   /** The member's API server answers, and its copies have been read. */
   readonly usable: boolean;
   readonly copy?: Stored<ServiceObject>;
+  /** The copy's deletion was sent, and may still happen, though pods have been given to the member since. */
+  readonly leaving?: boolean;
   readonly source: Source;
   /** A pod that has been given to the member is an endpoint of it, or may ask for it when it has no selector. */
   readonly wanted: boolean;

@@ -132,6 +132,19 @@ describe("following a member's events", () => {
     expect(told.slice(1).sort()).toEqual(["new missed 1", "new one 1"]);
   });
 
+  test("waits no longer when the server is known to answer again", async () => {
+    server.faults.push(...Array.from({ length: 8 }, () => only("list", refuse(403, "Forbidden"))));
+    follower.start();
+    for (let attempt = 0; attempt < 7; attempt += 1) {
+      await expect.poll(() => clock.pending).toBe(1);
+      await clock.fireNext();
+    }
+    await expect.poll(() => clock.pending).toBe(1);
+    follower.retry();
+    await watching();
+    expect(clock.pending).toBe(0);
+  });
+
   test("waits longer each time while it is refused", async () => {
     server.faults.push(...Array.from({ length: 4 }, () => only("list", refuse(403, "Forbidden"))));
     follower.start();

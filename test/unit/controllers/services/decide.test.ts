@@ -94,6 +94,16 @@ describe("a copy that is there", () => {
     ],
     ["goes with its source, though pods are there", { source: { state: "missing" } }, ["Removing", "delete"]],
     [
+      "is deleted for certain and made anew when pods are there and its deletion may still happen",
+      { leaving: true },
+      ["Replacing", "delete"],
+    ],
+    [
+      "stays while the host is being read, though its deletion may still happen",
+      { leaving: true, source: { state: "unknown" } },
+      ["Waiting"],
+    ],
+    [
       "is exported no more before it is made anew",
       { copy: marked, exported, source: { state: "present", object: source({ clusterIP: "None" }) } },
       ["Replacing", "unexport"],

@@ -3,7 +3,7 @@ import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/services/execute.ts";
 import { type Action, copyKey, settlement } from "../../../../src/controllers/services/model.ts";
 import type { Patch } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import {
   type ServiceObject,
   type ServiceSpec,
@@ -27,14 +27,15 @@ const source: Stored<ServiceObject> = {
 };
 
 /** An executor and its member, which answers writes with these errors first. */
-function executing(answers: readonly string[]) {
+function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessable") {
   const remaining = [...answers];
   const sent: unknown[] = [];
   const told: string[] = [];
+  const woken: string[] = [];
   const answer = (): Stored<KubeObject> => {
     const detail = remaining.shift();
     if (detail === undefined) return { metadata: { name: "web", uid: "copy-uid", resourceVersion: "4" } };
-    throw new KubeError(detail, { code: "Unprocessable", cluster: "west", verb: "write", resource: "services" });
+    throw new KubeError(detail, { code, cluster: "west", verb: "write", resource: "services" });
   };
   const west = {
     name: "west",
@@ -43,6 +44,9 @@ function executing(answers: readonly string[]) {
         sent.push(spec?.trafficDistribution);
         return answer();
       }) as never,
+      delete: async () => {
+        answer();
+      },
       list: (async () => ({ items: [] })) as never,
       patch: (async (
         _resource: object,
@@ -68,11 +72,11 @@ function executing(answers: readonly string[]) {
     memberNamespaces: {
       createIn: (_member: object, _name: string, _signal: object, create: () => unknown) => create(),
     },
-    onRefusal: () => {},
+    onRefusal: ({ name }: { name: string }) => woken.push(name),
     clock: { now: () => 0, wall: () => 0 },
   } as never);
   const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
-  return { executor, sent, told, execute: (action: Action) => executor.execute(action, context) };
+  return { executor, sent, told, woken, execute: (action: Action) => executor.execute(action, context) };
 }
 
 const create: Action = { type: "create", ref: REF, object: toServiceCopy("Service", source, HOST), source };
@@ -106,3 +110,20 @@ test.each<[string, string[], number]>([
   expect(told).toEqual([`west: its API server refused the Service: ${OTHERWISE_INVALID}`]);
   expect(executor.refusal(KEY)).toBeDefined();
 });
+
+test.each<[string, KubeErrorCode | undefined, boolean]>([
+  ["was answered", undefined, true],
+  ["got no answer", "AnswerLost", true],
+  ["found nothing", "NotFound", true],
+  ["was refused", "Forbidden", false],
+  ["met another version", "Conflict", false],
+])(
+  "a copy whose deletion %s is on its way out, or not; pods that wait for one that stays hear of it",
+  async (_, code, expected) => {
+    const { executor, woken, execute } = executing(code === undefined ? [] : ["no"], code);
+    const copy = { metadata: { name: "web", namespace: "team", uid: "copy-uid", resourceVersion: "3" } };
+    await execute({ type: "delete", ref: REF, copy }).catch(() => {});
+    expect(executor.isLeaving(KEY, copy)).toBe(expected);
+    expect(woken).toEqual(expected ? [] : ["web"]);
+  },
+);

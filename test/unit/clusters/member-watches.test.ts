@@ -1,0 +1,224 @@
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { Member } from "../../../src/clusters/member.ts";
+import { type MemberWatch, MemberWatches } from "../../../src/clusters/member-watches.ts";
+import { Copies } from "../../../src/controllers/copying/copies.ts";
+import { MemberSecrets } from "../../../src/controllers/home-api/secrets.ts";
+import { PodEventController } from "../../../src/controllers/pod-events/controller.ts";
+import { ExportStatus } from "../../../src/controllers/services/export-status.ts";
+import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { configMaps, type Resource } from "../../../src/kube/resources.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const log = createLogger({ level: "silent" });
+
+let clock: FakeClock;
+
+beforeEach(() => {
+  clock = new FakeClock();
+});
+
+function memberOf(name: string, client: ClusterClient = fakeClient({})): Member {
+  return new Member({
+    cluster: { metadata: { name, uid: "u", resourceVersion: "1" }, spec: { credentialsSecret: { name: "w" } } },
+    client,
+    hostId: "host-id",
+    listener: {
+      onDelegate: () => {},
+      onEnded: () => {},
+      onCapacity: () => {},
+      onPrompt: () => {},
+      onConnection: () => {},
+    },
+    clock,
+    log,
+  });
+}
+
+describe("watches of members", () => {
+  let done: string[];
+  let watches: MemberWatches<MemberWatch>;
+
+  beforeEach(() => {
+    done = [];
+    watches = new MemberWatches(({ name }) => ({
+      start: () => done.push(`start ${name}`),
+      retry: () => done.push(`retry ${name}`),
+      stop: async () => {
+        done.push(`stop ${name}`);
+      },
+    }));
+  });
+
+  test("are one for each member, from when it is followed until it is not any more", () => {
+    const [west, east] = [memberOf("west"), memberOf("east")];
+    watches.follow([west]);
+    watches.follow([west, east]);
+    watches.follow([east]);
+    expect(done).toEqual(["start west", "start east", "stop west"]);
+    expect([...watches].map(([{ name }]) => name)).toEqual(["east"]);
+    expect([watches.of(west), watches.of(east)]).toEqual([undefined, expect.anything()]);
+  });
+
+  test("leave nothing in their member when they end", async () => {
+    const [west, east] = [memberOf("west"), memberOf("east")];
+    const own = west.watches.size;
+    watches.follow([west, east]);
+    expect(west.watches.size).toBe(own + 1);
+    expect(watches.keep([east])).toHaveLength(1);
+    await watches.stop();
+    expect([west.watches.size, east.watches.size]).toEqual([own, own]);
+  });
+
+  test("are opened for nobody after they were stopped, and for no member whose connection has ended", async () => {
+    const [west, east] = [memberOf("west"), memberOf("east")];
+    await west.stop();
+    watches.add(west);
+    await watches.stop();
+    watches.follow([east]);
+    expect(done).toEqual([]);
+  });
+
+  test("belong to a connection: one that is made anew begins a watch of its own", () => {
+    watches.follow([memberOf("west")]);
+    watches.follow([memberOf("west")]);
+    expect(done).toEqual(["start west", "stop west", "start west"]);
+  });
+});
+
+describe("a member that answers again", () => {
+  let down: boolean;
+  /** Who is answered first when it does: until then, nobody is. */
+  let awaited: string | undefined;
+  let answeredAt: number | undefined;
+  /** When each kind was last watched. */
+  let watched: Map<string, number>;
+  let cut: () => void;
+  let member: Member;
+  let stops: (() => Promise<void>)[];
+
+  const away = (): KubeError =>
+    new KubeError("no route", { code: "NotSent", cluster: "west", verb: "list", resource: "any" });
+
+  function asked(who: string): void {
+    if (who === awaited) {
+      awaited = undefined;
+      answeredAt = clock.now();
+      down = false;
+    }
+    if (down) throw away();
+  }
+
+  async function* watch({ plural }: Resource<never>, { onOpen, signal }: WatchOptions): AsyncGenerator<never> {
+    asked(plural);
+    watched.set(plural, clock.now());
+    onOpen?.();
+    const earlier = cut;
+    await new Promise<void>((_, reject) => {
+      cut = () => {
+        earlier();
+        reject(away());
+      };
+      signal.addEventListener("abort", () => reject(signal.reason));
+    });
+  }
+
+  beforeEach(async () => {
+    down = false;
+    awaited = undefined;
+    watched = new Map();
+    cut = () => {};
+    const client = fakeClient({
+      raw: async ({ path }) => {
+        asked("the probe");
+        return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
+      },
+      list: async ({ plural }) => {
+        asked(plural);
+        return { items: [], resourceVersion: "1", size: 0 };
+      },
+      watch: watch as never,
+    });
+    member = memberOf("west", client);
+    stops = [() => member.stop()];
+    member.start();
+    await clock.advance(1_000);
+  });
+
+  afterEach(async () => {
+    for (const stop of stops) await stop();
+  });
+
+  const whatIsWatched: Record<string, () => () => Promise<void>> = {
+    configmaps: () => {
+      const copies = new Copies({
+        hostId: "host-id",
+        resources: new Map([["ConfigMap", configMaps]]),
+        transform: (_kind, object) => object,
+        onCopy: () => {},
+        onRead: () => {},
+        clock,
+        log,
+      });
+      copies.follow([member]);
+      return () => copies.stop();
+    },
+    secrets: () => {
+      const secrets = new MemberSecrets({
+        hostId: "host-id",
+        onSecret: () => {},
+        onRead: () => {},
+        clock,
+        log,
+      });
+      secrets.follow([member]);
+      return () => secrets.stop();
+    },
+    serviceexports: () => {
+      const status = new ExportStatus({
+        host: fakeClient({}),
+        hostId: "host-id",
+        exportOf: () => ({ state: "missing" }),
+        hasPods: () => false,
+        clock,
+        log,
+      });
+      status.listenTo(member);
+      return () => status.stop();
+    },
+    events: () => {
+      const controller = new PodEventController({
+        host: fakeClient({}),
+        registry: { members: () => [member] },
+        proxies: () => new Map(),
+        warningsOnly: false,
+        clock,
+        log,
+      } as never);
+      controller.start();
+      return () => controller.stop();
+    },
+  };
+
+  // A short absence may fall between two probes.
+  test.each(
+    Object.keys(whatIsWatched).flatMap((plural) => [
+      [plural, 60_000, "the probe"] as const,
+      [plural, 4_000, "pods"] as const,
+    ]),
+  )("is watched for %s again at once, after %d ms, when %s had the first answer", async (plural, forMs, first) => {
+    const begin = whatIsWatched[plural];
+    if (begin !== undefined) stops.unshift(begin());
+    await clock.advance(1_000);
+    expect(watched.has(plural)).toBe(true);
+    down = true;
+    cut();
+    await clock.advance(forMs);
+    watched.clear();
+    awaited = first;
+    while (awaited !== undefined) await clock.fireNext();
+    expect(watched.get(plural)).toBe(answeredAt);
+  });
+});

@@ -1,0 +1,92 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { type Clock, realClock, sleepWith } from "../../../../src/runtime/clock.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+
+const NAMESPACE = "load";
+// Pods, nodes, tokens, and the kinds of copies.
+const READ_IN_A_MEMBER = 9;
+// What lingers for ten seconds lingers for two, and pods are patient for one.
+const FASTER = 5;
+const BEGUN = realClock.now();
+const after: Clock["after"] = (ms, callback) => realClock.after(ms / FASTER, callback);
+const clock: Clock = {
+  now: () => BEGUN + (realClock.now() - BEGUN) * FASTER,
+  wall: realClock.wall,
+  after,
+  sleep: sleepWith(after),
+};
+const quickly = { intervalMs: 10 };
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+
+beforeEach(async () => {
+  fleet = await fleetOf(1, 0);
+});
+
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+/** The client, but the answer to the first deletion of a Service is lost, and whether it is done is open. */
+function losingOne(client: ClusterClient, onLost: () => void): ClusterClient {
+  let lost = false;
+  const remove: ClusterClient["delete"] = async (resource, ref, options) => {
+    if (resource.plural !== "services" || lost) return client.delete(resource, ref, options);
+    lost = true;
+    onLost();
+    throw new KubeError("cut", { code: "AnswerLost", cluster: "member-0", verb: "delete", resource: "services" });
+  };
+  return new Proxy(client, {
+    get: (target, name) => {
+      if (name === "delete") return remove;
+      const value: unknown = Reflect.get(target, name, target);
+      return typeof value === "function" ? value.bind(target) : value;
+    },
+  });
+}
+
+test("a pod that comes while it is open whether its Service's copy goes starts with one that stays", async () => {
+  const { host, members } = fleet;
+  const [member] = members;
+  if (member === undefined) throw new Error("no member");
+  const copyUid = (): unknown => member.get("services", NAMESPACE, "web")?.metadata.uid;
+  const foundBy = new Map<string, unknown>();
+  member.onWrite = (method, { collection }, object) => {
+    if (method === "POST" && collection === "pods") foundBy.set(object?.metadata.name ?? "", copyUid());
+  };
+  const options = controllersOf(fleet);
+  controllers = await startControllers(
+    {
+      ...options,
+      clock,
+      connect: (name, kubeconfig) => {
+        const connection = options.connect(name, kubeconfig);
+        const client = losingOne(connection.client, () => host.put("pods", fleet.pod("web-1")));
+        return { ...connection, client };
+      },
+    },
+    new AbortController().signal,
+  );
+  await eventually(() => member.openWatches >= READ_IN_A_MEMBER, quickly);
+  host.put("services", {
+    metadata: { namespace: NAMESPACE, name: "web" },
+    spec: { type: "ClusterIP", clusterIP: "10.0.0.1", selector: { app: "web" }, ports: [{ port: 80 }] },
+  });
+  host.put("pods", fleet.pod("web-0"));
+  await eventually(() => foundBy.has("web-0"), quickly);
+  const doubtful = foundBy.get("web-0");
+  expect(doubtful).toBeDefined();
+  host.erase("pods", NAMESPACE, "web-0");
+  await eventually(() => foundBy.has("web-1"), quickly);
+  expect(foundBy.get("web-1")).toBeDefined();
+  expect(foundBy.get("web-1")).not.toBe(doubtful);
+  expect(foundBy.get("web-1")).toBe(copyUid());
+});
