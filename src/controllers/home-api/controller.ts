@@ -3,7 +3,7 @@ import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { events, secrets } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
@@ -177,7 +177,7 @@ export class HomeApiController {
       this.#refused.delete(context.key);
       return shown;
     } catch (error) {
-      if (!isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound")) throw error;
+      if (!isRefusal(error) && !isKubeError(error, "NotFound")) throw error;
       await this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
       return () => true;
     }

@@ -3,7 +3,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import {
   patchWithoutTrafficDistribution,
@@ -160,7 +160,7 @@ export class Executor {
       this.#refusals.delete(key);
       if (metadata.resourceVersion === resourceVersion) return undefined;
     } catch (error) {
-      if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable")) {
+      if (isRefusal(error)) {
         return this.#refuse(
           context,
           ref,

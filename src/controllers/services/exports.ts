@@ -1,7 +1,7 @@
 import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
 import type { KubeEvent } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -60,7 +60,7 @@ export class Exports {
     } catch (error) {
       if (isKubeError(error, "NotFound")) {
         problem = `it has no API multicluster.x-k8s.io/v1alpha1, so the Service ${ref.name} is not exported from there`;
-      } else if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed")) {
+      } else if (isRefusal(error)) {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }

@@ -28,39 +28,13 @@ const sites: readonly [string, Site, Expected][] = [
   ["a changed dependency", aChangedDependency, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a changed policy", aChangedPolicy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a larger claim", aLargerClaim, { refused: ALL, settled: ["NotFound"] }],
-  [
-    "a changed Service",
-    aChangedService,
-    { refused: ["BadRequest", "Forbidden", "Unprocessable"], settled: ["Conflict", "NotFound"] },
-  ],
-  [
-    "a new ServiceExport",
-    aNewExport,
-    {
-      refused: ["BadRequest", "Forbidden", "MethodNotAllowed", "Unprocessable", "NotFound"],
-      settled: ["AlreadyExists"],
-    },
-  ],
-  [
-    "the status of a ServiceExport",
-    anExportsStatus,
-    { settled: ["BadRequest", "Forbidden", "MethodNotAllowed", "Unprocessable", "Conflict", "NotFound"] },
-  ],
-  [
-    "a Secret of tokens",
-    aSecretOfTokens,
-    {
-      refused: ["BadRequest", "Forbidden", "Unprocessable", "NotFound"],
-      settled: ["AlreadyExists", "Conflict"],
-    },
-  ],
+  ["a changed Service", aChangedService, { refused: ALL, settled: ["Conflict", "NotFound"] }],
+  ["a new ServiceExport", aNewExport, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
+  ["the status of a ServiceExport", anExportsStatus, { settled: [...ALL, "Conflict", "NotFound"] }],
+  ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists", "Conflict"] }],
   ["a forwarded change", aForwardedChange, { refused: [...ALL, "NotFound"] }],
   ["a new delegate", aNewDelegate, { refused: [...ALL, "NotFound"] }],
-  [
-    "a virtual node",
-    aVirtualNode,
-    { refused: ["BadRequest", "Forbidden", "Unprocessable"], settled: ["AlreadyExists"] },
-  ],
+  ["a virtual node", aVirtualNode, { refused: ALL, settled: ["AlreadyExists"] }],
 ];
 
 describe("what an error of an API server means for", () => {
