@@ -15,6 +15,7 @@ import { type DelegatedPodParts, delegatedPod } from "../delegated/pods.ts";
 import type { Clients } from "../harness/clients.ts";
 import { memberCluster } from "../harness/clusters.ts";
 import { inPhase, podOf, podThat } from "../harness/pods-of.ts";
+import { forbidPods } from "../harness/refusals.ts";
 import { scheduleTimeout } from "../harness/schedule-timeout.ts";
 import { eventually } from "../harness/wait.ts";
 import { createIn, deleteFrom } from "../harness/workloads.ts";
@@ -138,7 +139,7 @@ export const isRefused: Life = {
       when: "late",
       namespace: `${namespace} quota`,
       catches: ({ method, path }) => method === "POST" && path === `/api/v1/namespaces/${namespace}/pods`,
-      onCaught: (member) => forbidPods(member === "west" ? "west" : "east", namespace),
+      onCaught: (member) => forbidPods(memberCluster(member === "west" ? "west" : "east"), namespace),
     });
     await create(scene);
     await proxyThat(scene, running);
@@ -293,15 +294,4 @@ function recordedBy({ metadata }: Pod): string | undefined {
 async function isTold({ clients, namespace }: Scene, wanted: string): Promise<boolean> {
   const { items } = await clients.host.list(events, { namespace });
   return items.some(({ involvedObject, reason }) => involvedObject.name === NAME && reason === wanted);
-}
-
-/** A quota that lets no pod into the member's namespace. */
-async function forbidPods(member: MemberName, namespace: string): Promise<void> {
-  const collection = `/api/v1/namespaces/${namespace}/resourcequotas`;
-  const body = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "none" }, spec: { hard: { pods: "0" } } };
-  await apiRequest(memberCluster(member), "POST", collection, { body });
-  // Nothing is refused before it has been counted.
-  await eventually(async () =>
-    (await apiRequest(memberCluster(member), "GET", `${collection}/none`)).text.includes('"used":{'),
-  );
 }
