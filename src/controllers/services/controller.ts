@@ -32,7 +32,7 @@ export class ServiceController implements Copier {
 
   constructor(options: CopyingOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log } = options;
+    const { host, identity, registry, memberNamespaces, authorEvents, clock, log } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
     this.#sources = new Sources({
       host,
@@ -69,7 +69,7 @@ export class ServiceController implements Copier {
       log,
     });
     this.#executor = new Executor({
-      host,
+      authorEvents,
       hostId: identity.id,
       hostName: identity.name,
       registry,

@@ -46,12 +46,8 @@ function exchange(refuses: (body: Body) => boolean): {
       }) as never,
     }),
   };
-  const host = fakeClient({
-    create: (async (_resource: unknown, { message = "" }: { readonly message?: string }) =>
-      told.push(message)) as never,
-  });
   const options = {
-    host,
+    authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
     memories: new Memories(),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     registry: { member: () => west },

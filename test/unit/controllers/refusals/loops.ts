@@ -92,9 +92,6 @@ export const aSecretOfTokens: Site = async (error) => {
   const token = { token: "t", expirationTimestamp: "2030-01-01T00:00:00Z" };
   const host = fakeClient({
     createSubresource: async () => ({ spec: { expirationSeconds: 3600 }, status: token }),
-    create: (async (_resource: object, { reason }: { reason: string }) => {
-      told.push(reason);
-    }) as never,
   });
   const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
   const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
@@ -107,6 +104,7 @@ export const aSecretOfTokens: Site = async (error) => {
       holders: () => [west],
       cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
     },
+    authorEvents: { tell: (_about: object, { reason }: { reason: string }) => told.push(reason) },
     server: undefined,
     proxies: () => ({ get: () => proxy }),
     modeOf: () => undefined,

@@ -140,7 +140,7 @@ export const aLargerClaim: Site = async (error) => {
 export const aChangedService: Site = async (error) => {
   const ref = { ...REF, kind: "Service" } as const;
   const executor = new ServiceExecutor({
-    host,
+    authorEvents: { tell: () => {} },
     hostId: HOST.id,
     hostName: HOST.name,
     registry: { member: () => memberFailing(error) },
@@ -159,10 +159,8 @@ export const aChangedService: Site = async (error) => {
 /** A ServiceExport that is made beside a copy. */
 export const aNewExport: Site = async (error) => {
   const told: unknown[] = [];
-  const tell = async (event: unknown): Promise<void> => {
-    told.push(event);
-  };
-  const exports = new Exports({ host: HOST, clock: clock as never, tell, onMade: () => {} });
+  const authorEvents = { tell: (_about: unknown, news: unknown) => told.push(news) };
+  const exports = new Exports({ host: HOST, clock, authorEvents, onMade: () => {} } as never);
   const ref = { ...REF, kind: "Service" } as const;
   const copy: Stored<KubeObject> = {
     metadata: { ...object.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } },

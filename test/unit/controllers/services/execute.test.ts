@@ -57,11 +57,7 @@ function executing(answers: readonly string[]) {
     noteFailure: () => {},
   };
   const executor = new Executor({
-    host: fakeClient({
-      create: (async (_resource: object, { message }: { message: string }) => {
-        told.push(message);
-      }) as never,
-    }),
+    authorEvents: { tell: (_about: object, { message }: { message: string }) => told.push(message) },
     hostId: HOST.id,
     hostName: HOST.name,
     registry: { member: () => west },
