@@ -4,6 +4,7 @@ import { Registry, type RegistryListener } from "../clusters/registry.ts";
 import { turn } from "../kube/turn.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { ControllerOptions } from "../runtime/controller.ts";
+import { AuthorEvents } from "./author-events.ts";
 import { ClaimController } from "./claims/controller.ts";
 import type { Copier, CopyingOptions } from "./copying/options.ts";
 import { together } from "./copying/together.ts";
@@ -31,7 +32,8 @@ export interface HostOptions {
 export class Controllers {
   readonly registry: Registry;
   readonly #options: ControllersOptions;
-  readonly #events: PodEventController | undefined;
+  readonly #podEvents: PodEventController | undefined;
+  readonly #authorEvents: AuthorEvents;
   readonly #tokens: MemberTokenController;
   readonly #homeApi: HomeApiController;
   readonly #copiers: readonly Copier[];
@@ -48,12 +50,15 @@ export class Controllers {
     const registry = new Registry({ host, hostId: identity.id, connect, clock, log, listener: this.#listener() });
     this.registry = registry;
     const proxies = () => this.#delegation.proxies;
-    this.#events = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
+    const authorEvents = new AuthorEvents({ host, clock, log });
+    this.#authorEvents = authorEvents;
+    this.#podEvents = podEvents && new PodEventController({ ...podEvents, registry, proxies, clock, log });
     this.#tokens = new MemberTokenController({ host, registry, ...running });
     this.#homeApi = new HomeApiController({
       host,
       identity,
       registry,
+      authorEvents,
       server: homeApiServer,
       proxies,
       modeOf: (proxy) => this.#delegation.apiMode(proxy),
@@ -66,6 +71,7 @@ export class Controllers {
       identity,
       registry,
       memberNamespaces,
+      authorEvents,
       proxies,
       onProxy: (key) => this.#delegation.onDelegate(key),
       ...running,
@@ -99,6 +105,7 @@ export class Controllers {
       registry,
       dependencies: together(this.#copiers),
       memberNamespaces,
+      authorEvents,
       virtualNodes: this.#virtualNodes.nodes,
       homeApi: (name) => this.#homeApi.of(name),
       ...leading,
@@ -116,6 +123,7 @@ export class Controllers {
       identity,
       registry,
       placement: this.#delegation.overflow,
+      authorEvents,
       policyRefusal: (pod, member) => policies.refusal(pod, member),
       ...running,
     });
@@ -152,7 +160,7 @@ export class Controllers {
       // With a hundred members that is a second's work, and the Lease must be renewed meanwhile.
       await turn();
     }
-    this.#events?.start();
+    this.#podEvents?.start();
     this.#serving?.start();
     this.#reportMembers();
   }
@@ -161,12 +169,13 @@ export class Controllers {
   async stop(): Promise<void> {
     this.#options.metrics?.members.follow(undefined);
     await this.#serving?.stop();
-    await this.#events?.stop();
+    await this.#podEvents?.stop();
     await this.#preferences.stop();
     await this.#overflow.stop();
     await this.#delegation.stop();
     await this.#homeApi.stop();
     for (const copier of this.#copiers) await copier.stop();
+    await this.#authorEvents.stop();
     await this.#virtualNodes.stop();
     await this.#tokens.stop();
     await this.registry.stop();
@@ -181,7 +190,7 @@ export class Controllers {
         this.#homeApi.onMembers();
         for (const copier of this.#copiers) copier.onMembers();
         this.#onMembers();
-        this.#events?.refresh();
+        this.#podEvents?.refresh();
       },
       onClusterStatus: (name) => this.#virtualNodes.enqueue(name),
       onReconnected: (name) => this.#delegation.onReconnected(name),
@@ -208,7 +217,7 @@ export class Controllers {
         this.#delegation.onConnection(member);
         this.#overflow.onRoom();
         this.#preferences.onMembers();
-        this.#events?.refresh();
+        this.#podEvents?.refresh();
       },
     };
   }

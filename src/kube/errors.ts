@@ -44,6 +44,31 @@ export const RETRY_CLASS: Readonly<Record<KubeErrorCode, RetryClass>> = {
   BadCredentials: "never",
 };
 
+/**
+ * Whether an answer to a write says that the same write would be refused again, for its sender's rights, a quota, a policy, or what
+ * is in it, and so was surely not done. What is there already, or is not, is no refusal: callers name NotFound, AlreadyExists and
+ * Conflict where those mean something to them. A new code without its word here does not compile.
+ */
+const IS_REFUSAL: Readonly<Record<KubeErrorCode, boolean>> = {
+  BadRequest: true,
+  Unauthorized: false,
+  Forbidden: true,
+  NotFound: false,
+  MethodNotAllowed: true,
+  AlreadyExists: false,
+  Conflict: false,
+  Gone: false,
+  TooLarge: true,
+  Unprocessable: true,
+  TooManyRequests: false,
+  ServerError: false,
+  NotSent: false,
+  AnswerLost: false,
+  Aborted: false,
+  BadAnswer: false,
+  BadCredentials: false,
+};
+
 export interface KubeErrorFields {
   readonly code: KubeErrorCode;
   /** Name of the cluster the request went to. */
@@ -94,6 +119,11 @@ export class KubeError extends Error {
 /** True for a KubeError with one of these codes. */
 export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
+}
+
+/** True for a refusal that will be the same the next time: to try again at once is in vain, and somebody should be told. */
+export function isRefusal(error: unknown): error is KubeError {
+  return error instanceof KubeError && IS_REFUSAL[error.code];
 }
 
 /** Words of an answer that was cut because it was larger than what may be on its way from one server. */

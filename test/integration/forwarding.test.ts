@@ -10,6 +10,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podOf, podThat } from "../support/harness/pods-of.ts";
+import { isRefused, refuseWrites } from "../support/harness/refusals.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 useLegation();
@@ -23,17 +24,6 @@ const limitRanges: Resource<KubeObject & { spec: object }> = {
   namespaced: true,
 };
 const admission = { group: "admissionregistration.k8s.io", version: "v1", namespaced: false } as const;
-const policies: Resource<KubeObject & { spec: object }> = {
-  ...admission,
-  plural: "validatingadmissionpolicies",
-  kind: "ValidatingAdmissionPolicy",
-};
-const policyBindings: Resource<KubeObject & { spec: object }> = {
-  ...admission,
-  plural: "validatingadmissionpolicybindings",
-  kind: "ValidatingAdmissionPolicyBinding",
-};
-
 const mutations: Resource<KubeObject & { spec: object }> = {
   ...admission,
   plural: "mutatingadmissionpolicies",
@@ -318,45 +308,15 @@ describe("what changes on a running proxy changes on its delegate", () => {
 
 describe("a change that the member does not take", () => {
   /** Makes the member refuse pods for which the expression is false. */
-  async function policy(namespace: string, resource: string, expression: string): Promise<void> {
-    const { west } = clients();
-    const name = `refuse-${namespace}`;
-    const rules = [{ apiGroups: [""], apiVersions: ["v1"], resources: [resource], operations: ["UPDATE"] }];
-    onTestFinished(async () => {
-      await west.delete(policyBindings, { name });
-      await west.delete(policies, { name });
-    });
-    await west.create(policies, {
-      apiVersion: "admissionregistration.k8s.io/v1",
-      kind: policies.kind,
-      metadata: { name },
-      spec: {
-        failurePolicy: "Fail",
-        matchConstraints: { resourceRules: rules },
-        validations: [{ expression, message: "not in this cluster" }],
-      },
-    });
-    const selector = { matchLabels: { "kubernetes.io/metadata.name": namespace } };
-    await west.create(policyBindings, {
-      apiVersion: "admissionregistration.k8s.io/v1",
-      kind: policyBindings.kind,
-      metadata: { name },
-      spec: { policyName: name, validationActions: ["Deny"], matchResources: { namespaceSelector: selector } },
-    });
+  function policy(namespace: string, resource: string, expression: string): Promise<void> {
+    return refuseWrites(clients().west, { namespace, resource, operation: "UPDATE", expression });
   }
 
   /** Waits until the policy is in force for what `body` would change. */
-  async function inForce(namespace: string, body: object, subresource?: string): Promise<void> {
+  function inForce(namespace: string, body: object, subresource?: string): Promise<void> {
     const options = { dryRun: true, ...(subresource === undefined ? {} : { subresource }) };
-    await eventually(
-      () =>
-        clients()
-          .west.patch(pods, { namespace, name: "web" }, { type: "strategic", body }, options)
-          .then(
-            () => false,
-            () => true,
-          ),
-      { what: "the policy" },
+    return isRefused(() =>
+      clients().west.patch(pods, { namespace, name: "web" }, { type: "strategic", body }, options),
     );
   }
 

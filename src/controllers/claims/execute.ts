@@ -10,7 +10,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
 import { seenUid } from "../../pods/claims.ts";
@@ -19,7 +19,7 @@ import { isLabelled } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
-import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
+import { makeCopy } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
@@ -176,7 +176,7 @@ export class Executor {
     try {
       await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
     } catch (error) {
-      if (isKubeError(error, ...REFUSALS)) {
+      if (isRefusal(error)) {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
         this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;

@@ -1,7 +1,7 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
@@ -25,9 +25,6 @@ export type Made =
   | { readonly type: "foreign" }
   | { readonly type: "refused"; readonly detail: string };
 
-/** Codes of errors after which the same request would be refused again. */
-export const REFUSALS = ["Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed", "TooLarge"] as const;
-
 /** Makes a copy in a member, and its namespace where that is missing. Rejects with KubeError unless the answer is sure. */
 export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise<Made> {
   const { member, namespaces, hostId, resource, ref, object, signal } = spec;
@@ -37,7 +34,7 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     const { metadata } = await member.answerOf(namespaces.createIn(member, ref.namespace, signal, create));
     return { type: "made", uid: metadata.uid };
   } catch (error) {
-    if (!isKubeError(error, "AlreadyExists", "NotFound", ...REFUSALS)) throw error;
+    if (!isRefusal(error) && !isKubeError(error, "AlreadyExists", "NotFound")) throw error;
     // A create whose answer was lost may have made it, whatever this one was told: a quota is full by it, say.
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined)

@@ -2,11 +2,10 @@ import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events, pods } from "../../kube/resources.ts";
+import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { warningEvent } from "../warning-event.ts";
 import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
@@ -41,7 +40,7 @@ export class Exchange {
       const refused = forwardRefusal(name, patch, error);
       if (refused === undefined) throw error;
       // Which of the parts it does not take is known when each was sent alone.
-      if (patch.apart === undefined) await this.tellOnce(proxyUid, "NotForwarded", refused, context);
+      if (patch.apart === undefined) this.tellOnce(context.key, proxyUid, "NotForwarded", refused);
       if (!isRecorded(patch)) this.#noteIneffective(proxyUid, patch);
       let shown: Awaited<Result>;
       for (const part of partsOf(patch)) {
@@ -68,14 +67,10 @@ export class Exchange {
   }
 
   /** An event for the author, unless it says what the last one said. */
-  async tellOnce(proxyUid: string, reason: string, message: string, { key, signal }: Context): Promise<void> {
-    const { host, clock, memories } = this.#options;
+  tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
+    const { authorEvents, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
-    await host.create(
-      events,
-      warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: clock.wall() }),
-      { signal },
-    );
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
     memories.reported(proxyUid, message, clock.now());
   }
 
@@ -98,24 +93,19 @@ export class Exchange {
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
       if (!isKubeError(error, "Unprocessable")) throw error;
-      await this.#noteRefused(action, error.detail, context);
+      this.#noteRefused(action, error.detail, context);
       const end = endOf(patch);
       return end === undefined ? undefined : this.status({ ...action, patch: end }, context);
     }
   }
 
   /** What is not valid here will not be in a moment: it must hold up neither other writes nor the end of the pod. */
-  async #noteRefused(action: ActionOf<"status">, detail: string, context: Context): Promise<void> {
+  #noteRefused(action: ActionOf<"status">, detail: string, { key, log }: Context): void {
     const { uid } = action.patch.metadata;
     const message = `the status that the member tells is not valid on this cluster: ${detail}`;
     this.#noteIneffective(uid, action.patch);
-    context.log.warn(message);
-    try {
-      await this.tellOnce(uid, "StatusRefused", message, context);
-    } catch (error) {
-      // Its namespace may be on its way out.
-      if (!isKubeError(error)) throw error;
-    }
+    log.warn(message);
+    this.tellOnce(key, uid, "StatusRefused", message);
   }
 
   /**

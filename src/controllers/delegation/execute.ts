@@ -9,7 +9,7 @@ import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events, pods } from "../../kube/resources.ts";
+import { pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { droppable } from "../../pods/dropped-fields.ts";
@@ -18,7 +18,6 @@ import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
-import { warningEvent } from "../warning-event.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
@@ -177,7 +176,7 @@ export class Executor {
       const proxy = proxyOf(context.key);
       // Nobody else can have it, and a refusal would be its end: it is made when the webhook is back.
       if (isUnasked(error) && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
-        await this.#exchange.tellOnce(proxyUid, refused.reason, `${name}: ${refused.message}`, context);
+        this.#exchange.tellOnce(context.key, proxyUid, refused.reason, `${name}: ${refused.message}`);
         throw error;
       }
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
@@ -379,9 +378,8 @@ export class Executor {
     return shown;
   }
 
-  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
-    const { host, memories, clock } = this.#options;
-    const { key, signal } = context;
+  async #report({ proxyUid, reason, message }: ActionOf<"report">, { key, signal }: Context): Result {
+    const { host, memories, clock, authorEvents } = this.#options;
     const now = clock.wall();
     const conditions = [notPlacedCondition(this.#options.proxyOf(key), { reason, message, now })];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
@@ -393,26 +391,14 @@ export class Executor {
         { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
-    try {
-      await host.create(events, warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: now }), {
-        signal,
-      });
-    } catch (error) {
-      // Its namespace is on its way out. Whatever else it was, all of it is said again.
-      if (!isKubeError(error, "Forbidden", "NotFound")) throw error;
-    }
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
     memories.reported(proxyUid, message, clock.now());
     return shown;
   }
 
-  async #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key, signal }: Context): Result {
-    const { host, clock } = this.#options;
-    await host.create(
-      events,
-      warningEvent({ ...objectRef(key), uid: proxyUid }, { reason, message, at: clock.wall() }),
-      { signal },
-    );
-    return undefined;
+  #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {
+    this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    return Promise.resolve(undefined);
   }
 
   async #finish({ proxyUid }: ActionOf<"finish">, { key, signal }: Context): Result {

@@ -1,11 +1,9 @@
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 
 /** What to tell the author of a change that the member will not take; undefined when the same request may work next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
-  if (!isKubeError(error, "BadRequest", "Forbidden", "NotFound", "MethodNotAllowed", "Unprocessable", "TooLarge")) {
-    return undefined;
-  }
+  if (!isRefusal(error) && !isKubeError(error, "NotFound")) return undefined;
   // Legation's own rights there, not the author's pod.
   const lacksRight = error.code === "Forbidden" && /cannot patch resource/.test(error.detail);
   const advice = lacksRight ? "; Legation's ClusterRole there lacks a right that manifests/member/role.yaml has" : "";

@@ -9,6 +9,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Interval } from "../../runtime/unled.ts";
 import type { Traces } from "../../telemetry/traces.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import type { Needs } from "./model.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
@@ -32,6 +33,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly memberNamespaces: MemberNamespaces;
   /** The host's virtual nodes, by name. */
   readonly virtualNodes: ReadStore<KubeNode>;
+  /** What pods' authors are told. */
+  readonly authorEvents: AuthorEvents;
   /** Times in which nobody led. */
   readonly unled: readonly Interval[];
   /** False when the host was set back to a backup under this leader, or another leads by now. */

@@ -1,4 +1,4 @@
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal, type KubeError } from "../../kube/errors.ts";
 import type { RefusalReason } from "../../placement/candidate.ts";
 
 /** An API server gives up what it has begun after its --request-timeout, a minute by default. */
@@ -14,10 +14,7 @@ export function isUnasked(error: unknown): error is KubeError {
 
 /** Why a member's API server refused a delegate; undefined when the same request may work next time. */
 export function refusalOf(error: unknown): { reason: RefusalReason; message: string } | undefined {
-  const isNo =
-    isUnasked(error) ||
-    isKubeError(error, "BadRequest", "Forbidden", "NotFound", "MethodNotAllowed", "Unprocessable", "TooLarge");
-  if (!isNo) return undefined;
+  if (!isRefusal(error) && !isKubeError(error, "NotFound") && !isUnasked(error)) return undefined;
   // The member's controller manager makes the default account some moments after the namespace.
   if (/serviceaccount "default" not found/.test(error.detail)) return undefined;
   return { reason: "RefusedByMember", message: `its API server refused the pod: ${error.detail}` };

@@ -2,14 +2,14 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
+import { makeCopy } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
 import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
@@ -141,7 +141,7 @@ export class Executor {
       await member.client.patch(RESOURCES[ref.kind], ref, { type: "json", body: patch }, options);
       this.#note(action, context);
     } catch (error) {
-      if (isKubeError(error, ...REFUSALS)) {
+      if (isRefusal(error)) {
         const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${error.detail}`;
         log.info(message);
         return this.#refuse(key, message, false);

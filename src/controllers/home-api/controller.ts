@@ -3,13 +3,13 @@ import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
-import { events, secrets } from "../../kube/resources.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { secrets } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
-import { warningEvent } from "../warning-event.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
@@ -21,6 +21,8 @@ export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
   readonly identity: HostIdentity;
   readonly registry: Registry;
+  /** What pods' authors are told. */
+  readonly authorEvents: AuthorEvents;
   /** The host's address for members whose Cluster names none. */
   readonly server: string | undefined;
   /** The host's proxies. */
@@ -171,14 +173,17 @@ export class HomeApiController {
   }
 
   async #execute(action: Action, context: Context): Result {
-    if (action.type === "tell") return this.#tellNamespace(action, context);
+    if (action.type === "tell") {
+      this.#tellNamespace(action, context.key);
+      return undefined;
+    }
     try {
       const shown = await this.#issue(action, context);
       this.#refused.delete(context.key);
       return shown;
     } catch (error) {
-      if (!isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "NotFound")) throw error;
-      await this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
+      if (!isRefusal(error) && !isKubeError(error, "NotFound")) throw error;
+      this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
       return () => true;
     }
   }
@@ -230,35 +235,20 @@ export class HomeApiController {
   }
 
   /** Pods of a burst find out together: the first of them speaks for all. */
-  async #tellNamespace({ proxyUid, member, message }: TellAction, context: Context): Result {
-    const { namespace = "" } = objectRef(context.key);
-    if (this.#told.lately(member, namespace)) return undefined;
+  #tellNamespace({ proxyUid, member, message }: TellAction, key: ObjectKey): void {
+    const ref = objectRef(key);
+    const { namespace = "" } = ref;
+    if (this.#told.lately(member, namespace)) return;
     this.#told.note(member, namespace);
-    try {
-      await this.#tell({ proxyUid, reason: "NoHomeAPI", message }, context);
-    } catch (error) {
-      this.#told.forget(member, namespace);
-      throw error;
-    }
-    return undefined;
+    this.#options.authorEvents.tell({ ...ref, uid: proxyUid }, { reason: "NoHomeAPI", message });
   }
 
   /** Asking again at once would get the same answer; the author hears of it once. */
-  async #refuse(proxyUid: string, message: string, context: Context): Promise<void> {
-    const before = this.#refused.get(context.key)?.message;
-    this.#refused.set(context.key, { message, until: this.#options.clock.now() + REFUSED_FOR_MS });
-    context.log.warn(message);
-    if (before !== message) await this.#tell({ proxyUid, reason: "NoToken", message }, context);
-  }
-
-  async #tell(
-    { proxyUid, reason, message }: { readonly proxyUid: string; readonly reason: string; readonly message: string },
-    { key, signal }: Context,
-  ): Promise<void> {
-    const event = warningEvent(
-      { ...objectRef(key), uid: proxyUid },
-      { reason, message, at: this.#options.clock.wall() },
-    );
-    await this.#options.host.create(events, event, { signal });
+  #refuse(proxyUid: string, message: string, { key, log }: Context): void {
+    const { authorEvents, clock } = this.#options;
+    const before = this.#refused.get(key)?.message;
+    this.#refused.set(key, { message, until: clock.now() + REFUSED_FOR_MS });
+    log.warn(message);
+    if (before !== message) authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 }

@@ -31,11 +31,6 @@ export class Told {
     this.#at.set(`${member}/${namespace}`, this.#clock.now());
   }
 
-  /** It could not be told. */
-  forget(member: string, namespace: string): void {
-    this.#at.delete(`${member}/${namespace}`);
-  }
-
   #isOver(at: number): boolean {
     return this.#clock.now() - at >= TOLD_FOR_MS;
   }

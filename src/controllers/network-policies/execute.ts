@@ -3,13 +3,13 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { makeCopy, REFUSALS } from "../copying/make-copy.ts";
+import { makeCopy } from "../copying/make-copy.ts";
 import { tell, warningEvent } from "../warning-event.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
@@ -151,7 +151,7 @@ export class Executor {
       this.#noteWritten(place, source, context);
       this.#of(place).refusals.delete(source.metadata.name);
     } catch (error) {
-      if (isKubeError(error, ...REFUSALS)) {
+      if (isRefusal(error)) {
         const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${error.detail}`;
         return this.#refuse(place, source, message, context);
       }

@@ -1,12 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
-import { REFUSALS } from "../copying/make-copy.ts";
 import { RESOURCES } from "../dependencies/digest.ts";
 import { foreignMessage, isUsedInPlace } from "../dependencies/in-place.ts";
 
@@ -39,7 +38,7 @@ async function obstacle(dependency: Dependency, { host, hostId, member, signal }
     if (there === undefined || isCopy(there, hostId)) return undefined;
   } catch (error) {
     member.noteFailure(error);
-    if (!isKubeError(error, ...REFUSALS)) throw error;
+    if (!isRefusal(error)) throw error;
     return `whether it has ${kind} ${name}, which the pod needs, cannot be read: ${error.detail}`;
   }
   // What the host does not have is not copied, and the pod uses what is there.

@@ -1,22 +1,14 @@
 import { CLUSTER_ANNOTATION, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
-import {
-  type KubeEvent,
-  type ObjectKey,
-  type ObjectMeta,
-  objectRef,
-  type Pod,
-  type Stored,
-} from "../../api/kubernetes.ts";
+import { type ObjectKey, type ObjectMeta, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
-import { events, pods } from "../../kube/resources.ts";
+import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { tryDelegate } from "../try-delegate.ts";
-import { warningEvent } from "../warning-event.ts";
 import { dependencyRefusal } from "./dependency-refusal.ts";
 import type { HostGroups } from "./host-groups.ts";
 import type { Action, Observed } from "./model.ts";
@@ -56,7 +48,7 @@ export class Executor {
       case "seek":
         return this.#seek(context);
       case "tell":
-        return this.#tell(action, context);
+        return Promise.resolve(this.#tell(action, context));
     }
   }
 
@@ -97,12 +89,9 @@ export class Executor {
     const left = hasLeft(uid);
     if (!bound) return (shown) => left(shown) || shown.pod.metadata.resourceVersion !== resourceVersion;
     context.log.info({ member: name }, "overflowed");
-    await this.#say(
-      context,
-      uid,
-      { reason: "Overflowed", type: "Normal" },
-      `this cluster has found no node for the pod, so it is delegated to ${name}`,
-    );
+    const message = `this cluster has found no node for the pod, so it is delegated to ${name}`;
+    const { authorEvents } = this.#options;
+    authorEvents.tell({ ...objectRef(context.key), uid }, { reason: "Overflowed", type: "Normal", message });
     return left;
   }
 
@@ -169,34 +158,13 @@ export class Executor {
     return hasLeft(uid);
   }
 
-  async #tell({ uid, message }: ActionOf<"tell">, context: Context): Promise<undefined> {
-    // Its name is the pod's for good: what was said before a restart is not said again.
-    const { name } = objectRef(context.key);
-    await this.#say(
-      context,
-      uid,
-      { reason: NOT_OVERFLOWED, type: "Warning", name: `${name.slice(0, 200)}.overflow.${uid}` },
-      message,
-    );
-    this.#options.onTold(uid);
-  }
-
-  async #say(
-    { key, signal }: Context,
-    uid: string,
-    { reason, type, name }: { readonly reason: string; readonly type: string; readonly name?: string },
-    message: string,
-  ): Promise<void> {
-    const { host, clock } = this.#options;
-    const event = warningEvent({ ...objectRef(key), uid }, { reason, message, at: clock.wall() });
-    const { namespace = "" } = event.metadata;
-    const named: KubeEvent = name === undefined ? event : { ...event, metadata: { namespace, name } };
-    try {
-      await host.create(events, { ...named, type }, { signal });
-    } catch (error) {
-      // Told already, or the pod's namespace is on its way out.
-      if (!isKubeError(error, "AlreadyExists", "Forbidden", "NotFound")) throw error;
-    }
+  #tell({ uid, message }: ActionOf<"tell">, { key }: Context): undefined {
+    const { authorEvents, onTold } = this.#options;
+    const ref = objectRef(key);
+    // The pod's for good: what was said before a restart is not said again.
+    const suffix = `overflow.${uid}`;
+    authorEvents.tell({ ...ref, uid }, { reason: NOT_OVERFLOWED, message, suffix });
+    onTold(uid);
   }
 }
 

@@ -3,6 +3,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { ControllerOptions } from "../../runtime/controller.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import type { OverflowPlacement } from "../delegation/overflow-placement.ts";
 
 /** What the overflow controller works on. */
@@ -11,6 +12,8 @@ export interface OverflowOptions extends ControllerOptions {
   readonly identity: HostIdentity;
   readonly registry: Registry;
   readonly placement: OverflowPlacement;
+  /** What pods' authors are told. */
+  readonly authorEvents: AuthorEvents;
   /** Why a member cannot have the rules that a pod is under here, as far as is known. */
   readonly policyRefusal: (pod: Stored<Pod>, member: string) => string | undefined;
 }

@@ -32,7 +32,7 @@ export class ServiceController implements Copier {
 
   constructor(options: CopyingOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log } = options;
+    const { host, identity, registry, memberNamespaces, authorEvents, clock, log } = options;
     this.#patience = new Patience({ clock, onChange: options.onProxy });
     this.#idle = new IdleTimes(clock);
     this.#sources = new Sources({
@@ -70,7 +70,7 @@ export class ServiceController implements Copier {
       log,
     });
     this.#executor = new Executor({
-      host,
+      authorEvents,
       hostId: identity.id,
       hostName: identity.name,
       registry,

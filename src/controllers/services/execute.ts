@@ -2,8 +2,7 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import {
   patchWithoutTrafficDistribution,
@@ -13,16 +12,16 @@ import {
 } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
-import { tell, warningEvent } from "../warning-event.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
 
 export interface ExecutorOptions {
-  readonly host: ClusterClient;
+  readonly authorEvents: AuthorEvents;
   readonly hostId: string;
   readonly hostName: string;
   readonly registry: Registry;
@@ -52,13 +51,13 @@ export class Executor {
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    const { hostId: id, hostName: name, clock } = options;
+    const { hostId: id, hostName: name, authorEvents, clock } = options;
     this.#contests = new Contests(clock);
     this.#writer = new CopyWriter((key) => options.onRefusal(copyRef(key)));
     this.#exports = new Exports({
       host: { id, name },
+      authorEvents,
       clock,
-      tell: (...event) => tell(options.host, ...event),
       onMade: options.onExported,
     });
   }
@@ -161,7 +160,7 @@ export class Executor {
       this.#refusals.delete(key);
       if (metadata.resourceVersion === resourceVersion) return undefined;
     } catch (error) {
-      if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable")) {
+      if (isRefusal(error)) {
         return this.#refuse(
           context,
           ref,
@@ -197,12 +196,7 @@ export class Executor {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  async #refuse(
-    { key, signal, log }: Context,
-    ref: CopyRef,
-    source: Stored<KubeObject>,
-    message: string,
-  ): Promise<Shown<Observed>> {
+  #refuse({ key, log }: Context, ref: CopyRef, source: Stored<KubeObject>, message: string): Shown<Observed> {
     const told = this.#refusals.get(key)?.told;
     this.#refusals.set(key, { until: this.#options.clock.now() + REFUSED_FOR_MS, told: message });
     this.#options.onRefusal(ref);
@@ -210,8 +204,7 @@ export class Executor {
       log.info(message);
       const resource = resourceOf(ref);
       const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...source.metadata };
-      const event = { reason: "NotInMember", message: `${ref.member}: ${message}`, at: this.#options.clock.wall() };
-      await tell(this.#options.host, warningEvent(about, event), signal);
+      this.#options.authorEvents.tell(about, { reason: "NotInMember", message: `${ref.member}: ${message}` });
     }
     return () => true;
   }

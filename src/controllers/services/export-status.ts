@@ -3,7 +3,7 @@ import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, serviceExports } from "../../kube/resources.ts";
 import { isCopy } from "../../pods/dependencies-copy.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
@@ -130,9 +130,7 @@ export class ExportStatus {
       resourceVersion = written.metadata.resourceVersion;
       if (before !== resourceVersion) shown = ({ exported: now }) => now.metadata.resourceVersion !== before;
     } catch (error) {
-      if (!isKubeError(error, "Conflict", "NotFound", "Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed")) {
-        throw error;
-      }
+      if (!isRefusal(error) && !isKubeError(error, "Conflict", "NotFound")) throw error;
       log.info({ condition: type, reason: error.detail }, "a condition of a ServiceExport is left as it is");
     }
     const last = this.#last.get(key) ?? new Map<string, LastReport>();

@@ -1,7 +1,6 @@
 import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
-import type { KubeEvent } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
@@ -9,12 +8,12 @@ import { isCopy } from "../../pods/dependencies-copy.ts";
 import { isExported, toExport } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { warningEvent } from "../warning-event.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import type { Action, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
-  readonly tell: (event: KubeEvent, signal: AbortSignal) => Promise<void>;
+  readonly authorEvents: AuthorEvents;
   /** The member has one now, or had it already. */
   readonly onMade: (member: Member) => void;
   readonly clock: Clock;
@@ -50,7 +49,7 @@ export class Exports {
   }
 
   async make(member: Member, { ref, copy, source }: ActionOf<"export">, { key, signal, log }: Context): Result {
-    const { host, clock, tell } = this.#options;
+    const { host, clock, authorEvents } = this.#options;
     const { uid } = copy.metadata;
     if (!isExported(copy) && !(await this.#mark(member, copy.metadata, "true", signal))) return () => true;
     const due = clock.now() + AGAIN_MS;
@@ -60,7 +59,7 @@ export class Exports {
     } catch (error) {
       if (isKubeError(error, "NotFound")) {
         problem = `it has no API multicluster.x-k8s.io/v1alpha1, so the Service ${ref.name} is not exported from there`;
-      } else if (isKubeError(error, "Forbidden", "BadRequest", "Unprocessable", "MethodNotAllowed")) {
+      } else if (isRefusal(error)) {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
@@ -70,8 +69,7 @@ export class Exports {
     if (problem !== undefined && problem !== told) {
       log.info(problem);
       const exported = { apiVersion: apiVersionOf(serviceExports), kind: serviceExports.kind, ...source.metadata };
-      const event = { reason: "NotExported", message: `${ref.member}: ${problem}`, at: clock.wall() };
-      await tell(warningEvent(exported, event), signal);
+      authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${problem}` });
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
   }

@@ -4,7 +4,7 @@ import { type KubeNode, type Lease, objectKey, type Stored } from "../../api/kub
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient, Patch } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
@@ -294,7 +294,7 @@ export class VirtualNodeController {
       this.#write(name, { refused: undefined });
       return written;
     } catch (error) {
-      if (isKubeError(error, "Unprocessable", "BadRequest", "Forbidden")) this.#write(name, { refused: error.detail });
+      if (isRefusal(error)) this.#write(name, { refused: error.detail });
       throw error;
     }
   }

@@ -16,6 +16,7 @@ import type { Clients } from "../harness/clients.ts";
 import { hostCluster, memberCluster } from "../harness/clusters.ts";
 import { kubectl } from "../harness/kubectl.ts";
 import { inPhase, podOf, podThat } from "../harness/pods-of.ts";
+import { forbidPods } from "../harness/refusals.ts";
 import { scheduleTimeout } from "../harness/schedule-timeout.ts";
 import { eventually } from "../harness/wait.ts";
 import { createIn, deleteFrom } from "../harness/workloads.ts";
@@ -139,7 +140,7 @@ export const isRefused: Life = {
       when: "late",
       namespace: `${namespace} quota`,
       catches: ({ method, path }) => method === "POST" && path === `/api/v1/namespaces/${namespace}/pods`,
-      onCaught: (member) => forbidPods(member === "west" ? "west" : "east", namespace),
+      onCaught: (member) => forbidPods(memberCluster(member === "west" ? "west" : "east"), namespace),
     });
     await create(scene);
     await proxyThat(scene, running);
@@ -312,15 +313,4 @@ function recordedBy({ metadata }: Pod): string | undefined {
 async function isTold({ clients, namespace }: Scene, wanted: string): Promise<boolean> {
   const { items } = await clients.host.list(events, { namespace });
   return items.some(({ involvedObject, reason }) => involvedObject.name === NAME && reason === wanted);
-}
-
-/** A quota that lets no pod into the member's namespace. */
-async function forbidPods(member: MemberName, namespace: string): Promise<void> {
-  const collection = `/api/v1/namespaces/${namespace}/resourcequotas`;
-  const body = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "none" }, spec: { hard: { pods: "0" } } };
-  await apiRequest(memberCluster(member), "POST", collection, { body });
-  // Nothing is refused before it has been counted.
-  await eventually(async () =>
-    (await apiRequest(memberCluster(member), "GET", `${collection}/none`)).text.includes('"used":{'),
-  );
 }

@@ -30,7 +30,7 @@ export interface Point {
   readonly at: readonly Place[];
   /** Of its delegate, for which the write comes too late otherwise. */
   readonly endsAfter?: string;
-  /** Nothing that is done again, or not beside others. */
+  /** Not beside others: it changes what a cluster is for all of them. */
   readonly once?: true;
 }
 
@@ -70,7 +70,6 @@ export const points: readonly Point[] = [
     write: "the refusal is an event",
     of: isRefused,
     at: [{ where: "host", method: "POST", path: "/events", body: /NotTakenByMember/ }],
-    once: true,
   },
   {
     write: "its next delegate is made and recorded",

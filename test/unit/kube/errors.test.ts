@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { isKubeError, KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../src/kube/errors.ts";
+import { isKubeError, isRefusal, KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../src/kube/errors.ts";
 
 const codes: Record<"retry" | "unknown" | "never", KubeErrorCode[]> = {
   retry: ["NotSent", "TooManyRequests", "Unauthorized"],
@@ -44,5 +44,13 @@ describe("KubeError", () => {
     expect(isKubeError(error("Gone"), "Conflict")).toBe(false);
     expect(isKubeError(error("Gone"))).toBe(true);
     expect(isKubeError(new Error("Gone"), "Gone")).toBe(false);
+  });
+
+  test("is a refusal when the same write would be refused again, and only where it was surely not done", () => {
+    const all = Object.values(codes).flat();
+    const refusals = all.filter((code) => isRefusal(error(code)));
+    expect(refusals).toEqual(["BadRequest", "Forbidden", "MethodNotAllowed", "TooLarge", "Unprocessable"]);
+    for (const code of refusals) expect(RETRY_CLASS[code]).toBe("never");
+    expect(isRefusal(new Error("Forbidden"))).toBe(false);
   });
 });

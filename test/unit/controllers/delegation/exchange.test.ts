@@ -46,12 +46,8 @@ function exchange(refuses: (body: Body) => boolean): {
       }) as never,
     }),
   };
-  const host = fakeClient({
-    create: (async (_resource: unknown, { message = "" }: { readonly message?: string }) =>
-      told.push(message)) as never,
-  });
   const options = {
-    host,
+    authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
     memories: new Memories(),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
     registry: { member: () => west },
@@ -143,12 +139,12 @@ test("an end that the host's API server finds invalid is told by its phase and r
       written.push(body.status);
       return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
     }) as never,
-    create: (async (_resource: unknown, { reason = "" }: { readonly reason?: string }) => told.push(reason)) as never,
   });
   const subject = new Exchange({
     host,
     memories: new Memories(),
     clock: { now: () => 1_000_000, wall: () => 1_000_000 },
+    authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
   } as never);
   const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
   const conditions = [{ type: "Ready", status: "False" }];

@@ -14,13 +14,6 @@ test("a namespace is told once an hour for each member", async () => {
   expect(told.lately("west", "team")).toBe(false);
 });
 
-test("what could not be told is tried again", () => {
-  const told = new Told(new FakeClock());
-  told.note("west", "team");
-  told.forget("west", "team");
-  expect(told.lately("west", "team")).toBe(false);
-});
-
 test("members and namespaces that are gone are not kept in mind for ever", async () => {
   const clock = new FakeClock();
   const told = new Told(clock);

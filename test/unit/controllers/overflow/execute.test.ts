@@ -58,9 +58,6 @@ function executing(setting: Setting) {
       fail("patch");
       writes.push(JSON.stringify(patch.body));
     }) as never,
-    create: (async (_resource: object, { reason }: { reason: string }) => {
-      writes.push(reason);
-    }) as never,
   });
   const west = {
     name: "west",
@@ -91,6 +88,7 @@ function executing(setting: Setting) {
         refusals.push(`${cluster}: ${reason}: ${message}`),
     },
     policyRefusal: () => setting.rules,
+    authorEvents: { tell: (_about: object, { reason }: { reason: string }) => writes.push(reason) },
     podOf: () => waiting,
     unmarked,
     clock: { now: () => 0, wall: () => 0 },

@@ -61,11 +61,7 @@ function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessa
     noteFailure: () => {},
   };
   const executor = new Executor({
-    host: fakeClient({
-      create: (async (_resource: object, { message }: { message: string }) => {
-        told.push(message);
-      }) as never,
-    }),
+    authorEvents: { tell: (_about: object, { message }: { message: string }) => told.push(message) },
     hostId: HOST.id,
     hostName: HOST.name,
     registry: { member: () => west },

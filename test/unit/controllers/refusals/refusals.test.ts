@@ -1,0 +1,51 @@
+import { describe, expect, test } from "vitest";
+import { KubeError, type KubeErrorCode, RETRY_CLASS } from "../../../../src/kube/errors.ts";
+import { anExportsStatus, aSecretOfTokens, aVirtualNode } from "./loops.ts";
+import {
+  aChangedDependency,
+  aChangedPolicy,
+  aChangedService,
+  aForwardedChange,
+  aLargerClaim,
+  aNewCopy,
+  aNewDelegate,
+  aNewExport,
+  type Site,
+  whatIsInTheWay,
+} from "./sites.ts";
+
+const CODES = Object.keys(RETRY_CLASS) as KubeErrorCode[];
+const ALL: readonly KubeErrorCode[] = ["BadRequest", "Forbidden", "MethodNotAllowed", "TooLarge", "Unprocessable"];
+
+interface Expected {
+  readonly refused?: readonly KubeErrorCode[];
+  readonly settled?: readonly KubeErrorCode[];
+}
+
+const sites: readonly [string, Site, Expected][] = [
+  ["a new copy", aNewCopy, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
+  ["what is in the way of a copy", whatIsInTheWay, { refused: ALL }],
+  ["a changed dependency", aChangedDependency, { refused: ALL, settled: ["Conflict", "NotFound"] }],
+  ["a changed policy", aChangedPolicy, { refused: ALL, settled: ["Conflict", "NotFound"] }],
+  ["a larger claim", aLargerClaim, { refused: ALL, settled: ["NotFound"] }],
+  ["a changed Service", aChangedService, { refused: ALL, settled: ["Conflict", "NotFound"] }],
+  ["a new ServiceExport", aNewExport, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
+  ["the status of a ServiceExport", anExportsStatus, { settled: [...ALL, "Conflict", "NotFound"] }],
+  ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists", "Conflict"] }],
+  ["a forwarded change", aForwardedChange, { refused: [...ALL, "NotFound"] }],
+  ["a new delegate", aNewDelegate, { refused: [...ALL, "NotFound"] }],
+  ["a virtual node", aVirtualNode, { refused: ALL, settled: ["AlreadyExists"] }],
+];
+
+describe("what an error of an API server means for", () => {
+  test.each(sites)("%s", async (_, site, { refused = [], settled = [] }) => {
+    const outcomes: Partial<Record<KubeErrorCode, string>> = {};
+    const expected: Partial<Record<KubeErrorCode, string>> = {};
+    for (const code of CODES) {
+      const error = new KubeError("not here", { code, cluster: "west", verb: "write", resource: "things" });
+      outcomes[code] = await site(error);
+      expected[code] = refused.includes(code) ? "refused" : settled.includes(code) ? "settled" : "tried again";
+    }
+    expect(outcomes).toEqual(expected);
+  });
+});

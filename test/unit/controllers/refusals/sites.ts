@@ -1,0 +1,180 @@
+import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
+import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
+import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
+import { forwardRefusal } from "../../../../src/controllers/delegation/forward-refusal.ts";
+import { refusalOf } from "../../../../src/controllers/delegation/refusal.ts";
+import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
+import { copyKey as dependencyCopyKey } from "../../../../src/controllers/dependencies/model.ts";
+import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
+import { placeKey } from "../../../../src/controllers/network-policies/model.ts";
+import { dependencyRefusal } from "../../../../src/controllers/overflow/dependency-refusal.ts";
+import { Executor as ServiceExecutor } from "../../../../src/controllers/services/execute.ts";
+import { Exports } from "../../../../src/controllers/services/exports.ts";
+import { copyKey } from "../../../../src/controllers/services/model.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { configMaps } from "../../../../src/kube/resources.ts";
+import { dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { createLogger, type Logger } from "../../../../src/telemetry/logger.ts";
+import { pod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+/**
+ * What becomes of a write that failed. `refused`: the author is told, or others are tried, and the same write rests; `settled`:
+ * there is nothing left to do, or what the watch tells decides; `tried again`: the reconcile fails, and is repeated.
+ */
+export type Outcome = "refused" | "settled" | "tried again";
+
+/** A place where errors of writes are told apart: writes once, with this error as the answer. */
+export type Site = (error: KubeError) => Promise<Outcome>;
+
+export const HOST = { id: "host-id", name: "cern" };
+export const log: Logger = createLogger({ level: "silent" });
+const signal = new AbortController().signal;
+const clock = { now: () => 0, wall: () => 0 };
+const REF = { member: "west", namespace: "team", name: "web" } as const;
+const object = { metadata: { namespace: "team", name: "web", uid: "uid-1", resourceVersion: "1" } };
+
+/** A member all of whose writes fail with the error, and that has nothing. */
+function memberFailing(error: KubeError): never {
+  const fail = (async () => {
+    throw error;
+  }) as never;
+  const list = (async () => ({ items: [] })) as never;
+  const client = fakeClient({ create: fail, patch: fail, delete: fail, list });
+  return { name: "west", client, noteFailure: () => {}, answerOf: (answer: Promise<unknown>) => answer } as never;
+}
+
+const namespaces = {
+  createIn: (_member: unknown, _name: string, _signal: unknown, create: () => unknown) => create(),
+} as never;
+const host = fakeClient({ create: (async () => ({})) as never });
+
+async function outcomeOf(write: Promise<unknown>, isRefused: () => boolean): Promise<Outcome> {
+  try {
+    await write;
+  } catch (error) {
+    if (!(error instanceof KubeError)) throw error;
+    return isRefused() ? "refused" : "tried again";
+  }
+  return isRefused() ? "refused" : "settled";
+}
+
+/** A copy that is created in a member. */
+export const aNewCopy: Site = async (error) => {
+  const spec = { namespaces, hostId: HOST.id, resource: configMaps, ref: REF, object, signal };
+  const made = makeCopy({ ...spec, member: memberFailing(error) });
+  let type = "";
+  return outcomeOf(
+    made.then((result) => {
+      type = result.type;
+    }),
+    () => type === "refused",
+  );
+};
+
+/** What stands in the place of a copy, before a pod overflows. */
+export const whatIsInTheWay: Site = async (error) => {
+  const envFrom = [{ configMapRef: { name: "settings" } }];
+  const waiting = pod({ spec: { containers: [{ name: "main", image: "work:1", envFrom }] } });
+  const fail = (async () => {
+    throw error;
+  }) as never;
+  const member = { ...(memberFailing(error) as object), client: fakeClient({ list: fail }) } as never;
+  let refusal: unknown;
+  return outcomeOf(
+    dependencyRefusal(waiting, { host: host as ClusterClient, hostId: HOST.id, member, signal }).then((found) => {
+      refusal = found;
+    }),
+    () => refusal !== undefined,
+  );
+};
+
+/** A ConfigMap's copy that is changed. */
+export const aChangedDependency: Site = async (error) => {
+  const key = dependencyCopyKey("west", dependencyKey({ kind: "ConfigMap", namespace: "team", name: "web" }));
+  const options = { registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
+  const executor = new DependencyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
+  const ref = { ...REF, kind: "ConfigMap" } as const;
+  const action = { type: "patch", ref, patch: [], version: "1", sourceVersion: "1" } as never;
+  return outcomeOf(
+    executor.execute(action, { key, signal, heardAt: 0, log }),
+    () => executor.refusal(key) !== undefined,
+  );
+};
+
+/** A NetworkPolicy's copy that is changed. */
+export const aChangedPolicy: Site = async (error) => {
+  const place = { member: "west", namespace: "team" };
+  const source = { ...object, spec: { podSelector: {} } };
+  const options = { host, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
+  const executor = new PolicyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
+  const context = { key: placeKey(place), signal, heardAt: 0, log };
+  return outcomeOf(
+    executor.execute({ type: "patch", place, copy: source, patch: [], source }, context),
+    () => executor.refusal(place, source) !== undefined,
+  );
+};
+
+/** A claim that is to become larger. */
+export const aLargerClaim: Site = async (error) => {
+  let refused = false;
+  const onRefusedSize = (): void => {
+    refused = true;
+  };
+  const executor = new ClaimExecutor({
+    host,
+    registry: { member: () => memberFailing(error) },
+    memberNamespaces: namespaces,
+    hostId: HOST.id,
+    onRefusedSize,
+    clock,
+  } as never);
+  const action = { type: "grow", member: "west", uid: "uid-1", size: "2Gi" } as const;
+  const context = { key: objectKey(object.metadata), signal, heardAt: 0, log };
+  return outcomeOf(executor.execute(action, context), () => refused);
+};
+
+/** A Service's copy that is changed. */
+export const aChangedService: Site = async (error) => {
+  const ref = { ...REF, kind: "Service" } as const;
+  const executor = new ServiceExecutor({
+    authorEvents: { tell: () => {} },
+    hostId: HOST.id,
+    hostName: HOST.name,
+    registry: { member: () => memberFailing(error) },
+    memberNamespaces: namespaces,
+    onRefusal: () => {},
+    clock,
+  } as never);
+  const key = copyKey(ref);
+  const action = { type: "patch", ref, patch: [], copy: object, source: object } as const;
+  return outcomeOf(
+    executor.execute(action, { key, signal, heardAt: 0, log }),
+    () => executor.refusal(key) !== undefined,
+  );
+};
+
+/** A ServiceExport that is made beside a copy. */
+export const aNewExport: Site = async (error) => {
+  const told: unknown[] = [];
+  const authorEvents = { tell: (_about: unknown, news: unknown) => told.push(news) };
+  const exports = new Exports({ host: HOST, clock, authorEvents, onMade: () => {} } as never);
+  const ref = { ...REF, kind: "Service" } as const;
+  const copy: Stored<KubeObject> = {
+    metadata: { ...object.metadata, annotations: { [EXPORTED_ANNOTATION]: "true" } },
+  };
+  const action = { type: "export", ref, copy, source: object } as const;
+  const context = { key: copyKey(ref), signal, heardAt: 0, log };
+  return outcomeOf(exports.make(memberFailing(error), action, context), () => told.length > 0);
+};
+
+/** A change of a proxy that is forwarded to its delegate. */
+export const aForwardedChange: Site = async (error) => {
+  const patch = { body: { metadata: { uid: "uid-1" } } };
+  return forwardRefusal("west", patch, error) === undefined ? "tried again" : "refused";
+};
+
+/** A delegate that is created. */
+export const aNewDelegate: Site = async (error) => (refusalOf(error) === undefined ? "tried again" : "refused");
