@@ -10,6 +10,7 @@ import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { goneBackTo } from "./gone-back.ts";
+import { Pause } from "./pause.ts";
 import { sameVersion } from "./resource-version.ts";
 import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
@@ -94,7 +95,7 @@ export class Reflector<T extends KubeObject> {
   readonly #backoff: ConnectionBackoff;
   readonly #abort = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
-  #wakeUp: AbortController | undefined;
+  readonly #pause: Pause;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
   /** Where the next watch begins; undefined: a list is due. */
@@ -120,6 +121,7 @@ export class Reflector<T extends KubeObject> {
     this.#store = new Store(options.indexes);
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
+    this.#pause = new Pause(options.clock);
   }
 
   get store(): ReadStore<T> {
@@ -174,7 +176,7 @@ export class Reflector<T extends KubeObject> {
 
   /** Ends a wait between attempts: the server is known to answer again. */
   retry(): void {
-    this.#wakeUp?.abort();
+    this.#pause.end();
   }
 
   async #run(): Promise<void> {
@@ -195,7 +197,7 @@ export class Reflector<T extends KubeObject> {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-      if (delayMs > 0) await this.#wait(delayMs, signal);
+      if (delayMs > 0) await this.#pause.wait(delayMs, signal);
     }
   }
 
@@ -431,17 +433,6 @@ export class Reflector<T extends KubeObject> {
     // It may go on failing for another reason.
     this.#setState("backing-off", this.#failing?.reason !== before?.reason);
     return delayMs;
-  }
-
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
-    this.#wakeUp = new AbortController();
-    try {
-      await this.#options.clock.sleep(ms, AbortSignal.any([signal, this.#wakeUp.signal]));
-    } catch {
-      // Woken early, or stopped: the loop looks which.
-    } finally {
-      this.#wakeUp = undefined;
-    }
   }
 
   #setState(state: ReflectorState, isNews = this.#state !== state): void {

@@ -6,6 +6,7 @@ import { events } from "../../kube/resources.ts";
 import { ConnectionBackoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { goneBackTo } from "../../runtime/gone-back.ts";
+import { Pause } from "../../runtime/pause.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { observedAt } from "./mirror.ts";
 
@@ -35,7 +36,7 @@ export class EventFollower {
   readonly #options: FollowerOptions;
   readonly #backoff: ConnectionBackoff;
   readonly #abort = new AbortController();
-  #wakeUp: AbortController | undefined;
+  readonly #pause: Pause;
   #running: Promise<void> | undefined;
   #version: string | undefined;
   /** The watch was lost: the server may have gone back in time since. */
@@ -47,6 +48,7 @@ export class EventFollower {
   constructor(options: FollowerOptions) {
     this.#options = options;
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
+    this.#pause = new Pause(options.clock);
     this.#toldUntil = options.clock.wall();
   }
 
@@ -62,7 +64,7 @@ export class EventFollower {
 
   /** Ends a wait between attempts: the server is known to answer again. */
   retry(): void {
-    this.#wakeUp?.abort();
+    this.#pause.end();
   }
 
   async #run(): Promise<void> {
@@ -79,18 +81,7 @@ export class EventFollower {
         if (signal.aborted) return;
         delayMs = this.#failed(error);
       }
-      if (delayMs > 0) await this.#wait(delayMs, signal);
-    }
-  }
-
-  async #wait(ms: number, signal: AbortSignal): Promise<void> {
-    this.#wakeUp = new AbortController();
-    try {
-      await this.#options.clock.sleep(ms, AbortSignal.any([signal, this.#wakeUp.signal]));
-    } catch {
-      // Woken early, or stopped: the loop looks which.
-    } finally {
-      this.#wakeUp = undefined;
+      if (delayMs > 0) await this.#pause.wait(delayMs, signal);
     }
   }
 
