@@ -13,22 +13,28 @@ afterEach(() => {
   vi.useRealTimers();
 });
 
-test("a version that changes while the member is never away is seen in minutes; one that cannot be read stays", async () => {
-  let version: string | undefined = "v1.30.1";
+/** A probe of a member that answers so. */
+function probeOf(raw: (request: RawRequest) => Promise<unknown>): {
+  readonly probe: Probe;
+  readonly results: ProbeResult[];
+} {
   const results: ProbeResult[] = [];
-  const asked: string[] = [];
-  const client = fakeClient({
-    raw: async ({ path }: RawRequest) => {
-      asked.push(path);
-      if (path === "/version" && version === undefined) throw new Error("no answer");
-      return { gitVersion: version };
-    },
-  });
   const probe = new Probe({
-    client,
+    client: fakeClient({ raw }),
     settings: () => ({ periodMs: PERIOD_MS, timeoutMs: 1_000, failureThreshold: 3 }),
     clock: realClock,
     onResult: (result) => results.push(result),
+  });
+  return { probe, results };
+}
+
+test("a version that changes while the member is never away is seen in minutes; one that cannot be read stays", async () => {
+  let version: string | undefined = "v1.30.1";
+  const asked: string[] = [];
+  const { probe, results } = probeOf(async ({ path }) => {
+    asked.push(path);
+    if (path === "/version" && version === undefined) throw new Error("no answer");
+    return { gitVersion: version };
   });
   probe.start();
   await vi.advanceTimersByTimeAsync(60_000);
@@ -49,20 +55,11 @@ test("a version that changes while the member is never away is seen in minutes; 
 
 /** What a probe tells whose member answers as `fails` says, after so many milliseconds. */
 async function probed(fails: (probes: number) => boolean, afterMs: number): Promise<ProbeResult[]> {
-  const results: ProbeResult[] = [];
   let probes = 0;
-  const client = fakeClient({
-    raw: async ({ path }: RawRequest) => {
-      if (path !== "/version") probes += 1;
-      if (fails(probes)) throw new Error("no answer");
-      return { gitVersion: "v1.30.1" };
-    },
-  });
-  const probe = new Probe({
-    client,
-    settings: () => ({ periodMs: PERIOD_MS, timeoutMs: 1_000, failureThreshold: 3 }),
-    clock: realClock,
-    onResult: (result) => results.push(result),
+  const { probe, results } = probeOf(async ({ path }) => {
+    if (path !== "/version") probes += 1;
+    if (fails(probes)) throw new Error("no answer");
+    return { gitVersion: "v1.30.1" };
   });
   probe.start();
   await vi.advanceTimersByTimeAsync(afterMs);
