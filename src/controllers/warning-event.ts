@@ -1,8 +1,5 @@
 import type { KubeEvent } from "../api/kubernetes.ts";
 import { timestamp } from "../api/timestamp.ts";
-import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
-import { events } from "../kube/resources.ts";
 
 /** The object that an event is about; without a kind, a Pod. */
 export interface About {
@@ -34,13 +31,4 @@ export function warningEvent(
     lastTimestamp: time,
     count: 1,
   };
-}
-
-/** Writes an event. It is worth no second attempt: the write that it tells of would be repeated with it. */
-export async function tell(host: ClusterClient, event: KubeEvent, signal: AbortSignal): Promise<void> {
-  try {
-    await host.create(events, event, { signal });
-  } catch (error) {
-    if (!isKubeError(error)) throw error;
-  }
 }

@@ -46,7 +46,7 @@ export class NetworkPolicyController implements Copier {
 
   constructor(options: NetworkPolicyOptions) {
     this.#options = options;
-    const { host, identity, registry, memberNamespaces, clock, log } = options;
+    const { host, identity, registry, memberNamespaces, authorEvents, clock, log } = options;
     this.#idle = new IdleTimes(clock);
     this.#sources = new Reflector<NetworkPolicy>({
       client: host,
@@ -82,7 +82,7 @@ export class NetworkPolicyController implements Copier {
       log,
     });
     this.#executor = new Executor({
-      host,
+      authorEvents,
       registry,
       memberNamespaces,
       hostId: identity.id,

@@ -2,19 +2,18 @@ import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
 import { makeCopy } from "../copying/make-copy.ts";
-import { tell, warningEvent } from "../warning-event.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
 export interface ExecutorOptions {
-  readonly host: ClusterClient;
+  readonly authorEvents: AuthorEvents;
   readonly registry: Registry;
   readonly memberNamespaces: MemberNamespaces;
   readonly hostId: string;
@@ -178,8 +177,8 @@ export class Executor {
   }
 
   /** Pods that run already may be under other rules than their author's: it is told, and not only of pods that wait. */
-  async #refuse(place: Place, { metadata }: Policy, message: string, { signal, log }: Context): Result {
-    const { host, clock, onRefusal } = this.#options;
+  #refuse(place: Place, { metadata }: Policy, message: string, { log }: Context): Shown<Observed> {
+    const { authorEvents, clock, onRefusal } = this.#options;
     const { refusals } = this.#of(place);
     const isNews = refusals.get(metadata.name)?.message !== message;
     refusals.set(metadata.name, {
@@ -191,8 +190,7 @@ export class Executor {
     if (isNews) {
       log.warn({ member: place.member }, message);
       const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...metadata };
-      const event = { reason: "NotInMember", message: `${place.member}: ${message}`, at: clock.wall() };
-      await tell(host, warningEvent(about, event), signal);
+      authorEvents.tell(about, { reason: "NotInMember", message: `${place.member}: ${message}` });
     }
     return () => true;
   }

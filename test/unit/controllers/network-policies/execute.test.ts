@@ -43,13 +43,11 @@ function executing(errors: readonly KubeErrorCode[], there: readonly Stored<Netw
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   };
-  const host = fakeClient({
-    create: (async (_resource: object, { reason, message }: { reason: string; message: string }) => {
-      told.push(`${reason} ${message}`);
-    }) as never,
-  });
+  const tell = (_about: object, { reason, message }: { reason: string; message: string }): void => {
+    told.push(`${reason} ${message}`);
+  };
   const executor = new Executor({
-    host,
+    authorEvents: { tell },
     hostId: HOST.id,
     registry: { member: () => west },
     memberNamespaces: { createIn: (_member: object, _name: string, _signal: object, make: () => unknown) => make() },

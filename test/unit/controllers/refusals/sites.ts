@@ -108,7 +108,8 @@ export const aChangedDependency: Site = async (error) => {
 export const aChangedPolicy: Site = async (error) => {
   const place = { member: "west", namespace: "team" };
   const source = { ...object, spec: { podSelector: {} } };
-  const options = { host, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
+  const authorEvents = { tell: () => {} };
+  const options = { authorEvents, registry: { member: () => memberFailing(error) }, onRefusal: () => {}, clock };
   const executor = new PolicyExecutor({ ...options, memberNamespaces: namespaces, hostId: HOST.id } as never);
   const context = { key: placeKey(place), signal, heardAt: 0, log };
   return outcomeOf(
