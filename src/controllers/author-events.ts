@@ -7,7 +7,7 @@ import { events } from "../kube/resources.ts";
 import { Backoff } from "../runtime/backoff.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
-import { type About, warningEvent } from "./warning-event.ts";
+import { type About, authorEvent } from "./author-event.ts";
 
 export interface AuthorEventsOptions {
   readonly host: ClusterClient;
@@ -79,11 +79,8 @@ export class AuthorEvents {
   tell(about: About, { reason, message, type = "Warning", suffix = randomBytes(8).toString("hex") }: News): void {
     if (this.#abort.signal.aborted) return;
     const { clock } = this.#options;
-    const event = warningEvent(about, { reason, message, at: clock.wall() });
-    const { namespace = "" } = event.metadata;
-    // Chosen here, and not by the API server: one whose answer was lost is not made twice.
-    const named = { ...event, type, metadata: { namespace, name: `${stemOf(about.name)}.${suffix}` } };
-    const untold = { event: named, since: clock.now(), backoff: new Backoff(BACKOFF) };
+    const event = authorEvent(about, { reason, message, type, suffix, at: clock.wall() });
+    const untold = { event, since: clock.now(), backoff: new Backoff(BACKOFF) };
     if (this.#waiting.size + this.#resting.size + this.#underWay.size >= MOST_UNTOLD) {
       this.#log.warn(wordsOf(untold.event), "an event is not told: too many others wait");
       return;
@@ -134,11 +131,6 @@ export class AuthorEvents {
     };
     this.#resting.set(untold, clock.after(delayMs, again));
   }
-}
-
-/** As much of an object's name as an event's has room for. */
-function stemOf(name: string): string {
-  return name.slice(0, 200).replace(/[-.]+$/, "");
 }
 
 /** What the log says of an event. */

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { CLUSTERS_ANNOTATION, PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { warningEvent } from "../../src/controllers/warning-event.ts";
+import { authorEvent } from "../../src/controllers/author-event.ts";
 import { events, nodes, pods } from "../../src/kube/resources.ts";
 import { conditionOf } from "../../src/pods/phase.ts";
 import { auditEvents } from "../support/clusters/audit.ts";
@@ -44,8 +44,8 @@ describe.each([
     namespace = await freshNamespace(all, { prefix: "untold", labels });
     const { host } = clients();
     await refuseWrites(host, { namespace, resource: "events", operation: "CREATE", reason });
-    const news = { reason: "Tried", message: "", at: Date.now() };
-    const event = warningEvent({ namespace, name: NAME, uid: "none" }, news);
+    const news = { reason: "Tried", message: "", type: "Warning", suffix: "tried", at: Date.now() } as const;
+    const event = authorEvent({ namespace, name: NAME, uid: "none" }, news);
     await isRefused(() => host.create(events, event, { dryRun: true }));
   });
 

@@ -10,18 +10,29 @@ export interface About {
   readonly uid: string;
 }
 
-/** Tells the author of an object why it is not as it might be; `at` in epoch ms. A new message is a new event. */
-export function warningEvent(
+/** What an event says. */
+export interface EventParts {
+  readonly reason: string;
+  readonly message: string;
+  readonly type: "Normal" | "Warning";
+  /** End of the event's name. */
+  readonly suffix: string;
+  /** Epoch ms. */
+  readonly at: number;
+}
+
+/** An event for the author of an object. Its name is chosen here, and not by the API server: one whose answer was lost is not made twice. */
+export function authorEvent(
   { apiVersion = "v1", kind = "Pod", namespace = "default", name, uid }: About,
-  { reason, message, at }: { readonly reason: string; readonly message: string; readonly at: number },
+  { reason, message, type, suffix, at }: EventParts,
 ): KubeEvent {
   const time = timestamp(at);
   return {
     apiVersion: "v1",
     kind: "Event",
-    metadata: { generateName: `${name.slice(0, 200)}.`, namespace },
+    metadata: { namespace, name: `${stemOf(name)}.${suffix}` },
     involvedObject: { apiVersion, kind, namespace, name, uid },
-    type: "Warning",
+    type,
     reason,
     // The API server refuses longer ones (events.k8s.io/v1 validation).
     message: message.slice(0, 1024),
@@ -31,4 +42,9 @@ export function warningEvent(
     lastTimestamp: time,
     count: 1,
   };
+}
+
+/** As much of an object's name as an event's has room for. */
+function stemOf(name: string): string {
+  return name.slice(0, 200).replace(/[-.]+$/, "");
 }
