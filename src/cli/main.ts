@@ -5,19 +5,17 @@ import { EXIT_CODES } from "./exit-codes.ts";
 import { Interruption } from "./failure.ts";
 import { packageVersion } from "./package-root.ts";
 import { runProgram } from "./program.ts";
+import { answerSignals } from "./signals.ts";
 import { Terminal } from "./terminal.ts";
 
 const { env, stdout, stderr } = process;
 const version = packageVersion();
 
 const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    // The first one lets the command clean up; who asks again does not want to wait for that.
-    if (interruption.signal.aborted) process.exit(signal === "SIGINT" ? EXIT_CODES.interrupted : EXIT_CODES.terminated);
-    interruption.abort(new Interruption(signal));
-  });
-}
+answerSignals(["SIGINT", "SIGTERM"], {
+  first: (name) => interruption.abort(new Interruption(name)),
+  again: (name) => process.exit(name === "SIGINT" ? EXIT_CODES.interrupted : EXIT_CODES.terminated),
+});
 // `legation status | head -1` closes the pipe: that is no error.
 stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;

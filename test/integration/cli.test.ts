@@ -193,14 +193,16 @@ describe("legation join, while no controller runs", () => {
   });
 
   test.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const)("undoes everything on %s and exits with %d", async (signal, code) => {
+    [["SIGINT"], 130],
+    [["SIGTERM"], 143],
+    // One Ctrl-C under npm run.
+    [["SIGINT", "SIGINT"], 130],
+  ] as const)("undoes everything on %j and exits with %d", async (signals, code) => {
     const before = await tracesOfAll(host, west);
     const args = ["join", "west", "--member-kubeconfig", west.kubeconfig];
     const process = new LegationRun(host, args);
     await eventually(() => process.stderr.includes("waiting until it is Ready"));
-    expect(await process.interrupt(signal)).toBe(code);
+    expect(await process.interrupt(...signals)).toBe(code);
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 

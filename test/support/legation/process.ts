@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "../clusters/types.ts";
 import { type CliResult, MAIN, runCli, runProcess } from "./cli.ts";
 
@@ -11,6 +12,8 @@ export function legationOn(host: Cluster, ...args: string[]): Promise<CliResult>
 export function legationProcessOn(host: Cluster, ...args: string[]): Promise<CliResult> {
   return runProcess([...args, `--kubeconfig=${host.kubeconfig}`]);
 }
+
+const PASSED_ON_MS = 2;
 
 /** One run of `legation` that a test can watch and interrupt. */
 export class LegationRun {
@@ -36,9 +39,12 @@ export class LegationRun {
     return this.#stderr;
   }
 
-  /** Sends a signal; resolves to the exit code. */
-  interrupt(signal: "SIGTERM" | "SIGINT"): Promise<number | null> {
-    this.#child.kill(signal);
-    return this.#ended;
+  /** Sends signals a moment apart, as npm passes on a Ctrl-C that was there already; resolves to the exit code. */
+  async interrupt(...signals: readonly ("SIGTERM" | "SIGINT")[]): Promise<number | null> {
+    for (const signal of signals) {
+      this.#child.kill(signal);
+      await sleep(PASSED_ON_MS);
+    }
+    return await this.#ended;
   }
 }
