@@ -41,6 +41,8 @@ const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
 const { signal } = interruption;
 
+// Whoever reads this may be gone (`npm run demo | tee log`, Ctrl-C): everything is still stopped.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
 answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
   first: (name) => {
     terminal.progress(`\n${name}: stopping everything`);

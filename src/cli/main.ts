@@ -21,6 +21,8 @@ stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT_CODES.ok);
 });
+// Nobody reads any more what is told meanwhile (`legation join … 2>&1 | tee log`, Ctrl-C): what was begun is still undone.
+stderr.on("error", () => {});
 
 // Loaded by who talks to a cluster: help and mistakes in the command line come at once.
 let connections: Promise<Connections> | undefined;

@@ -206,6 +206,15 @@ describe("legation join, while no controller runs", () => {
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
+  test("undoes everything though nobody reads any more what it tells", async () => {
+    const before = await tracesOfAll(host, west);
+    const process = new LegationRun(host, ["join", "west", "--member-kubeconfig", west.kubeconfig]);
+    await eventually(() => process.stderr.includes("waiting until it is Ready"));
+    process.closeStderr();
+    expect(await process.interrupt("SIGINT")).toBe(130);
+    expect(await tracesOfAll(host, west)).toEqual(before);
+  });
+
   test.each([
     ["the host itself", () => ["self", "--member-kubeconfig", host.kubeconfig], 3, "the member is the host itself"],
     ["a kubeconfig that is not there", () => ["west", "--member-kubeconfig", "/none"], 1, "/none"],
