@@ -104,14 +104,12 @@ function withTls(identity: Identity, tls: TlsValues): Identity {
 
 function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): void {
   if (!URL.canParse(cluster.server)) {
-    throw badCredentials(`${clusterField}.server: "${cluster.server}" is not a URL`, source);
+    throw badCredentials(`${clusterField}.server: not a URL; write e.g. "https://10.0.0.1:6443"`, source);
   }
   const proxy = cluster["proxy-url"];
   if (proxy !== undefined && !isProxyUrl(proxy)) {
-    throw badCredentials(
-      `${clusterField}.proxy-url: "${proxy}" is not a proxy; write a URL with http, https or socks5`,
-      source,
-    );
+    // Not quoted: it may hold a password.
+    throw badCredentials(`${clusterField}.proxy-url: not a proxy; write a URL with http, https or socks5`, source);
   }
   if (
     cluster["insecure-skip-tls-verify"] &&

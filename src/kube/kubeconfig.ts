@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
-import { parse } from "yaml";
+import { parse, YAMLParseError } from "yaml";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
 import type { Environment } from "./environment-proxy.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
@@ -90,13 +90,21 @@ function fromFiles(paths: readonly string[], { context, env }: LoadOptions): Clu
 function parseKubeConfig(text: string, source: string): KubeConfig {
   let document: unknown;
   try {
-    document = parse(text);
-  } catch (cause) {
-    throw badCredentials(`not YAML: ${cause instanceof Error ? cause.message : cause}`, source, cause);
+    // No warnings either: they quote the text, too.
+    document = parse(text, { logLevel: "error" });
+  } catch (error) {
+    throw badCredentials(`not YAML: see ${placeOf(error)}; it is not shown, since it may hold a secret`, source);
   }
   const parsed = kubeConfigSchema.safeParse(document ?? {});
   if (!parsed.success) throw badCredentials(problemsOf(parsed.error), source);
   return parsed.data;
+}
+
+/** Where a text is not YAML, without a word of it. */
+function placeOf(error: unknown): string {
+  const [start] = (error instanceof YAMLParseError && error.linePos) || [];
+  // What has no place is told when the whole has been read.
+  return start === undefined ? "its aliases, values that begin with *" : `line ${start.line}, column ${start.col}`;
 }
 
 /** File names in a kubeconfig are relative to the folder it is in. */
