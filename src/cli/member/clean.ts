@@ -50,6 +50,12 @@ function mayHold({ group }: Resource<KubeObject>): boolean {
   return OWN_GROUPS.has(group);
 }
 
+/** Whether `v1`, `discovery.k8s.io/v1`, … is a version of such a group. */
+function isOwnVersion(apiVersion: string): boolean {
+  const [, group = ""] = apiVersion.split("/").reverse();
+  return OWN_GROUPS.has(group);
+}
+
 // Its delegates end first, with their own grace period.
 const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
@@ -71,9 +77,14 @@ class Cleaner {
 
   async sweepObjects(): Promise<void> {
     const { resources, unknown } = await this.#discovery.removable();
-    for (const group of unknown) this.#remains(`objects in ${group}`, "that API does not answer");
-    const forbidden: string[] = [];
     let failed: unknown;
+    for (const [apiVersion, error] of unknown) {
+      // One that is not there any more holds nothing, and one that may not be asked for is as one without rights.
+      if (!isOwnVersion(apiVersion) || isKubeError(error, "Forbidden", "NotFound")) {
+        this.#remains(`objects in ${apiVersion}`, "that API does not answer");
+      } else failed ??= error;
+    }
+    const forbidden: string[] = [];
     for (const resource of resources) {
       try {
         for (const object of await this.#own(resource)) {
