@@ -541,6 +541,7 @@ describe("legation uninstall", () => {
     const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
+    expect(run.stderr).toContain(`Namespace ${namespace}: label legation.dev/delegation=all taken off`);
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
     expect(status.phase).toBe("Succeeded");
     expect(metadata.finalizers).toBeUndefined();

@@ -19,23 +19,23 @@ import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { hostAccountName } from "./names.ts";
 
-/** What cleaning a member did, in words for people. */
-export interface Cleaning {
-  readonly removed: readonly string[];
+/** Who is told what cleaning a member does, as it does it, in words for people. */
+export interface CleaningContext {
+  readonly signal: AbortSignal;
+  readonly removed: (what: string) => void;
   /** What is still there, and why. */
-  readonly remained: readonly string[];
+  readonly remains: (what: string) => void;
 }
 
 /**
  * Takes everything that one host made out of a member: its objects, the namespaces it made that nobody else uses, and
  * last its own access. What the credentials do not permit is named and left.
  */
-export async function cleanMember(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<Cleaning> {
-  const cleaner = new Cleaner(client, hostId, signal);
+export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
+  const cleaner = new Cleaner(client, hostId, context);
   await cleaner.sweepObjects();
   await cleaner.sweepNamespaces();
   await cleaner.giveUpAccess();
-  return { removed: cleaner.removed, remained: cleaner.remained };
 }
 
 // Groups of what Legation makes in members.
@@ -61,16 +61,17 @@ const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
 class Cleaner {
-  readonly removed: string[] = [];
-  readonly remained: string[] = [];
   readonly #client: ClusterClient;
   readonly #hostId: string;
+  readonly #context: CleaningContext;
   readonly #signal: AbortSignal;
   readonly #discovery: Discovery;
 
-  constructor(client: ClusterClient, hostId: string, signal: AbortSignal) {
+  constructor(client: ClusterClient, hostId: string, context: CleaningContext) {
+    const { signal } = context;
     this.#client = client;
     this.#hostId = hostId;
+    this.#context = context;
     this.#signal = signal;
     this.#discovery = new Discovery(client, signal);
   }
@@ -140,7 +141,7 @@ class Cleaner {
       [serviceAccounts, { namespace: SYSTEM_NAMESPACE, name }, `ServiceAccount ${SYSTEM_NAMESPACE}/${name}`],
     ];
     try {
-      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.removed.push(role);
+      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.#context.removed(role);
     } catch (error) {
       if (!isKubeError(error)) throw error;
       this.#remains([role, ...follow.map(([, , what]) => what)].join(", "), error.detail);
@@ -149,10 +150,10 @@ class Cleaner {
     // Kubernetes removes these two with the ClusterRole that owns them; an administrator need not wait for that.
     for (const [resource, ref, what] of follow) {
       try {
-        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.removed.push(what);
+        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.#context.removed(what);
       } catch (error) {
         if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
-        this.removed.push(`${what} (with its ClusterRole)`);
+        this.#context.removed(`${what} (with its ClusterRole)`);
       }
     }
   }
@@ -186,7 +187,7 @@ class Cleaner {
     const what = `${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
     try {
       const ref = namespace === undefined ? { name } : { namespace, name };
-      if (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) this.removed.push(what);
+      if (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) this.#context.removed(what);
     } catch (error) {
       if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
       this.#remains(what, error.detail);
@@ -194,7 +195,7 @@ class Cleaner {
   }
 
   #remains(what: string, why: string): void {
-    this.remained.push(`${what}: ${why}`);
+    this.#context.remains(`${what}: ${why}`);
   }
 }
 

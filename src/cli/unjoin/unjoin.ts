@@ -136,8 +136,15 @@ async function cleanUp(
     // Joined anew before it was clean, or twice by hand: what is there is the other's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
-    const { removed, remained } = await cleanMember(member.client, hostId, signal);
-    for (const what of removed) report(`${name}: ${what} removed`);
+    const remained: string[] = [];
+    await cleanMember(member.client, hostId, {
+      signal,
+      removed: (what) => report(`${name}: ${what} removed`),
+      remains: (what) => {
+        remained.push(what);
+        report(`${name}: remains: ${what}`);
+      },
+    });
     return remained;
   } catch (error) {
     if (!(error instanceof KubeError) || signal.aborted) throw error;

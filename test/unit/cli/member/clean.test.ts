@@ -40,7 +40,7 @@ function member(
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
   } = {},
-): { run: ReturnType<typeof cleanMember> } {
+): { run: Promise<{ readonly removed: string[]; readonly remained: string[] }> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
     metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", labels: { "legation.dev/host": host } },
   });
@@ -69,7 +69,13 @@ function member(
       if (plural !== "configmaps") throw failure("NotFound", plural);
     }) as never,
   });
-  return { run: cleanMember(client, HOST, signal) };
+  const told = { removed: [] as string[], remained: [] as string[] };
+  const context = {
+    signal,
+    removed: (what: string) => void told.removed.push(what),
+    remains: (what: string) => void told.remained.push(what),
+  };
+  return { run: cleanMember(client, HOST, context).then(() => told) };
 }
 
 describe("cleaning a member", () => {
