@@ -23,6 +23,8 @@ import { hostAccountName } from "./names.ts";
 export interface CleaningContext {
   readonly signal: AbortSignal;
   readonly removed: (what: string) => void;
+  /** What is being deleted and waited for, which may take a minute. */
+  readonly waitsFor: (what: string) => void;
   /** What is still there, and why. */
   readonly remains: (what: string) => void;
 }
@@ -176,27 +178,42 @@ class Cleaner {
     } else if (unknown.length > 0) {
       this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
     } else {
-      await this.#remove(namespaces, namespace);
+      if ((await this.#delete(namespaces, namespace)) === "kept") return;
+      this.#context.waitsFor(`Namespace ${name}`);
       const gone = await namespaceGone(this.#client, name, NAMESPACE_GONE_WITHIN_MS, this.#signal);
-      if (!gone) this.#remains(`Namespace ${name}`, "it is being deleted");
+      if (gone) this.#context.removed(`Namespace ${name}`);
+      else this.#remains(`Namespace ${name}`, "it is being deleted");
     }
   }
 
   async #remove(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<void> {
+    if ((await this.#delete(resource, object)) === "deleted") this.#context.removed(nameOf(resource, object));
+  }
+
+  /** What is kept, for want of a right, remains. */
+  async #delete(
+    resource: Resource<KubeObject>,
+    object: Stored<KubeObject>,
+  ): Promise<"deleted" | "gone before" | "kept"> {
     const { name, namespace, uid } = object.metadata;
-    const what = `${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
     try {
       const ref = namespace === undefined ? { name } : { namespace, name };
-      if (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) this.#context.removed(what);
+      return (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) ? "deleted" : "gone before";
     } catch (error) {
       if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
-      this.#remains(what, error.detail);
+      this.#remains(nameOf(resource, object), error.detail);
+      return "kept";
     }
   }
 
   #remains(what: string, why: string): void {
     this.#context.remains(`${what}: ${why}`);
   }
+}
+
+/** `ConfigMap shop/settings`, `Namespace shop`. */
+function nameOf({ kind }: Resource<KubeObject>, { metadata: { namespace, name } }: Stored<KubeObject>): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
 
 const SHOWN = 5;

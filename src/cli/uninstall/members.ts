@@ -49,6 +49,7 @@ async function leaveMember(
     await cleanMember(member.client, hostId, {
       signal,
       removed: (what) => report(`${name}: ${what} removed`),
+      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
       remains: (what) => remains(`${name}: ${what}`),
     });
   } catch (error) {

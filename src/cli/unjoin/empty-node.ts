@@ -40,7 +40,8 @@ async function cordonAndDrain(
 ): Promise<readonly Stored<Pod>[]> {
   // Cordoned before looking: no pod can come in between.
   await setCordon(host, node, true, signal);
-  const running = unfinished(await listProxies(host, { node, signal }));
+  const proxies = await listProxies(host, { node, signal });
+  const running = unfinished(proxies);
   if (running.length > 0 && !drain && !force) {
     throw new Failure("refused", {
       object: `Cluster ${name}`,
@@ -48,6 +49,7 @@ async function cordonAndDrain(
       remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
     });
   }
+  if (proxies.length > 0) report(`${host.cluster}: waiting until ${proxies.length} pods on Node ${node} are gone`);
   return await drainNode(host, node, {
     timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
     force,

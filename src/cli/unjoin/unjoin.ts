@@ -56,6 +56,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
 
   await emptyNode(options, context);
   if (cluster !== undefined) {
+    report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
     const gone = await removeCluster(host, cluster, {
       patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
       force,
@@ -106,9 +107,11 @@ async function cleanUp(
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
     const remained: string[] = [];
+    report(`${name}: looking for what this host made there`);
     await cleanMember(member.client, hostId, {
       signal,
       removed: (what) => report(`${name}: ${what} removed`),
+      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
       remains: (what) => {
         remained.push(what);
         report(`${name}: remains: ${what}`);

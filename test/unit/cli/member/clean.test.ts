@@ -73,6 +73,7 @@ function member(
   const context = {
     signal,
     removed: (what: string) => void told.removed.push(what),
+    waitsFor: () => {},
     remains: (what: string) => void told.remained.push(what),
   };
   return { run: cleanMember(client, HOST, context).then(() => told) };
@@ -120,4 +121,28 @@ describe("cleaning a member", () => {
     await expect(member("NotSent").run).rejects.toMatchObject({ code: "NotSent" });
     await expect(member([], { configMaps: "AnswerLost" }).run).rejects.toMatchObject({ code: "AnswerLost" });
   });
+});
+
+test("a namespace is told of before it is waited for, and as removed when it is gone", async () => {
+  const told: string[] = [];
+  const labels = { "legation.dev/host": HOST };
+  const shop = { metadata: { name: "shop", uid: "u", resourceVersion: "1", labels } };
+  const client = fakeClient({
+    raw: async ({ path }: RawRequest) => (path === "/apis" ? { groups: [] } : { resources: [] }),
+    list: async () => ({ items: [shop], resourceVersion: "1", size: 0 }) as never,
+    find: async (_resource, { name }) => {
+      if (name === shop.metadata.name) told.push("looks");
+      return undefined;
+    },
+    delete: async ({ plural }) => {
+      if (plural !== "namespaces") throw failure("NotFound", plural);
+    },
+  });
+  await cleanMember(client, HOST, {
+    signal,
+    removed: (what) => told.push(`${what} removed`),
+    waitsFor: (what) => told.push(`waits for ${what}`),
+    remains: (what) => told.push(`${what} remains`),
+  });
+  expect(told).toEqual(["waits for Namespace shop", "looks", "Namespace shop removed"]);
 });

@@ -161,3 +161,44 @@ describe("unjoin that is cut while it looks what runs on the virtual node", () =
     expect(await cut("failed", { force: true })).toBe(true);
   });
 });
+
+test.each([
+  ["pods", 1, "fake: waiting until 1 pods on Node legation-west are gone"],
+  ["the controller", 0, "fake: Cluster west is being deleted; waiting until the controller lets it go"],
+])("unjoin says that it waits for %s before it does", async (_whom, pods, line) => {
+  const lines: string[] = [];
+  const waited = new Error("waited");
+  const metadata = { name: "west", namespace: "shop", uid: "member-1", resourceVersion: "1" };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
+  let deleted = false;
+  const host = fakeClient({
+    get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
+    find: async ({ plural }) => {
+      if (deleted) throw waited;
+      return (plural === "clusters" ? { metadata, spec: {} } : undefined) as never;
+    },
+    patch: async () => ({}) as never,
+    delete: async () => {
+      deleted = true;
+    },
+    list: async () => ({ items: Array(pods).fill({ metadata }) }) as never,
+    createSubresource: () => Promise.reject(waited),
+  });
+  const client = fakeClient({
+    get: async () => ({ metadata }) as never,
+    list: async () => ({ items: [{ metadata: { labels } }] }) as never,
+  });
+  const leaving = unjoin(
+    { name: "west", drain: true, force: false, timeoutMs: 60_000 },
+    {
+      host,
+      member: { client } as never,
+      connectText: () => Promise.reject(new Error("not expected")),
+      asController: () => Promise.reject(new Error("not expected")),
+      signal,
+      report: (line) => lines.push(line),
+    },
+  );
+  await expect(leaving).rejects.toThrow(waited);
+  expect(lines).toEqual([line]);
+});
