@@ -10,6 +10,7 @@ import { Terminal } from "./terminal.ts";
 
 const { env, stdout, stderr } = process;
 const version = packageVersion();
+const terminal = new Terminal(stdout, stderr, env);
 
 const interruption = new AbortController();
 answerSignals(["SIGINT", "SIGTERM"], {
@@ -28,7 +29,11 @@ stderr.on("error", () => {});
 let connections: Promise<Connections> | undefined;
 async function open(): Promise<Connections> {
   const { Connections } = await import("./connections.ts");
-  return new Connections(env, `legation/${version}`);
+  const { signal } = interruption;
+  return new Connections(env, `legation/${version}`, {
+    signal,
+    onPluginStderr: (text) => terminal.complain(text),
+  });
 }
 function opened(): Promise<Connections> {
   connections ??= open();
@@ -43,7 +48,7 @@ process.exitCode = await runProgram(
     get stdin() {
       return process.stdin;
     },
-    terminal: new Terminal(stdout, stderr, env),
+    terminal,
     signal: interruption.signal,
     connect: async (choice, as) => (await opened()).open(choice, as),
     connectText: async (kubeconfig, as) => (await opened()).openText(kubeconfig, as),

@@ -17,6 +17,8 @@ interface ContextOptions {
   readonly mayActHere: boolean;
   /** May name a proxy, and is that of an exec plugin. */
   readonly env: Environment;
+  /** Gets what an exec plugin writes to its standard error. */
+  readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
 /** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
@@ -185,7 +187,12 @@ function userProof(
         source,
       );
     }
-    const plugin = new ExecPlugin(user.exec, { cluster: () => clusterInfo(cluster, ca?.read()), source, env: at.env });
+    const plugin = new ExecPlugin(user.exec, {
+      cluster: () => clusterInfo(cluster, ca?.read()),
+      source,
+      env: at.env,
+      onStderr: at.onPluginStderr,
+    });
     const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
     return {
       identity: () => {

@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly env: Environment;
   /** Folder of the pod's service account; another one in tests. */
   readonly serviceAccountFolder?: string;
+  /** Gets what an exec plugin writes to its standard error, for a person to read; without, it is part of the plugin's error. */
+  readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
 /** How a kubeconfig's text is to be trusted. */
@@ -68,7 +70,7 @@ export function credentialsFromKubeconfigText(text: string, options: TextOptions
   return contextCredentials(config, { context, source, mayActHere, env });
 }
 
-function fromFiles(paths: readonly string[], { context, env }: LoadOptions): ClusterCredentials {
+function fromFiles(paths: readonly string[], { context, env, onPluginStderr }: LoadOptions): ClusterCredentials {
   const configs = paths.map((path) => {
     let text: string;
     try {
@@ -84,7 +86,8 @@ function fromFiles(paths: readonly string[], { context, env }: LoadOptions): Clu
     users: configs.flatMap((config) => config.users),
     "current-context": configs.map((config) => config["current-context"]).find((name) => name !== undefined),
   };
-  return contextCredentials(merged, { context, source: paths.join(delimiter), mayActHere: true, env });
+  const source = paths.join(delimiter);
+  return contextCredentials(merged, { context, source, mayActHere: true, env, onPluginStderr });
 }
 
 function parseKubeConfig(text: string, source: string): KubeConfig {

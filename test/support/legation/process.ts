@@ -21,7 +21,7 @@ export class LegationRun {
   readonly #ended: Promise<number | null>;
   #stderr = "";
 
-  constructor(host: Cluster, args: readonly string[]) {
+  constructor(host: Pick<Cluster, "kubeconfig">, args: readonly string[]) {
     this.#child = spawn(process.execPath, [MAIN, ...args, `--kubeconfig=${host.kubeconfig}`], {
       stdio: ["ignore", "ignore", "pipe"],
     });
