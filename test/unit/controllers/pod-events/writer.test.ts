@@ -183,7 +183,7 @@ describe("the host is not pressed", () => {
   test("a write that met another one is tried again", async () => {
     present.add(event(1).metadata.name ?? "");
     server.faults.push(refuse(409, "Conflict"));
-    writer.write(event(1, { count: 2 }), false);
+    writer.write("west", event(1, { count: 2 }), false);
     await expect.poll(() => clock.pending).toBe(1);
     await clock.fireNext();
     await expect.poll(() => outcomes).toEqual(["updated"]);
