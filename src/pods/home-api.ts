@@ -36,6 +36,8 @@ export const CA_KEY = "ca.crt";
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 // The default of the API server (SetDefaults_ServiceAccountTokenProjection).
 const DEFAULT_EXPIRATION_SECONDS = 3600;
+/** Where clients look for a service account's token: Kubernetes mounts it there, and some authors a token Secret of their own. */
+const TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const SERVICE_NAMES: readonly string[] = [
   "kubernetes.default",
   "kubernetes.default.svc",
@@ -59,11 +61,23 @@ export function wantedTokens({ spec }: Pod): WantedToken[] {
   }));
 }
 
+/** Whether the pod has what a client needs to talk to its cluster's API server: a token, mounted for it or by its author from a Secret. */
+export function usesApi(pod: Pod): boolean {
+  const { containers = [], initContainers = [] } = pod.spec ?? {};
+  const isToken = ({ mountPath }: { readonly mountPath: string }): boolean =>
+    mountPath.replace(/\/+$/, "") === TOKEN_PATH;
+  return (
+    wantedTokens(pod).length > 0 || [...containers, ...initContainers].some((one) => one.volumeMounts?.some(isToken))
+  );
+}
+
 /** What the proxy's delegate gets where the way to the host is `home`. */
 export function apiChoice(proxy: Pod, mode: ApiMode | undefined, home: HomeApi): ApiChoice {
   if (mode === "member" || mode === "none") return { access: { mode } };
-  if (wantedTokens(proxy).length === 0) return { access: { mode: "none" } };
-  if (home.state === "known") return { access: { mode: "host", address: home.address } };
+  const isKnown = home.state === "known";
+  // Who asks for the host's may read its token from anywhere; the address costs nothing.
+  if (!usesApi(proxy) && !(mode === "host" && isKnown)) return { access: { mode: "none" } };
+  if (isKnown) return { access: { mode: "host", address: home.address } };
   if (home.state === "pending" || mode === "host") return { refusal: home.message };
   return { access: { mode: "none" } };
 }

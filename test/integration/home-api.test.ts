@@ -291,6 +291,17 @@ describe.concurrent("a pod that mounts a token", () => {
     });
   });
 
+  test("has the host's authority alone where its author mounts that, and a token from elsewhere", async () => {
+    const { run, secretOf } = await makeHome();
+    const volume: Volume = { name: "authority", configMap: { name: "kube-root-ca.crt" } };
+    const container = { name: "main", image: "work:1", volumeMounts: [{ name: "authority", mountPath: "/host" }] };
+    const spec = { automountServiceAccountToken: false, containers: [container], volumes: [volume] };
+    const proxy = await run("authority", { member: "west", api: "host", spec });
+    const secret = await secretOf(clients().west, proxy);
+    expect(Object.keys(secret.data ?? {})).toEqual(["ca.crt"]);
+    expect(textOf(secret, "ca.crt").trim()).toBe(hostCluster().caData.trim());
+  });
+
   test("leaves a Secret alone that has the name of its own, and hears of it", async ({ onTestFinished }) => {
     const { namespace, run, secretOf } = await makeHome(onTestFinished);
     const { host, west } = clients();

@@ -5,7 +5,7 @@ import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
-import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
+import { type HomeApi, usesApi } from "../../pods/home-api.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
@@ -165,7 +165,7 @@ export class HomeApiController {
   /** Why the delegate has no token, when nobody chose that and nobody has said it in this namespace lately. */
   #untold(proxy: Stored<Pod>, { member, delegate }: DelegateView): Observed["untold"] {
     const { uid, namespace = "" } = proxy.metadata;
-    if (!lacksTokens(delegate, uid) || wantedTokens(proxy).length === 0) return undefined;
+    if (!lacksTokens(delegate, uid) || !usesApi(proxy)) return undefined;
     if (this.#told.lately(member, namespace) || this.#options.modeOf(proxy) !== undefined) return undefined;
     const way = this.of(member);
     if (way.state !== "unknown") return undefined;
@@ -195,7 +195,10 @@ export class HomeApiController {
     // What is missing is an event when it comes. Who has an authority keeps it, and gets new tokens.
     if (member === undefined || (authority === undefined && replaces === undefined)) return undefined;
     const askedAt = clock.now();
-    const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, signal);
+    const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, {
+      now: clock.wall(),
+      signal,
+    });
     const age = renewalAge(lifetimeMs, Math.random());
     const noted = new Date(expiresAt - lifetimeMs + age).toISOString();
     const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: noted });

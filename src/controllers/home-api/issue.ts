@@ -17,6 +17,9 @@ const answer = z.object({
   status: z.object({ token: z.string(), expirationTimestamp: z.iso.datetime() }),
 });
 
+// An authority without tokens has no end of its own.
+const AUTHORITY_LIFETIME_MS = 24 * 60 * 60_000;
+
 /** Everything that a delegate's Secret holds. */
 export interface Issued {
   /** Base64 by key. */
@@ -29,13 +32,14 @@ export interface Issued {
 
 /**
  * Asks the host for the tokens that the proxy mounts. They are bound to it: the API server gives none of another service
- * account than the pod's own, and takes none when the pod is gone. Without an `authority`, that is left out.
+ * account than the pod's own, and takes none when the pod is gone. Without an `authority`, that is left out. `now` is epoch ms, for
+ * a pod that mounts the authority alone.
  */
 export async function issueTokens(
   host: ClusterClient,
   proxy: Stored<Pod>,
   authority: string | undefined,
-  signal: AbortSignal,
+  { now, signal }: { readonly now: number; readonly signal: AbortSignal },
 ): Promise<Issued> {
   const issued = await Promise.all(
     wantedTokens(proxy).map(async (wanted) => ({
@@ -43,13 +47,15 @@ export async function issueTokens(
       ...(await requestToken(host, proxy, wanted, signal)),
     })),
   );
+  const ends = issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp));
+  const lifetimes = issued.map(({ expirationSeconds }) => expirationSeconds * 1000);
   return {
     data: {
       ...(authority === undefined ? {} : { [CA_KEY]: base64(authority) }),
       ...Object.fromEntries(issued.map(({ key, token }) => [key, base64(token)])),
     },
-    expiresAt: Math.min(...issued.map(({ expirationTimestamp }) => Date.parse(expirationTimestamp))),
-    lifetimeMs: Math.min(...issued.map(({ expirationSeconds }) => expirationSeconds)) * 1000,
+    expiresAt: issued.length === 0 ? now + AUTHORITY_LIFETIME_MS : Math.min(...ends),
+    lifetimeMs: issued.length === 0 ? AUTHORITY_LIFETIME_MS : Math.min(...lifetimes),
   };
 }
 

@@ -88,6 +88,30 @@ kubectl auth whoami -o json`;
     });
   });
 
+  test.concurrent("a token Secret of the author's own, where tokens are, serves as on a node", async () => {
+    const [secretName, name] = [uniqueName("executor"), uniqueName("agent")];
+    await client.create(secrets, {
+      apiVersion: "v1",
+      kind: "Secret",
+      type: "kubernetes.io/service-account-token",
+      metadata: { namespace, name: secretName, annotations: { "kubernetes.io/service-account.name": "default" } },
+    });
+    await eventually(async () => (await client.get(secrets, { namespace, name: secretName })).data?.token, patient);
+    const asks = script("kubectl get pod $HOSTNAME -o jsonpath='{.metadata.uid}' && kubectl auth whoami -o json");
+    const { containers, volumes = [] } = kubectlIn({
+      ...asks,
+      volumeMounts: [{ name: "exec-sa-token", mountPath: FOLDER, readOnly: true }],
+    });
+    const volume: Volume = { name: "exec-sa-token", secret: { secretName } };
+    const spec = { containers, volumes: [...volumes, volume], automountServiceAccountToken: false };
+    const { metadata } = await client.create(pods, pod(namespace, name, spec));
+    const text = await said(name);
+    expect(text.slice(0, metadata.uid.length)).toBe(metadata.uid);
+    expect(JSON.parse(text.slice(metadata.uid.length)).status.userInfo.username).toBe(
+      `system:serviceaccount:${namespace}:default`,
+    );
+  });
+
   test.concurrent("a driver creates a pod by the home API, which is delegated too, and deletes it", async () => {
     const [driver, worker] = [uniqueName("driver"), uniqueName("worker")];
     const manifest = JSON.stringify(pod(namespace, worker, { containers: [script("sleep 600 & wait")] }));

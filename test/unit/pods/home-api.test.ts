@@ -164,6 +164,14 @@ describe("a delegate that talks to the host's API server", () => {
   });
 });
 
+test("a delegate with a token Secret of its author's finds the host by the environment, and keeps its volume", () => {
+  const volume: Volume = { name: "exec-sa-token", secret: { secretName: "executor-token" } };
+  const { spec } = delegate(home, [volume]);
+  expect(spec?.volumes).toEqual([volume]);
+  expect(spec?.containers[0]?.env).toEqual(variables);
+  expect(spec?.automountServiceAccountToken).toBe(false);
+});
+
 describe("a delegate that talks to its member's API server", () => {
   test("leaves the mounting to the member's admission, and the author's volumes to its kubelet", () => {
     const { spec } = delegate({ mode: "member" }, [automounted, authored, data]);
@@ -194,6 +202,14 @@ describe("the API server of a pod", () => {
   const pending: HomeApi = { state: "pending", message: "wait" };
   const withToken = proxyPod({ spec: { volumes: [automounted] } });
   const without = proxyPod({ spec: { volumes: [data] } });
+  const secretVolume: Volume = { name: "exec-sa-token", secret: { secretName: "executor-token" } };
+  const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount/";
+  const withSecret = proxyPod({
+    spec: {
+      volumes: [secretVolume],
+      containers: [{ name: "main", volumeMounts: [{ name: secretVolume.name, mountPath }] }],
+    },
+  });
   const none = { access: { mode: "none" } };
   test.each([
     ["is the host's", withToken, undefined, known, { access: home }],
@@ -205,6 +221,21 @@ describe("the API server of a pod", () => {
     ["is none, as its author says", withToken, "none", known, none],
     ["is none when it mounts no token", without, undefined, pending, none],
     ["is none when it mounts no token, whatever its author says", without, "host", unknown, none],
+    [
+      "is the host's, as the author says of a pod that may read a token from anywhere",
+      without,
+      "host",
+      known,
+      { access: home },
+    ],
+    [
+      "is the host's for a pod that mounts a token Secret where tokens are",
+      withSecret,
+      undefined,
+      known,
+      { access: home },
+    ],
+    ["is waited for, for such a pod, too", withSecret, undefined, pending, { refusal: "wait" }],
   ] as const)("%s", (_, pod, mode, way, choice) => {
     expect(apiChoice(pod, mode, way)).toEqual(choice);
   });
