@@ -126,9 +126,11 @@ export class PlacementView {
     };
   }
 
-  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  /** How the pod's workload is to be divided, and over which members; undefined when nobody says, or nobody knows. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     if (asksHostFirst(proxy)) return undefined;
+    // Without the namespace's defaults, members that these leave out would get a share.
+    if (!this.#options.rules.optedIn(proxy)) return undefined;
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
