@@ -14,12 +14,15 @@ const size = { pods: 100 };
 const KNOWN: HomeApi = { state: "known", address: { host: "192.0.2.1", port: "6443" } };
 
 /** A replica of a Deployment that is divided over all members, and moved between them. */
-function replica(): Stored<Pod> {
+function replica(annotations: Record<string, string>): Stored<Pod> {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const preferences = { rebalance: true, clusters: { "*": { weight: 1 } } };
   const token = { serviceAccountToken: { path: "token" } };
   return proxyPod({
-    metadata: { annotations: { [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) }, ownerReferences: [owner] },
+    metadata: {
+      annotations: { ...annotations, [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) },
+      ownerReferences: [owner],
+    },
     spec: { nodeName: "legation-west", volumes: [{ name: "api", projected: { sources: [token] } }] },
   });
 }
@@ -28,9 +31,11 @@ function replica(): Stored<Pod> {
 function sharing({
   namespace = { metadata: { name: "team", uid: "team", resourceVersion: "1" } },
   homeApi = () => KNOWN,
+  annotations = {},
 }: {
   readonly namespace?: Stored<Namespace> | null;
   readonly homeApi?: (member: string) => HomeApi;
+  readonly annotations?: Record<string, string>;
 } = {}): Sharing | undefined {
   const members = NAMES.map((name) => ({
     name,
@@ -55,7 +60,7 @@ function sharing({
     homeApi,
     clock: { now: () => 0 },
   });
-  return placing.view.sharing(replica());
+  return placing.view.sharing(replica(annotations));
 }
 
 describe("a workload that is divided", () => {
@@ -67,5 +72,15 @@ describe("a workload that is divided", () => {
 
   test("is left as it is while its namespace is not opted in: what it is divided by, nobody knows", () => {
     expect(sharing({ namespace: null })).toBeUndefined();
+  });
+
+  test.each<[string, HomeApi]>([
+    ["are still to be read", { state: "pending", message: "its Secrets cannot be read yet" }],
+    ["lead nowhere, as nobody has said where the host is", { state: "unknown", message: "" }],
+  ])("keeps what it has in a member that gets no more of it while the tokens of its pods %s", (_, refused) => {
+    const homeApi = (member: string): HomeApi => (member === "west" ? refused : KNOWN);
+    const { candidates = [], full } = sharing({ homeApi, annotations: { "legation.dev/api": "host" } }) ?? {};
+    expect(candidates.map(({ name }) => name)).toEqual(NAMES);
+    expect([...(full ?? [])]).toEqual(["west"]);
   });
 });
