@@ -1,4 +1,4 @@
-import { fields, flag, list, map, number, orNull, quantity, type Shape, text } from "./shape.ts";
+import { fields, flag, int32, list, map, number, orNull, quantity, type Shape, text } from "./shape.ts";
 
 const optional = (of: Readonly<Record<string, Shape>>): Shape => fields({}, of);
 const anything: Shape = () => true;
@@ -62,7 +62,7 @@ const containerStatus = fields(
   {
     ready: flag,
     started: flag,
-    restartCount: number,
+    restartCount: int32,
     state,
     lastState: state,
     containerID: text,
@@ -97,7 +97,7 @@ export const podShape: Shape = optional({
       resources,
       schedulingGates: list(fields({ name: text })),
       readinessGates: list(fields({ conditionType: text })),
-      activeDeadlineSeconds: number,
+      activeDeadlineSeconds: int32,
       terminationGracePeriodSeconds: number,
     },
   ),
@@ -137,7 +137,19 @@ export const nodeShape: Shape = optional({
 /** What Legation relies on in an event. */
 export const eventShape: Shape = fields(
   { involvedObject: optional({ kind: text, namespace: text, name: text, uid: text, fieldPath: text }) },
-  { type: text, reason: text, message: text, count: number, series: orNull(object), related: orNull(object) },
+  {
+    type: text,
+    reason: text,
+    message: text,
+    count: int32,
+    series: orNull(optional({ count: int32, lastObservedTime: orNull(text) })),
+    related: orNull(object),
+    source: optional({ component: text, host: text }),
+    reportingComponent: text,
+    firstTimestamp: orNull(text),
+    lastTimestamp: orNull(text),
+    eventTime: orNull(text),
+  },
 );
 
 /** What Legation relies on in a Service. */

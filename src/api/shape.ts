@@ -7,9 +7,11 @@ export type Shape = (value: unknown) => boolean;
 export const text: Shape = (value) => typeof value === "string";
 /** Also one beyond 2^53, which the client keeps as text. */
 export const number: Shape = (value) => typeof value === "number" || JSON.isRawJSON(value);
+/** An integer of 32 bits, by Kubernetes' own schema: safe to reckon with. */
+export const int32: Shape = (value) => typeof value === "number";
 export const flag: Shape = (value) => typeof value === "boolean";
-/** Kubernetes takes numbers for quantities, and writes strings. */
-export const quantity: Shape = (value) => typeof value === "string" || number(value);
+/** Kubernetes takes numbers for quantities, and writes strings: what the client keeps as text is none, and cannot be reckoned with. */
+export const quantity: Shape = (value) => typeof value === "string" || typeof value === "number";
 
 /** Go writes what is not there as null where a field is not marked as optional. */
 export function orNull(shape: Shape): Shape {

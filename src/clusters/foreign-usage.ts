@@ -5,6 +5,7 @@ import { isKubeError } from "../kube/errors.ts";
 import { pods } from "../kube/resources.ts";
 import { podRequests } from "../placement/requests.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import type { Logger } from "../telemetry/logger.ts";
 
 // Others' pods tell which member is emptier, no more: what is minutes old serves for that, and a member with 10,000 of them
 // sends 20 pages each time.
@@ -51,7 +52,7 @@ export class ForeignUsage {
   }
 
   async #readPage(sum: Record<string, number>, page: string | undefined, number: number): Promise<void> {
-    const { client, hostId, onChange } = this.#options;
+    const { client, hostId, onChange, log } = this.#options;
     try {
       const { items, continue: next } = await client.list(pods, {
         // Proxies of a member that is a host itself run elsewhere.
@@ -73,7 +74,7 @@ export class ForeignUsage {
       onChange();
     } catch (error) {
       // What was read before stays: members differ by it, and the next time is soon enough.
-      if (!isKubeError(error)) throw error;
+      if (!isKubeError(error)) log.error({ err: error }, "others' pods cannot be counted");
     }
     this.#plan(PERIOD_MS);
   }
@@ -85,4 +86,5 @@ export interface ForeignUsageOptions {
   readonly clock: Clock;
   /** The sum was read anew. */
   readonly onChange: () => void;
+  readonly log: Logger;
 }

@@ -146,6 +146,7 @@ export class Member {
       onChange: () => {
         this.#candidate = undefined;
       },
+      log,
     });
     this.watches.add(this.#delegates).add(this.#nodes);
     this.#probe = new Probe({

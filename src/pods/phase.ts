@@ -21,6 +21,13 @@ export function deletionGrace({ metadata }: Pod): number | undefined {
   return Math.min(Number(JSON.stringify(seconds)), Number.MAX_SAFE_INTEGER);
 }
 
+/** When the deletion was asked for, whose timestamp is the end of its grace period; undefined before that, or when no date says it. Epoch ms. */
+export function deletionAskedAt(pod: Pod): number | undefined {
+  const endsAt = Date.parse(pod.metadata?.deletionTimestamp ?? "");
+  const askedAt = new Date(endsAt - (deletionGrace(pod) ?? 0) * 1000).getTime();
+  return Number.isNaN(askedAt) ? undefined : askedAt;
+}
+
 /** True when a scheduler has given the pod a node. */
 export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";

@@ -182,27 +182,28 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
+  /** A defect in what the controller does with one key is said once per attempt, and the other keys go on. */
   #reconcile(key: Key, readyAt: number): void {
     if (this.#abort.signal.aborted) return;
     this.#metrics?.taken((this.#clock.now() - readyAt) / 1000);
+    try {
+      this.#work(key, readyAt);
+    } catch (error) {
+      this.#log.error({ object: key, err: error }, "reconcile failed");
+      this.#metrics?.retried();
+      const state = this.#stateOf(key);
+      this.#requeue(key, state, this.#backoffOf(state).next());
+    }
+  }
+
+  #work(key: Key, readyAt: number): void {
     const observed = this.#spec.observe(key);
-    let state = this.#keys.get(key);
     if (observed === undefined) {
-      state?.timer?.cancel();
+      this.#keys.get(key)?.timer?.cancel();
       this.#keys.delete(key);
       return;
     }
-    if (state === undefined) {
-      state = {
-        runningSince: undefined,
-        dirtySince: undefined,
-        heardAt: undefined,
-        awaiting: undefined,
-        timer: undefined,
-        backoff: undefined,
-      };
-      this.#keys.set(key, state);
-    }
+    const state = this.#stateOf(key);
     const now = this.#clock.now();
     state.timer?.cancel();
     state.timer = undefined;
@@ -215,17 +216,7 @@ export class Controller<Key extends string, Observed, Action> {
       state.awaiting = undefined;
     }
     const reconcile = ++this.#reconciles;
-    let decision: Decision<Action>;
-    try {
-      decision = this.#spec.decide(observed, now, this.#clock.wall());
-    } catch (error) {
-      // A defect: said once per attempt, and the other keys go on.
-      const identity = this.#spec.identify?.(observed);
-      this.#log.error({ object: key, ...identity, reconcile, err: error }, "decide failed");
-      this.#metrics?.retried();
-      this.#requeue(key, state, this.#backoffOf(state).next());
-      return;
-    }
+    const decision = this.#spec.decide(observed, now, this.#clock.wall());
     if (decision.actions.length === 0) {
       state.backoff = undefined;
       state.heardAt = undefined;
@@ -243,6 +234,21 @@ export class Controller<Key extends string, Observed, Action> {
     const run = this.#execute(state, decision, context);
     this.#running.add(run);
     void run.finally(() => this.#running.delete(run));
+  }
+
+  #stateOf(key: Key): KeyState<Observed> {
+    const known = this.#keys.get(key);
+    if (known !== undefined) return known;
+    const state: KeyState<Observed> = {
+      runningSince: undefined,
+      dirtySince: undefined,
+      heardAt: undefined,
+      awaiting: undefined,
+      timer: undefined,
+      backoff: undefined,
+    };
+    this.#keys.set(key, state);
+    return state;
   }
 
   async #execute(state: KeyState<Observed>, decision: Decision<Action>, context: ReconcileContext<Key>): Promise<void> {

@@ -1,6 +1,6 @@
 import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, beforeEach, describe, expect, onTestFinished, test } from "vitest";
-import { RENEW_AT_ANNOTATION } from "../../src/api/keys.ts";
+import { HOME_API_LABEL, OWNER_ANNOTATION, RENEW_AT_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, PodSpec, Secret, Stored, Volume } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { clusters, configMaps, events, pods, secrets } from "../../src/kube/resources.ts";
@@ -274,6 +274,40 @@ describe.concurrent("a pod that mounts a token", () => {
     const { metadata } = await secretOf(clients().west, proxy);
     await clients().west.delete(secrets, { namespace, name: metadata.name });
     await eventually(async () => (await secretOf(clients().west, proxy)).metadata.uid !== metadata.uid);
+  });
+
+  test("has a Secret that is kept current, also when somebody has taken its labels off", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
+    const { west } = clients();
+    const proxy = await run("unlabelled");
+    const { metadata } = await secretOf(west, proxy);
+    const body = { metadata: { labels: { [HOME_API_LABEL]: null } }, data: { "token-0": null } };
+    await west.patch(secrets, { namespace, name: metadata.name }, { type: "merge", body });
+    await eventuallyPasses(async () => {
+      const kept = await secretOf(west, proxy);
+      expect(kept.metadata.labels).toEqual(metadata.labels);
+      expect(kept.metadata.uid).toBe(metadata.uid);
+      expect(Object.keys(kept.data ?? {})).toContain("token-0");
+    });
+  });
+
+  test("leaves a Secret alone that has the name of its own, and hears of it", async ({ onTestFinished }) => {
+    const { namespace, run, secretOf } = await makeHome(onTestFinished);
+    const { host, west } = clients();
+    const proxy = await run("taken");
+    const { metadata } = await secretOf(west, proxy);
+    const annotations = { [OWNER_ANNOTATION]: null };
+    const body = { metadata: { labels: { [HOME_API_LABEL]: null }, annotations }, data: { "token-0": "b3RoZXI=" } };
+    await west.patch(secrets, { namespace, name: metadata.name }, { type: "merge", body });
+    const toldOf = `Secret ${metadata.name} is there already and was not made by Legation for this pod; delete it there`;
+    await eventuallyPasses(async () => {
+      const { items } = await host.list(events, { namespace, fieldSelector: "reason=NoToken" });
+      expect(items.map(({ message }) => message)).toEqual([`the pod's token cannot be had: west: ${toldOf}`]);
+    });
+    expect((await secretOf(west, proxy)).data?.["token-0"]).toBe("b3RoZXI=");
+    await west.delete(secrets, { namespace, name: metadata.name });
+    // What was refused is tried again after half a minute.
+    await eventually(async () => (await secretOf(west, proxy)).metadata.uid !== metadata.uid, patient);
   });
 });
 

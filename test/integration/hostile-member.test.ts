@@ -117,6 +117,25 @@ describe("a member that forges delegates", () => {
     );
   });
 
+  test("gets no Secret of a proxy that is elsewhere, though it knows its uid, and as often as that changes", async () => {
+    const { host, west, east } = clients();
+    const volumes = [{ name: "door", secret: { secretName: "door" } }];
+    const annotations = { "legation.dev/clusters": "east" };
+    await host.create(pods, delegatedPod(namespace, "keeper", { annotations, spec: { volumes } }));
+    const proxy = await podThat(host, namespace, "keeper", inPhase("Running"));
+    const owner = { namespace, name: "keeper", uid: proxy.metadata.uid };
+    await forge({ name: "keeper", owner, volumes, finalizers: ["example.com/kept"] });
+    await podThat(west, namespace, "keeper", ({ metadata }) => metadata.deletionTimestamp !== undefined);
+    const data = { key: Buffer.from("another").toString("base64") };
+    await host.patch(secrets, { namespace, name: "door" }, { type: "merge", body: { data } });
+    // By the same event.
+    await eventuallyPasses(async () => {
+      expect((await east.get(secrets, { namespace, name: "door" })).data).toEqual(data);
+    });
+    await sleep(1_000);
+    expect(await west.find(secrets, { namespace, name: "door" })).toBeUndefined();
+  });
+
   test("gets no event into a namespace of the host, and no Secret out of it", async () => {
     const { host, west } = clients();
     const proxy = await run("real", "west");

@@ -10,7 +10,8 @@ import {
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import { decidePlacing } from "../../controllers/delegation/decide-placing.ts";
-import type { MemberView, Needs, Observed } from "../../controllers/delegation/model.ts";
+import type { MemberView, Observed } from "../../controllers/delegation/model.ts";
+import type { Needs } from "../../controllers/delegation/needs.ts";
 import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing.ts";
 import { placementOf } from "../../controllers/delegation/ranking.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
@@ -183,7 +184,7 @@ export class Simulation {
   #needs(proxy: Stored<Pod>): Needs | undefined {
     const lacking = dependenciesOf(proxy).find((one) => !one.optional && this.#missing.has(dependencyKey(one)));
     if (lacking === undefined) return this.#claims.needs(proxy);
-    return { read: true, missing: lacking.missing, in: () => "unprepared" };
+    return { state: "missing", ...lacking.missing };
   }
 
   #add(proxy: Stored<Pod>): void {

@@ -10,7 +10,15 @@ import {
 import type { ContainerStatus, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import {
+  conditionOf,
+  deletionAskedAt,
+  deletionGrace,
+  isBound,
+  isGated,
+  isTerminal,
+  unschedulableMessage,
+} from "../../pods/phase.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -171,20 +179,14 @@ function running(pod: Stored<Pod>): Station[] {
 }
 
 function ending(pod: Stored<Pod>): Station[] {
-  const { deletionTimestamp, deletionGracePeriodSeconds = 0, finalizers = [] } = pod.metadata;
+  const { deletionTimestamp, finalizers = [] } = pod.metadata;
   const { phase, reason, message, containerStatuses = [] } = pod.status ?? {};
   const stations: Station[] = [];
   if (deletionTimestamp !== undefined) {
-    // The API server sets it to the moment at which the grace period ends.
-    const asked = new Date(Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000);
+    const askedAt = deletionAskedAt(pod);
+    const at = askedAt === undefined ? deletionTimestamp : `${new Date(askedAt).toISOString().slice(0, 19)}Z`;
     const held = finalizers.length === 0 ? [] : [`held by ${finalizers.join(", ")}`];
-    stations.push(
-      station(
-        `${asked.toISOString().slice(0, 19)}Z`,
-        `deletion asked for (grace ${deletionGracePeriodSeconds} s)`,
-        held,
-      ),
-    );
+    stations.push(station(at, `deletion asked for (grace ${deletionGrace(pod) ?? 0} s)`, held));
   }
   if (isTerminal(pod)) {
     const finished = containerStatuses.flatMap(({ state }) => state?.terminated?.finishedAt ?? []).sort();

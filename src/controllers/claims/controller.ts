@@ -16,7 +16,7 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import type { Needs, Readiness } from "../delegation/model.ts";
+import type { Needs, Readiness } from "../delegation/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -168,9 +168,8 @@ export class ClaimController implements Copier {
     const keys = claimKeys(proxy);
     if (keys.length === 0) return undefined;
     if (!this.#claims.store.synced) {
-      const unreadable = this.#claims.state === "backing-off";
-      const missing = { missing: { reason: "FailedMount", message: UNREADABLE } };
-      return { read: false, in: () => "unprepared", ...(unreadable ? missing : {}) };
+      const isUnreadable = this.#claims.state === "backing-off";
+      return isUnreadable ? { state: "missing", reason: "FailedMount", message: UNREADABLE } : { state: "awaited" };
     }
     return claimNeeds(
       keys,
@@ -185,7 +184,7 @@ export class ClaimController implements Copier {
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     const needs = this.needs(proxy);
     if (needs === undefined) return true;
-    if (!needs.read || needs.missing !== undefined) return false;
+    if (needs.state !== "there") return false;
     const readiness = needs.in(member);
     // All or none: claims of one pod that begin in two members would keep it from both.
     if (readiness !== "unprepared") return readiness === "ready";

@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../pods/claims.ts";
-import type { Needs, Readiness } from "../delegation/model.ts";
+import type { Needs, Readiness } from "../delegation/needs.ts";
 
 /** The claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {
@@ -27,12 +27,12 @@ export function claimNeeds(
     const message = whyNot(objectRef(key).name, claim);
     if (message !== undefined || claim === undefined) {
       // In the scheduler's words, which on a node's pod is the one to say so.
-      return { read: true, missing: { reason: "FailedScheduling", message: message ?? "" }, in: () => "unprepared" };
+      return { state: "missing", reason: "FailedScheduling", message: message ?? "" };
     }
     claims.push(claim);
   }
   return {
-    read: true,
+    state: "there",
     in: (name) => {
       const answers = claims.map((claim) => readiness(name, claim));
       const refused = answers.find((answer) => typeof answer === "object");

@@ -1,4 +1,4 @@
-import type { Needs } from "../delegation/model.ts";
+import { type Needs, readinessIn } from "../delegation/needs.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
 /** What several controllers make for pods, as one: a pod has what it needs when each of them says so. */
@@ -15,12 +15,12 @@ export function together(all: readonly Dependencies[]): Dependencies {
 function merged(needs: readonly Needs[]): Needs | undefined {
   const [only] = needs;
   if (needs.length < 2) return only;
-  const missing = needs.find((one) => one.missing !== undefined)?.missing;
+  const unmet = needs.find(({ state }) => state === "missing") ?? needs.find(({ state }) => state === "awaited");
+  if (unmet !== undefined) return unmet;
   return {
-    read: needs.every(({ read }) => read),
-    ...(missing === undefined ? {} : { missing }),
+    state: "there",
     in: (member) => {
-      const answers = needs.map((one) => one.in(member));
+      const answers = needs.map((one) => readinessIn(one, member));
       return (
         answers.find((answer) => typeof answer === "object") ?? answers.find((answer) => answer !== "ready") ?? "ready"
       );

@@ -11,6 +11,7 @@ import {
 import { forwards } from "./decide-forwarding.ts";
 import { createIn, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
@@ -96,12 +97,11 @@ function decideUnmade(
     requeueAt,
   });
   const needs = observed.needs?.();
-  if (needs?.missing !== undefined) return waiting(needs.missing.reason, needs.missing.message, now + LOOK_AGAIN_MS);
-  const readiness = needs?.read === false ? "unprepared" : (needs?.in(name) ?? "ready");
-  if (typeof readiness === "object") {
-    return waiting("RefusedByMember", `${name}: ${readiness.refused}`, now + LOOK_AGAIN_MS);
+  if (!isPrepared(needs, name)) {
+    const why = whyUnprepared(needs, name);
+    if (why !== undefined) return waiting(why.reason, why.message, now + LOOK_AGAIN_MS);
+    return { actions: [], outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
   }
-  if (readiness === "unprepared") return { actions: [], outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
   const overridden = observed.specIn?.(candidate) ?? {};
   if ("problem" in overridden) {
     return waiting("RefusedByMember", `${name}: ${overridden.problem}`, now + LOOK_AGAIN_MS);

@@ -7,14 +7,8 @@ import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerm
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
 import { createIn, isFor, withdraw } from "./delegates.ts";
-import {
-  type Action,
-  type DelegationDecision,
-  isPrepared,
-  type MemberView,
-  type Observed,
-  refusalIn,
-} from "./model.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
@@ -135,7 +129,7 @@ function vanished(
     if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
     const needs = observed.needs?.();
     if (!isPrepared(needs, member.name)) {
-      const why = needs?.missing ?? refusalIn(needs, member.name);
+      const why = whyUnprepared(needs, member.name);
       const actions = why === undefined ? [] : report(proxy, observed, { ...why, now });
       return { actions, outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
     }

@@ -3,7 +3,8 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { hasStarted, isTerminal } from "../../pods/phase.ts";
 import { bindTo, createIn, isFor } from "./delegates.ts";
-import { type Action, type DelegationDecision, isPrepared, mayHold, type Needs, type Observed } from "./model.ts";
+import { type Action, type DelegationDecision, mayHold, type Observed } from "./model.ts";
+import { isPrepared, type Needs } from "./needs.ts";
 import { allRefusals, nextExpiry, openMembers, parkable, rankFor, requestsFor } from "./ranking.ts";
 import { CREATE_ENDS_MS } from "./refusal.ts";
 import { type Report, report } from "./report.ts";
@@ -108,8 +109,11 @@ function awaitNeeds(
   needs: Needs | undefined,
   now: number,
 ): DelegationDecision | undefined {
-  if (needs?.missing !== undefined) return waiting(proxy, observed, { ...needs.missing, now });
-  return needs?.read === false || observed.settling === true ? NOTHING : undefined;
+  if (needs?.state === "missing") {
+    const { reason, message } = needs;
+    return waiting(proxy, observed, { reason, message, now });
+  }
+  return needs?.state === "awaited" || observed.settling === true ? NOTHING : undefined;
 }
 
 function chooseMember(

@@ -1,7 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
@@ -77,7 +77,7 @@ export class Exchange {
   /**
    * Shows on the proxy what its delegate says, unless it has changed since that was decided: a write that an earlier leader
    * gave up may be done long after, and its phase would be the old one. Rejects then, so that all is decided anew. Of an end
-   * that is not valid here, the phase and what explains it are tried alone: whoever waits for the pod must hear of it.
+   * that this cluster refuses, the phase and what explains it are tried alone: whoever waits for the pod must hear of it.
    */
   async status(action: ActionOf<"status">, context: Context): Result {
     const { key, signal } = context;
@@ -92,17 +92,17 @@ export class Exchange {
       return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
-      if (!isKubeError(error, "Unprocessable")) throw error;
+      if (!isRefusal(error)) throw error;
       this.#noteRefused(action, error.detail, context);
       const end = endOf(patch);
       return end === undefined ? undefined : this.status({ ...action, patch: end }, context);
     }
   }
 
-  /** What is not valid here will not be in a moment: it must hold up neither other writes nor the end of the pod. */
+  /** What is not valid here, or what a policy denies, will be so in a moment, too: it must hold up no other write of the pod. */
   #noteRefused(action: ActionOf<"status">, detail: string, { key, log }: Context): void {
     const { uid } = action.patch.metadata;
-    const message = `the status that the member tells is not valid on this cluster: ${detail}`;
+    const message = `this cluster refuses the status that the member tells: ${detail}`;
     this.#noteIneffective(uid, action.patch);
     log.warn(message);
     this.tellOnce(key, uid, "StatusRefused", message);

@@ -6,6 +6,7 @@ import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../pods/home-api.ts";
 import type { OverriddenSpec } from "../../pods/overrides.ts";
+import type { Needs } from "./needs.ts";
 import type { ShapeRefusal } from "./shapes.ts";
 
 /** One member, as far as one proxy is concerned. */
@@ -80,30 +81,6 @@ export interface Memory {
 /** Whether a member that has not been read may have a delegate of the proxy. */
 export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.has(member) === true;
-}
-
-/** Whether a member has what a pod needs of its namespace: ConfigMaps, Secrets and its account. */
-export type Readiness = "ready" | "unprepared" | { readonly refused: string };
-
-/** What a pod needs beside a node. */
-export interface Needs {
-  /** The host's objects are known: before that nothing else can be said. */
-  readonly read: boolean;
-  /** In kubelet's words: what does not exist on the host, or cannot be read there. */
-  readonly missing?: { readonly reason: string; readonly message: string };
-  readonly in: (member: string) => Readiness;
-}
-
-/** Whether a pod can be made in a member as far as that depends on what it needs. */
-export function isPrepared(needs: Needs | undefined, member: string): boolean {
-  return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
-}
-
-/** What a pod is told when the member cannot have what it needs. */
-export function refusalIn(needs: Needs | undefined, member: string): { reason: string; message: string } | undefined {
-  const readiness = needs?.in(member);
-  if (typeof readiness !== "object") return undefined;
-  return { reason: "RefusedByMember", message: `${member}: ${readiness.refused}` };
 }
 
 /** Everything that one decision depends on. */

@@ -3,7 +3,8 @@ import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import type { Attempt, Needs, Observed } from "./model.ts";
+import type { Attempt, Observed } from "./model.ts";
+import { type Needs, readinessIn } from "./needs.ts";
 
 /** What `decidePlacing` decides by, for who explains it. */
 export function placementOf(
@@ -28,7 +29,7 @@ export function requestsFor(proxy: Stored<Pod>, { members, requestsIn }: Observe
 function rankInput(proxy: Stored<Pod>, observed: Observed, needs?: Needs): RankInput {
   const { members, excludes, lacks, rules, requestsIn } = observed;
   const refused = ({ name }: Candidate): string | undefined => {
-    const readiness = needs?.in(name);
+    const readiness = readinessIn(needs, name);
     return typeof readiness === "object" ? readiness.refused : undefined;
   };
   const selection: Rule = {

@@ -17,7 +17,7 @@ export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => 
 export function shownPrepared(member: string): Shown<Observed> {
   return (observed) => {
     const needs = observed.needs?.();
-    return needs === undefined || !needs.read || needs.missing !== undefined || needs.in(member) !== "unprepared";
+    return needs?.state !== "there" || needs.in(member) !== "unprepared";
   };
 }
 

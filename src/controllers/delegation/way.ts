@@ -1,6 +1,6 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
-import { isBound, isTerminal } from "../../pods/phase.ts";
+import { deletionAskedAt, isBound, isTerminal } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Part, SpanAttributes, TracedPod, Traces } from "../../telemetry/traces.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
@@ -138,10 +138,9 @@ export class PodWay {
   /** From the request that deletes the proxy to its release. */
   #gone(pod: TracedPod, proxy: Stored<Pod>): void {
     const { traces, now } = this.#options;
-    const { deletionTimestamp, deletionGracePeriodSeconds = 0 } = proxy.metadata;
     if (!isBound(proxy)) this.#placed(pod, proxy, undefined, "DeletedBeforePlacement");
-    if (deletionTimestamp === undefined) return;
-    const startedAt = Date.parse(deletionTimestamp) - deletionGracePeriodSeconds * 1000;
+    const startedAt = deletionAskedAt(proxy);
+    if (startedAt === undefined) return;
     traces.stretch(pod, { name: "delete pod", startedAt, endedAt: now(), attributes: this.#attributes() });
   }
 

@@ -17,7 +17,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import type { Needs, Readiness } from "../delegation/model.ts";
+import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/needs.ts";
 import { decide, inStep } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
@@ -142,26 +142,24 @@ export class DependencyController implements Copier {
     if (dependencies.length === 0) return undefined;
     const existing: Dependency[] = [];
     const gone: Dependency[] = [];
-    let unread: string | undefined;
-    let missing: Needs["missing"];
-    let read = true;
+    let isRead = true;
+    let unreadable: Why | undefined;
+    let missing: Why | undefined;
     for (const dependency of dependencies) {
       const { kind, namespace, name, optional } = dependency;
       const source = this.#sources.of(kind, namespace, name);
       if (source.state === "present") existing.push(dependency);
       else if (source.state === "missing" && optional) gone.push(dependency);
       else if (source.state === "missing") missing ??= dependency.missing;
-      else if (source.state === "unknown") {
-        read = false;
-        unread ??= source.message;
+      else {
+        isRead = false;
+        if (source.message !== undefined) unreadable ??= { reason: "FailedMount", message: source.message };
       }
     }
-    if (!read && unread !== undefined) missing = { reason: "FailedMount", message: unread };
-    return {
-      read,
-      ...(missing === undefined ? {} : { missing }),
-      in: (member) => this.#readiness(member, existing, gone),
-    };
+    const why = unreadable ?? missing;
+    if (why !== undefined) return { state: "missing", ...why };
+    if (!isRead) return { state: "awaited" };
+    return { state: "there", in: (member) => this.#readiness(member, existing, gone) };
   }
 
   /** Has what the proxy needs made in the member, and keeps it until the proxy is bound or gone; true when all is there. */
@@ -170,8 +168,7 @@ export class DependencyController implements Copier {
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     if (dependenciesOf(proxy).length === 0) return true;
     for (const copy of this.#users.place(proxy, member)) this.#loop.enqueue(copy);
-    const needs = this.needs(proxy);
-    return needs === undefined || (needs.read && needs.missing === undefined && needs.in(member) === "ready");
+    return isPrepared(this.needs(proxy), member);
   }
 
   #readiness(name: string, dependencies: readonly Dependency[], gone: readonly Dependency[]): Readiness {

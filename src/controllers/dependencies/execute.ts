@@ -2,11 +2,11 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
 import { makeCopy } from "../copying/make-copy.ts";
@@ -136,19 +136,14 @@ export class Executor {
   async #patch(member: Member, action: ActionOf<"patch">, context: Context): Result {
     const { ref, patch, version } = action;
     const { key, signal, log } = context;
-    const options = { signal, metadataOnly: true };
-    try {
-      await member.client.patch(RESOURCES[ref.kind], ref, { type: "json", body: patch }, options);
-      this.#note(action, context);
-    } catch (error) {
-      if (isRefusal(error)) {
-        const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${error.detail}`;
-        log.info(message);
-        return this.#refuse(key, message, false);
-      }
-      // Changed, gone, or another by now: looked at again when the watch has told.
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    const resource: Resource<DependencyObject> = RESOURCES[ref.kind];
+    const changed = await changeCopy({ member, resource, ref, patch, signal });
+    if (changed.type === "refused") {
+      const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
+      log.info(message);
+      return this.#refuse(key, message, false);
     }
+    if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
   }
 

@@ -95,12 +95,7 @@ export class Users {
   uses(member: Pick<Member, "name" | "delegatesUsing">, key: DependencyKey): boolean {
     if (this.#placed.has(copyKey(member.name, key))) return true;
     if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
-    // Created by an earlier leader, and not bound yet.
-    return member.delegatesUsing(key).some((delegate) => {
-      const owner = ownerOf(delegate);
-      const proxy = owner && this.#proxies().get(objectKey(delegate.metadata));
-      return proxy?.metadata.uid === owner?.uid && proxy !== undefined && dependencyKeys(proxy).includes(key);
-    });
+    return this.#heldIn(member, key).some((proxy) => dependencyKeys(proxy).includes(key));
   }
 
   /** Whether one of those cannot be without it. */
@@ -114,11 +109,20 @@ export class Users {
       proxies
         .byIndex(USES_INDEX, useOn("", key))
         .some((proxy) => placed.includes(proxy.metadata.uid) && needsIt(proxy)) ||
-      member.delegatesUsing(key).some((delegate) => {
-        const proxy = proxies.get(objectKey(delegate.metadata));
-        return proxy !== undefined && proxy.metadata.uid === ownerOf(delegate)?.uid && needsIt(proxy);
-      })
+      this.#heldIn(member, key).some(needsIt)
     );
+  }
+
+  /**
+   * The proxies without a node whose delegates, of an earlier leader, mount it in the member. Of a proxy that has one, its node says where
+   * it is: who shows a delegate of it elsewhere gets nothing by that.
+   */
+  #heldIn(member: Pick<Member, "delegatesUsing">, key: DependencyKey): Stored<Pod>[] {
+    return member.delegatesUsing(key).flatMap((delegate) => {
+      const proxy = this.#proxies().get(objectKey(delegate.metadata));
+      if (proxy === undefined || proxy.metadata.uid !== ownerOf(delegate)?.uid) return [];
+      return isBound(proxy) ? [] : [proxy];
+    });
   }
 }
 

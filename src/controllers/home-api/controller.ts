@@ -1,10 +1,9 @@
 import type { ApiMode } from "../../api/annotations.ts";
-import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Secret, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
-import { secrets } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, wantedTokens } from "../../pods/home-api.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
@@ -16,6 +15,7 @@ import { apiSecret, issueTokens } from "./issue.ts";
 import type { Action, DelegateView, IssueAction, IssuedTokens, Observed, TellAction } from "./model.ts";
 import { MemberSecrets } from "./secrets.ts";
 import { Told } from "./told.ts";
+import { createApiSecret, replaceApiSecret } from "./write.ts";
 
 export interface HomeApiOptions extends ControllerOptions {
   readonly host: ClusterClient;
@@ -178,9 +178,7 @@ export class HomeApiController {
       return undefined;
     }
     try {
-      const shown = await this.#issue(action, context);
-      this.#refused.delete(context.key);
-      return shown;
+      return await this.#issue(action, context);
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound")) throw error;
       this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
@@ -188,7 +186,8 @@ export class HomeApiController {
     }
   }
 
-  async #issue({ member: name, proxy, delegateUid, replaces }: IssueAction, { key, signal }: Context): Result {
+  async #issue({ member: name, proxy, delegateUid, replaces }: IssueAction, context: Context): Result {
+    const { key, signal } = context;
     const { host, identity, registry, clock } = this.#options;
     const member = registry.member(name);
     const cluster = registry.cluster(name);
@@ -200,7 +199,12 @@ export class HomeApiController {
     const age = renewalAge(lifetimeMs, Math.random());
     const noted = new Date(expiresAt - lifetimeMs + age).toISOString();
     const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: noted });
-    await this.#write(member, secret, replaces?.uid, signal);
+    const problem = await this.#write(member, secret, replaces?.uid, signal);
+    if (problem !== undefined) {
+      this.#refuse(proxy.metadata.uid, `the pod's token cannot be had: ${name}: ${problem}`, context);
+      return () => true;
+    }
+    this.#refused.delete(key);
     this.#issued.set(key, { delegateUid, renewAt: askedAt + age, noted });
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
@@ -209,27 +213,19 @@ export class HomeApiController {
     };
   }
 
+  /** Returns why it was not written, when trying again is in vain until somebody acts. */
   async #write(
     member: Member,
-    secret: ReturnType<typeof apiSecret>,
+    secret: Secret,
     uid: string | undefined,
     signal: AbortSignal,
-  ): Promise<void> {
-    // The answer would be the tokens again.
-    const options = { signal, metadataOnly: true };
+  ): Promise<string | undefined> {
     try {
-      if (uid === undefined) {
-        await member.client.create(secrets, secret, options);
-        return;
-      }
-      const { namespace = "", name = "", annotations, ownerReferences } = secret.metadata ?? {};
-      const body = { metadata: { uid, annotations, ownerReferences }, data: secret.data };
-      await member.client.patch(secrets, { namespace, name }, { type: "merge", body }, options);
+      return uid === undefined
+        ? await createApiSecret(member, secret, signal)
+        : await replaceApiSecret(member, secret, uid, signal);
     } catch (error) {
       member.noteFailure(error);
-      // It was made, replaced or deleted meanwhile: the watch tells which.
-      if (isKubeError(error, "AlreadyExists", "Conflict") || (uid !== undefined && isKubeError(error, "NotFound")))
-        return;
       throw error;
     }
   }

@@ -10,7 +10,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import type { Needs, Readiness } from "../delegation/model.ts";
+import { isPrepared, type Needs, type Readiness, readinessIn } from "../delegation/needs.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -150,18 +150,18 @@ export class NetworkPolicyController implements Copier {
   needs({ metadata: { namespace = "" } }: Stored<Pod>): Needs | undefined {
     const sources = this.#sourcesIn(namespace);
     if (sources?.length === 0) return undefined;
-    if (sources !== undefined) return { read: true, in: (member) => this.#readiness({ member, namespace }, sources) };
+    if (sources !== undefined)
+      return { state: "there", in: (member) => this.#readiness({ member, namespace }, sources) };
     const { state, failing } = this.#sources;
+    if (state !== "backing-off") return { state: "awaited" };
     const message = `networkpolicies cannot be read on the host: ${failing?.reason ?? "not yet"}; if it is for want of access, run \`legation install\` again`;
-    const missing = { reason: "NetworkNotReady", message };
-    return { read: false, ...(state === "backing-off" ? { missing } : {}), in: () => "unprepared" };
+    return { state: "missing", reason: "NetworkNotReady", message };
   }
 
   /** Why the member cannot have them, as far as is known before the pod is given to it. */
   refusal(pod: Stored<Pod>, member: string): string | undefined {
     this.#sources.start();
-    const needs = this.needs(pod);
-    const readiness = needs?.read === true ? needs.in(member) : undefined;
+    const readiness = readinessIn(this.needs(pod), member);
     return typeof readiness === "object" ? readiness.refused : undefined;
   }
 
@@ -170,8 +170,7 @@ export class NetworkPolicyController implements Copier {
     const proxy = this.#options.proxies().get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
-    const needs = this.needs(proxy);
-    return needs === undefined || (needs.read && needs.in(member) === "ready");
+    return isPrepared(this.needs(proxy), member);
   }
 
   /** Nothing is started before it is under the rules that it would be under here. */

@@ -2,11 +2,11 @@ import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { AuthorEvents } from "../author-events.ts";
+import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
 import { makeCopy } from "../copying/make-copy.ts";
@@ -144,18 +144,14 @@ export class Executor {
 
   async #patch(member: Member, { place, copy, patch, source }: ActionOf<"patch">, context: Context): Result {
     const ref = { namespace: place.namespace, name: copy.metadata.name };
-    const options = { signal: context.signal, metadataOnly: true };
-    try {
-      await member.client.patch(resource, ref, { type: "json", body: patch }, options);
+    const changed = await changeCopy({ member, resource, ref, patch, signal: context.signal });
+    if (changed.type === "refused") {
+      const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${changed.detail}`;
+      return this.#refuse(place, source, message, context);
+    }
+    if (changed.type === "changed") {
       this.#noteWritten(place, source, context);
       this.#of(place).refusals.delete(source.metadata.name);
-    } catch (error) {
-      if (isRefusal(error)) {
-        const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${error.detail}`;
-        return this.#refuse(place, source, message, context);
-      }
-      // Changed, gone, or another by now: looked at again when the watch has told.
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     }
     return isNoLonger(copy);
   }

@@ -122,7 +122,7 @@ export class EventWriter {
     const { log, clock } = this.#options;
     const message = error instanceof Error ? error.message : String(error);
     // A namespace that is going takes no events, and that of a proxy that has gone may be gone, too.
-    if (isKubeError(error) && error.retryClass === "never") {
+    if (isKubeError(error) && error.retryClass === "never" && error.code !== "Conflict") {
       log.debug({ code: error.code, proxy: event.involvedObject?.uid }, message);
       return "refused";
     }

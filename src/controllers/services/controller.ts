@@ -10,7 +10,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import type { Needs, Readiness } from "../delegation/model.ts";
+import { isPrepared, type Needs, type Readiness } from "../delegation/needs.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { ExportStatus } from "./export-status.ts";
@@ -158,11 +158,11 @@ export class ServiceController implements Copier {
     // It has waited before its first delegate, and not for long: for another one nobody waits.
     if (annotations?.[DELEGATE_UID_ANNOTATION] !== undefined) return undefined;
     if (this.#sources.pending) {
-      return { read: true, in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
+      return { state: "there", in: () => (this.#patience.over(uid) ? "ready" : "unprepared") };
     }
     const services = this.#servicesOf(proxy);
     if (services.length === 0) return undefined;
-    return { read: true, in: (member) => this.#readiness(uid, namespace, member, services) };
+    return { state: "there", in: (member) => this.#readiness(uid, namespace, member, services) };
   }
 
   /** Has them made in the member; true when they are there, or have been waited for long enough. */
@@ -170,8 +170,7 @@ export class ServiceController implements Copier {
     const proxy = this.#options.proxies().get(key);
     if (proxy === undefined || proxy.metadata.uid !== proxyUid || isBound(proxy)) return true;
     this.#place(proxy, member);
-    const needs = this.needs(proxy);
-    if (needs === undefined || needs.in(member) === "ready") return true;
+    if (isPrepared(this.needs(proxy), member)) return true;
     this.#patience.wait(key, proxyUid);
     return false;
   }

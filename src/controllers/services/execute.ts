@@ -2,7 +2,6 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import {
   patchWithoutTrafficDistribution,
@@ -13,6 +12,7 @@ import {
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { AuthorEvents } from "../author-events.ts";
+import { type Changed, changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
@@ -152,42 +152,27 @@ export class Executor {
   async #patch(member: Member, { ref, patch, copy, source }: ActionOf<"patch">, context: Context): Result {
     const { key, signal } = context;
     const { resourceVersion } = copy.metadata;
-    try {
-      const { metadata } = await this.#send(member, ref, patch, signal);
+    const changed = await this.#change(member, ref, patch, signal);
+    if (changed.type === "refused") {
+      const message = `its API server refused the change of the ${ref.kind}: ${changed.detail}`;
+      return this.#refuse(context, ref, source, message);
+    }
+    if (changed.type === "changed") {
       // An older member does not know every field: what it has not taken now it will not take the next time.
-      this.#settled.set(key, settlement(source, metadata.resourceVersion));
+      this.#settled.set(key, settlement(source, changed.resourceVersion));
       this.#contests.noteAndTell(key, versionOf(source), ref, context.log);
       this.#refusals.delete(key);
-      if (metadata.resourceVersion === resourceVersion) return undefined;
-    } catch (error) {
-      if (isRefusal(error)) {
-        return this.#refuse(
-          context,
-          ref,
-          source,
-          `its API server refused the change of the ${ref.kind}: ${error.detail}`,
-        );
-      }
-      // Changed, gone, or another by now: looked at again when the watch has told.
-      if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+      if (changed.resourceVersion === resourceVersion) return undefined;
     }
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  async #send(
-    member: Member,
-    ref: CopyRef,
-    patch: readonly object[],
-    signal: AbortSignal,
-  ): Promise<Stored<KubeObject>> {
-    const send = (body: readonly object[]): Promise<Stored<KubeObject>> =>
-      member.client.patch(resourceOf(ref), ref, { type: "json", body }, { signal, metadataOnly: true });
-    try {
-      return await send(patch);
-    } catch (error) {
-      if (!isKubeError(error, "Unprocessable") || !refusesTrafficDistribution(error.detail)) throw error;
-      return await send(patchWithoutTrafficDistribution(patch));
-    }
+  async #change(member: Member, ref: CopyRef, wanted: readonly object[], signal: AbortSignal): Promise<Changed> {
+    const change = (patch: readonly object[]): Promise<Changed> =>
+      changeCopy({ member, resource: resourceOf(ref), ref, patch, signal });
+    const changed = await change(wanted);
+    if (changed.type !== "refused" || !refusesTrafficDistribution(changed.detail)) return changed;
+    return change(patchWithoutTrafficDistribution(wanted));
   }
 
   async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { key, signal }: Context): Result {

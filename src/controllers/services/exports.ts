@@ -83,7 +83,7 @@ export class Exports {
         await member.client.delete(serviceExports, { namespace, name }, { uid: there.metadata.uid, signal });
       }
     } catch (error) {
-      if (!isKubeError(error, "NotFound", "Conflict", "Forbidden")) throw error;
+      if (!isRefusal(error) && !isKubeError(error, "NotFound", "Conflict")) throw error;
     }
     await this.#mark(member, copy.metadata, null, signal);
     const { uid } = copy.metadata;

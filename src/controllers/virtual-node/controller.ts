@@ -221,6 +221,7 @@ export class VirtualNodeController {
     };
   }
 
+  /** What says that the node is alive, and what the next such word waits for, goes out of turn: no burst of pods makes it look dead. */
   async #execute(action: Action, name: string, signal: AbortSignal): Promise<Shown<Observed> | undefined> {
     const { host, clock } = this.#options;
     const ref = { name: virtualNodeName(name) };
@@ -237,7 +238,7 @@ export class VirtualNodeController {
       case "patchNodeStatus": {
         this.#write(name, { heartbeatAt: clock.now() });
         const patch: Patch = { type: "strategic", body: action.patch };
-        return this.#patchNode(host.patch(nodes, ref, patch, { subresource: "status", signal }));
+        return this.#patchNode(host.patch(nodes, ref, patch, { subresource: "status", signal, outOfTurn: true }));
       }
       case "renewLease":
         await this.#renewLease(ref.name, action.nodeUid, signal);
@@ -246,7 +247,7 @@ export class VirtualNodeController {
       case "patchClusterStatus": {
         this.#write(name, { reportedAt: clock.now() });
         const patch: Patch = { type: "merge", body: { status: action.status } };
-        const written = host.patch(clusters, { name }, patch, { subresource: "status", signal });
+        const written = host.patch(clusters, { name }, patch, { subresource: "status", signal, outOfTurn: true });
         const version = (await ignoring("NotFound", written))?.metadata.resourceVersion;
         if (version === undefined) return undefined;
         return ({ cluster }) => cluster === undefined || !isBefore(cluster.metadata.resourceVersion, version);
@@ -311,7 +312,6 @@ export class VirtualNodeController {
     const ref = { namespace: LEASE_NAMESPACE, name };
     const renewTime = new Date(clock.wall()).toISOString().replace("Z", "000Z");
     const spec = { holderIdentity: name, leaseDurationSeconds: LEASE_SECONDS, renewTime };
-    // A burst of pods must not make the node look dead.
     const options = { signal, outOfTurn: true };
     const renewed = await ignoring("NotFound", host.patch(leases, ref, { type: "merge", body: { spec } }, options));
     if (renewed !== undefined) return;
@@ -322,7 +322,7 @@ export class VirtualNodeController {
       metadata: { ...ref, ownerReferences },
       spec,
     };
-    await ignoring("AlreadyExists", host.create(leases, lease, { signal }));
+    await ignoring("AlreadyExists", host.create(leases, lease, options));
   }
 
   #write(name: string, written: Partial<Written>): void {

@@ -36,7 +36,16 @@ export function decide(
   const isAwaited = facts.reachable && facts.waiting > 0;
   if (leaving && facts.proxies === 0 && !isAwaited) return decideRemoval(observed);
 
+  const alive = facts.reachable || facts.spared !== undefined;
   const actions: Action[] = [];
+  const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
+  // First: whatever else is refused or slow, the node is alive. A lost kubelet renews nothing, and the node lifecycle controller draws
+  // its own conclusion from that.
+  if (node !== undefined && alive) {
+    const due = observed.renewedAt + RENEW_EVERY_MS;
+    if (now >= due) actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
+    times.push(now >= due ? now + RENEW_EVERY_MS : due);
+  }
   const held = cluster.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
   if (!held && !leaving) actions.push({ type: "addFinalizer" });
   // Last: what its author wrote may be refused (a taint, a label), and must not keep the node from being alive.
@@ -44,7 +53,6 @@ export function decide(
   if (leaving && node !== undefined && node.spec?.unschedulable !== true) {
     changes.push({ type: "patchNode", patch: { spec: { unschedulable: true } } });
   }
-  const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
   if (node === undefined) {
     const create: Action = { type: "createNode", node: desiredNode(observed, wall) };
     // After the word of it, once it was refused.
@@ -53,22 +61,12 @@ export function decide(
     const patch = nodePatch(observed, node);
     if (patch !== undefined) changes.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, wall);
-    const alive = facts.reachable || facts.spared !== undefined;
     const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
     const unknowns = alive ? unknownConditions(node) : [];
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
       const parts = { ...withRemovals(node, status), ...replacingAddresses(status), conditions };
       actions.push({ type: "patchNodeStatus", patch: { status: parts } });
-    }
-    // A lost kubelet renews nothing: the node lifecycle controller draws its own conclusion from that.
-    if (alive) {
-      if (now - observed.renewedAt >= RENEW_EVERY_MS) {
-        actions.push({ type: "renewLease", nodeUid: node.metadata.uid });
-        times.push(now + RENEW_EVERY_MS);
-      } else {
-        times.push(observed.renewedAt + RENEW_EVERY_MS);
-      }
     }
   }
   const isChanging = node === undefined || changes.length > 0;

@@ -4,8 +4,10 @@ import { OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
+import { shownGone } from "../../../src/controllers/delegation/shown.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";
+import { parseJson } from "../../../src/kube/json.ts";
 import { events, nodes, pods, type Resource } from "../../../src/kube/resources.ts";
 import { isStored, isWellFormed } from "../../../src/kube/stored.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
@@ -19,6 +21,10 @@ import { boundProxy, delegateOf, member, world } from "../controllers/delegation
 
 const now = 1_000_000;
 const proxy = boundProxy({ status: runningStatus() });
+const deletedProxy = boundProxy({
+  metadata: { deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 10 },
+  status: runningStatus(),
+});
 
 const delegate: Stored<Pod> = delegateOf(proxy, {
   metadata: {
@@ -48,6 +54,12 @@ const delegate: Stored<Pod> = delegateOf(proxy, {
   },
   status: { ...runningStatus(), hostIPs: [{ ip: "10.0.0.1" }], message: "m", observedGeneration: 1 },
 });
+
+const deletedDelegate: Stored<Pod> = {
+  ...delegate,
+  metadata: { ...delegate.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 30 },
+  spec: { ...delegate.spec, containers: [], terminationGracePeriodSeconds: 30, activeDeadlineSeconds: 60 },
+};
 
 const node: Stored<KubeNode> = {
   metadata: { name: "n1", uid: "u", resourceVersion: "1", labels: { zone: "a" } },
@@ -81,7 +93,8 @@ const uses = {
     madeByHost(pod, "host-id");
     const wanted = statusFrom(proxy, pod);
     if (wanted !== undefined) statusPatch(proxy, wanted);
-    for (const each of [proxy, boundProxy(), { ...proxy, spec: { containers: [] } }]) {
+    shownGone("west", pod.metadata.uid, 10)(world(proxy, [member("west", { delegate: pod })]));
+    for (const each of [proxy, boundProxy(), deletedProxy, { ...proxy, spec: { containers: [] } }]) {
       decide(world(each, [member("west", { delegate: pod }), member("east")]), now);
       decide(world(each, [member("west"), member("east", { delegate: pod })]), now);
       decide(world(each, [member("west", { delegate: pod, reachable: false })]), now);
@@ -124,6 +137,10 @@ function survives<T extends KubeObject>(
 ): void {
   const garbage = fc.oneof(
     fc.constantFrom(null, undefined, 0, -1, "", "x", true, [], {}, [null], [[]], ["x"], { a: null }, [{}]),
+    // The client keeps them as text.
+    fc
+      .constantFrom("12345678901234567890", "-9223372036854775808", "9007199254740993")
+      .map((text) => JSON.rawJSON(text)),
     fc.jsonValue({ maxDepth: 2 }),
   );
   let accepted = 0;
@@ -134,7 +151,7 @@ function survives<T extends KubeObject>(
         // As it comes over the wire.
         const text =
           JSON.stringify(changes.reduce<unknown>((made, [path, by]) => replaced(made, path, by), object)) ?? "null";
-        const made: unknown = JSON.parse(text);
+        const made: unknown = parseJson(text);
         if (!isStored<T>(made) || !isWellFormed(resource, made)) return;
         accepted += 1;
         use(made);
@@ -148,6 +165,7 @@ function survives<T extends KubeObject>(
 
 describe("an object of a member that is let in never throws where others are worked on:", () => {
   test("a pod", () => survives(pods, delegate, uses.pod));
+  test("a pod that is being deleted", () => survives(pods, deletedDelegate, uses.pod));
   test("a node", () => survives(nodes, node, uses.node));
   test("an event", () => survives(events, event, uses.event));
 });
@@ -177,6 +195,14 @@ describe("an object of a member is let in", () => {
     ["a container that is nothing", { spec: { containers: [null] } }],
     ["conditions without a type", { status: { conditions: [{ status: "True" }] } }],
     ["a status that is a list", { status: [] }],
+    [
+      "requests that are numbers no computer reckons with",
+      {
+        spec: {
+          containers: [{ name: "main", resources: { requests: { cpu: JSON.rawJSON("12345678901234567890") } } }],
+        },
+      },
+    ],
     [
       "requests that are no quantities",
       { spec: { containers: [{ name: "main", resources: { requests: { cpu: {} } } }] } },

@@ -54,6 +54,46 @@ test("a write that is not shown within ten seconds is waited for no longer", asy
   expect(decisions).toBe(2);
 });
 
+test.each(["observe", "decide", "shown"])(
+  "a defect in %s of one key is tried again, and the others go on",
+  async (where) => {
+    const done: string[] = [];
+    let defects = 0;
+    const fail = (at: string, key: string): void => {
+      if (at !== where || key !== "broken" || defects === 2) return;
+      defects += 1;
+      throw new TypeError("a defect");
+    };
+    const loop = new Controller<string, string, string>(
+      {
+        name: "defective",
+        observe: (key) => {
+          fail("observe", key);
+          return key;
+        },
+        decide: (key) => {
+          fail("decide", key);
+          return { actions: done.includes(key) ? [] : [key], outcome: "Done" };
+        },
+        execute: async (action) => {
+          done.push(action);
+          return (key) => {
+            fail("shown", key);
+            return true;
+          };
+        },
+      },
+      { clock, log: createLogger({ level: "silent" }) },
+    );
+    loop.enqueue("broken");
+    loop.enqueue("sound");
+    await clock.advance(5_000);
+    expect(defects).toBe(2);
+    expect(done.toSorted()).toEqual(["broken", "sound"]);
+    await loop.stop();
+  },
+);
+
 describe("an event that comes during a reconcile that fails", () => {
   /** Every reconcile takes this long and fails, after an event. */
   function failing(tookMs: number): { readonly begun: number[]; readonly loop: Controller<string, object, string> } {

@@ -1,7 +1,7 @@
 import { describe, expect, test, vi } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { together } from "../../../../src/controllers/copying/together.ts";
-import type { Needs, Readiness } from "../../../../src/controllers/delegation/model.ts";
+import { type Needs, type Readiness, readinessIn } from "../../../../src/controllers/delegation/needs.ts";
 import type { Dependencies } from "../../../../src/controllers/delegation/options.ts";
 
 const proxy: Stored<Pod> = { metadata: { name: "p", namespace: "n", uid: "u", resourceVersion: "1" } };
@@ -11,7 +11,7 @@ function one(needs: Needs | undefined, prepared = true): Dependencies {
 }
 
 function having(readiness: Readiness): Needs {
-  return { read: true, in: () => readiness };
+  return { state: "there", in: () => readiness };
 }
 
 describe("what several make for a pod", () => {
@@ -24,11 +24,8 @@ describe("what several make for a pod", () => {
       [first, second],
       [second, first],
     ] as const) {
-      expect(
-        together([one(having(a)), one(having(b))])
-          .needs(proxy)
-          ?.in("west"),
-      ).toEqual(expected);
+      const needs = together([one(having(a)), one(having(b))]).needs(proxy);
+      expect(readinessIn(needs, "west")).toEqual(expected);
     }
   });
 
@@ -37,11 +34,10 @@ describe("what several make for a pod", () => {
   });
 
   test("is missing, or not known, when one says so", () => {
-    const missing = { reason: "Failed", message: "gone" };
-    const needs = together([one({ ...having("ready"), missing }), one({ ...having("ready"), read: false })]).needs(
-      proxy,
-    );
-    expect(needs).toMatchObject({ read: false, missing });
+    const missing = { state: "missing", reason: "Failed", message: "gone" } as const;
+    const awaited = { state: "awaited" } as const;
+    expect(together([one(having("ready")), one(awaited)]).needs(proxy)).toEqual(awaited);
+    expect(together([one(awaited), one(missing)]).needs(proxy)).toEqual(missing);
   });
 
   test("is asked of everyone, whatever the first says", () => {

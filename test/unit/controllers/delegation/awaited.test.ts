@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
+import type { Needs } from "../../../../src/controllers/delegation/needs.ts";
 import { type PodParts, pod, runningStatus } from "../../../support/builders/pod.ts";
 import { delegateOf, member, memory, world } from "./world.ts";
 
@@ -77,16 +78,14 @@ describe("a pod that has overflowed", () => {
   });
 
   test("waits for what it needs there", () => {
-    const needs = (parts: object) => () => ({ read: true, in: () => "ready" as const, ...parts });
+    const decided = (needs: Needs) => decide(world(held, [member("west")], { needs: () => needs }), now);
     const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
-    expect(decide(world(held, [member("west")], { needs: needs({ missing }) }), now).actions).toMatchObject([
-      { type: "report", ...missing },
-    ]);
-    const unprepared = needs({ in: () => "unprepared" });
-    expect(decide(world(held, [member("west")], { needs: unprepared }), now)).toMatchObject({
-      actions: [],
-      outcome: "Preparing",
-    });
+    expect(decided({ state: "missing", ...missing }).actions).toMatchObject([{ type: "report", ...missing }]);
+    const refused = decided({ state: "there", in: () => ({ refused: "taken" }) });
+    expect(refused.actions).toMatchObject([{ type: "report", reason: "RefusedByMember", message: "west: taken" }]);
+    const preparing = { actions: [], outcome: "Preparing" };
+    expect(decided({ state: "there", in: () => "unprepared" })).toMatchObject(preparing);
+    expect(decided({ state: "awaited" })).toMatchObject(preparing);
   });
 
   test("is not run again when its delegate has run and gone before it was recorded", () => {

@@ -123,41 +123,44 @@ test("gates that the member refuses do not hold up the rest", async () => {
   expect(told).toEqual(["Cluster west did not take the conditions of the readiness gates: not in this cluster"]);
 });
 
-test("an end that the host's API server finds invalid is told by its phase and reason alone", async () => {
-  const written: Record<string, unknown>[] = [];
-  const told: string[] = [];
-  const host = fakeClient({
-    patch: (async (
-      _resource: unknown,
-      _ref: unknown,
-      { body }: { readonly body: { status: Record<string, unknown> } },
-    ) => {
-      if ("containerStatuses" in body.status) {
-        const refusal = { code: "Unprocessable", cluster: "host", verb: "patch", resource: "pods" } as const;
-        throw new KubeError("containerStatuses: Invalid value", refusal);
-      }
-      written.push(body.status);
-      return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
-    }) as never,
-  });
-  const subject = new Exchange({
-    host,
-    memories: new Memories(),
-    clock: { now: () => 1_000_000, wall: () => 1_000_000 },
-    authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
-  } as never);
-  const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
-  const conditions = [{ type: "Ready", status: "False" }];
-  const send = (status: Record<string, unknown>) =>
-    subject.status(
-      { type: "status", patch: { metadata: { uid: "proxy-uid" }, status }, resourceVersion: "1" },
-      context,
-    );
+test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
+  "an end that the host's API server refuses (%s) is told by its phase and reason alone",
+  async (code) => {
+    const written: Record<string, unknown>[] = [];
+    const told: string[] = [];
+    const host = fakeClient({
+      patch: (async (
+        _resource: unknown,
+        _ref: unknown,
+        { body }: { readonly body: { status: Record<string, unknown> } },
+      ) => {
+        if ("containerStatuses" in body.status) {
+          const refusal = { code, cluster: "host", verb: "patch", resource: "pods" } as const;
+          throw new KubeError("containerStatuses: Invalid value", refusal);
+        }
+        written.push(body.status);
+        return { metadata: { uid: "proxy-uid", resourceVersion: "9" } };
+      }) as never,
+    });
+    const subject = new Exchange({
+      host,
+      memories: new Memories(),
+      clock: { now: () => 1_000_000, wall: () => 1_000_000 },
+      authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+    } as never);
+    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const conditions = [{ type: "Ready", status: "False" }];
+    const send = (status: Record<string, unknown>) =>
+      subject.status(
+        { type: "status", patch: { metadata: { uid: "proxy-uid" }, status }, resourceVersion: "1" },
+        context,
+      );
 
-  await send({ phase: "Running", containerStatuses: [] });
-  expect(written).toEqual([]);
-  const shown = await send({ phase: "Failed", reason: "Evicted", conditions, containerStatuses: [], startTime: "t" });
-  expect(written).toEqual([{ phase: "Failed", reason: "Evicted", conditions }]);
-  expect(shown).toBeTypeOf("function");
-  expect(told).toEqual(["StatusRefused"]);
-});
+    await send({ phase: "Running", containerStatuses: [] });
+    expect(written).toEqual([]);
+    const shown = await send({ phase: "Failed", reason: "Evicted", conditions, containerStatuses: [], startTime: "t" });
+    expect(written).toEqual([{ phase: "Failed", reason: "Evicted", conditions }]);
+    expect(shown).toBeTypeOf("function");
+    expect(told).toEqual(["StatusRefused"]);
+  },
+);

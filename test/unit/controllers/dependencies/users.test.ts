@@ -53,6 +53,11 @@ describe("an object is used in a member", () => {
     expect(users.uses(member("west", delegate), key)).toBe(true);
     // What the proxy does not name is not its own, whatever its delegate says.
     expect(users.uses(member("west", delegate), other)).toBe(false);
+    expect(users.requires(member("west", delegate), key)).toBe(true);
+    // Whoever shows it there while it is elsewhere gets nothing by that.
+    proxies.set(proxyPod({ spec: { ...spec, nodeName: "legation-east" } }));
+    expect(users.uses(member("west", delegate), key)).toBe(false);
+    expect(users.requires(member("west", delegate), key)).toBe(false);
     proxies.set(proxyPod({ uid: "uid-2", spec }));
     expect(users.uses(member("west", delegate), key)).toBe(false);
   });

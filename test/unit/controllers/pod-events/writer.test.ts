@@ -157,6 +157,15 @@ describe("the host is not pressed", () => {
     expect(present.size).toBe(2);
   });
 
+  test("a write that met another one is tried again", async () => {
+    present.add(event(1).metadata.name ?? "");
+    server.faults.push(refuse(409, "Conflict"));
+    writer.write(event(1, { count: 2 }), false);
+    await expect.poll(() => clock.pending).toBe(1);
+    await clock.fireNext();
+    await expect.poll(() => outcomes).toEqual(["updated"]);
+  });
+
   test("what fails again and again is given up", async () => {
     server.always = refuse(500, "InternalError");
     writer.write(event(1), true);

@@ -205,8 +205,8 @@ describe("a member's virtual node", () => {
     const spared = "2 of 2 members do not answer";
     const lost = observed({ node: stored(), facts: facts({ reachable: false, message: "no answer", spared }) });
     const { actions } = decide(lost, now + 10_000);
-    expect(types(actions)).toEqual(["patchNodeStatus", "renewLease", "patchClusterStatus"]);
-    expect(actions[0]).toMatchObject({
+    expect(types(actions)).toEqual(["renewLease", "patchNodeStatus", "patchClusterStatus"]);
+    expect(actions[1]).toMatchObject({
       patch: { status: { conditions: [{ type: "Ready", status: "True", message: spared }] } },
     });
     expect(actions[2]).toMatchObject({ status: { conditions: [{ type: "Ready", status: "False" }] } });

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { deletionAskedAt, deletionGrace } from "../../../src/pods/phase.ts";
+import { pod } from "../../support/builders/pod.ts";
+
+const deletionTimestamp = "2026-01-01T00:01:00Z";
+const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
+
+test.each<[number | undefined, number | undefined, string | undefined]>([
+  [30, 30, "2026-01-01T00:00:30.000Z"],
+  [0, 0, "2026-01-01T00:01:00.000Z"],
+  [undefined, undefined, "2026-01-01T00:01:00.000Z"],
+  // What the API takes, and no date can say.
+  [forever, Number.MAX_SAFE_INTEGER, undefined],
+])("a deletion with a grace period of %s s", (deletionGracePeriodSeconds, grace, askedAt) => {
+  const graceful = deletionGracePeriodSeconds === undefined ? {} : { deletionGracePeriodSeconds };
+  const deleted = pod({ metadata: { deletionTimestamp, ...graceful } });
+  expect(deletionGrace(deleted)).toBe(grace);
+  expect(deletionAskedAt(deleted)).toBe(askedAt === undefined ? undefined : Date.parse(askedAt));
+});
+
+test("nobody has asked for a deletion of a pod that has no timestamp of it", () => {
+  expect(deletionAskedAt(pod({}))).toBeUndefined();
+});
