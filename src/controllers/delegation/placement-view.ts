@@ -75,7 +75,7 @@ export class PlacementView {
     return `${OVERRIDES_ANNOTATION}: a patch changes the service account tokens that the pod mounts, which are the host's`;
   }
 
-  /** Where an unbound proxy may go, and what is better. */
+  /** Where an unbound proxy may go, and what is better; of a bound one, only whether its namespace is opted in. */
   of(
     proxy: Stored<Pod> | undefined,
   ): Pick<
@@ -91,8 +91,9 @@ export class PlacementView {
     | "refusedBefore"
     | "follows"
   > {
-    if (proxy === undefined || isBound(proxy)) return { excludes: () => undefined };
+    if (proxy === undefined) return { excludes: () => undefined };
     if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
+    if (isBound(proxy)) return { excludes: () => undefined };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
