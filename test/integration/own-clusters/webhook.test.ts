@@ -682,7 +682,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(10);
+    expect(trusted).toHaveLength(11);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -700,7 +700,7 @@ describe("the serving certificate", () => {
     expect(await bundles()).toHaveLength(9);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(10);
+    expect(trusted).toHaveLength(11);
     expect(new Set(trusted).size).toBe(1);
   });
 
