@@ -2,6 +2,7 @@ import { existsSync } from "node:fs";
 import { constants } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
+import { answerSignals } from "../src/cli/signals.ts";
 import { Terminal } from "../src/cli/terminal.ts";
 import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
@@ -40,15 +41,16 @@ const terminal = new Terminal(process.stdout, process.stderr, process.env);
 const interruption = new AbortController();
 const { signal } = interruption;
 
-for (const name of ["SIGINT", "SIGTERM", "SIGHUP"] as const) {
-  process.on(name, () => {
-    const code = 128 + constants.signals[name];
-    if (signal.aborted) process.exit(code);
+// Whoever reads this may be gone (`npm run demo | tee log`, Ctrl-C): everything is still stopped.
+for (const stream of [process.stdout, process.stderr]) stream.on("error", () => {});
+answerSignals(["SIGINT", "SIGTERM", "SIGHUP"], {
+  first: (name) => {
     terminal.progress(`\n${name}: stopping everything`);
-    process.exitCode = code;
+    process.exitCode = 128 + constants.signals[name];
     interruption.abort();
-  });
-}
+  },
+  again: (name) => process.exit(128 + constants.signals[name]),
+});
 
 async function start(keep: boolean): Promise<Clusters> {
   const real = realNodesPossible() === undefined;

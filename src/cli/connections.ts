@@ -5,15 +5,25 @@ import { credentialsFromKubeconfigText, loadKubeConfig } from "../kube/kubeconfi
 import type { Environment } from "./flag.ts";
 import type { ClusterChoice, Connection } from "./session.ts";
 
+/** Who waits at a terminal for a kubeconfig's exec plugin. */
+export interface PluginAudience {
+  /** Ends the wait for a plugin, which goes with this process then. */
+  readonly signal: AbortSignal;
+  /** Gets what a plugin writes to its standard error: perhaps what the person has to do to log in. */
+  readonly onPluginStderr: (text: string) => void;
+}
+
 /** All clusters that one command talks to; closed together when it ends. */
 export class Connections {
   readonly #env: Environment;
   readonly #userAgent: string;
+  readonly #audience: PluginAudience | undefined;
   readonly #clients: ClusterClient[] = [];
 
-  constructor(env: Environment, userAgent: string) {
+  constructor(env: Environment, userAgent: string, audience?: PluginAudience) {
     this.#env = env;
     this.#userAgent = userAgent;
+    this.#audience = audience;
   }
 
   /** Opens the cluster that a person chose. */
@@ -22,7 +32,11 @@ export class Connections {
       ...(kubeconfig === undefined ? {} : { kubeconfig }),
       ...(context === undefined ? {} : { context }),
     };
-    const credentials = loadKubeConfig({ ...chosen, env: this.#env });
+    const credentials = loadKubeConfig({
+      ...chosen,
+      env: this.#env,
+      onPluginStderr: this.#audience?.onPluginStderr,
+    });
     return this.#connect(impersonate === undefined ? credentials : impersonating(credentials, impersonate), as);
   }
 
@@ -42,7 +56,9 @@ export class Connections {
     const client = createClusterClient({ cluster, credentials, userAgent: this.#userAgent });
     this.#clients.push(client);
     const { clusterName, tlsServerName, proxyUrl, namespace = "default" } = credentials;
-    const { ca } = await kept(credentials.identity());
+    const identity = credentials.identity();
+    // What needs no plugin is there at once, for undoing after an interruption, too.
+    const { ca } = identity instanceof Promise ? await kept(identity, this.#audience?.signal) : identity;
     return {
       client,
       server: credentials.server,
@@ -57,12 +73,17 @@ export class Connections {
 }
 
 /** Waits for what does not keep this process alive by itself: a plugin, which has a deadline of its own. */
-async function kept<T>(promise: T | Promise<T>): Promise<T> {
+async function kept<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   const timer = setInterval(() => {}, LONG_MS);
+  const interrupted = Promise.withResolvers<never>();
+  const onAbort = (): void => interrupted.reject(signal?.reason);
+  signal?.addEventListener("abort", onAbort);
+  if (signal?.aborted === true) onAbort();
   try {
-    return await promise;
+    return await Promise.race([promise, interrupted.promise]);
   } finally {
     clearInterval(timer);
+    signal?.removeEventListener("abort", onAbort);
   }
 }
 

@@ -5,30 +5,35 @@ import { EXIT_CODES } from "./exit-codes.ts";
 import { Interruption } from "./failure.ts";
 import { packageVersion } from "./package-root.ts";
 import { runProgram } from "./program.ts";
+import { answerSignals } from "./signals.ts";
 import { Terminal } from "./terminal.ts";
 
 const { env, stdout, stderr } = process;
 const version = packageVersion();
+const terminal = new Terminal(stdout, stderr, env);
 
 const interruption = new AbortController();
-for (const signal of ["SIGINT", "SIGTERM"] as const) {
-  process.on(signal, () => {
-    // The first one lets the command clean up; who asks again does not want to wait for that.
-    if (interruption.signal.aborted) process.exit(signal === "SIGINT" ? EXIT_CODES.interrupted : EXIT_CODES.terminated);
-    interruption.abort(new Interruption(signal));
-  });
-}
+answerSignals(["SIGINT", "SIGTERM"], {
+  first: (name) => interruption.abort(new Interruption(name)),
+  again: (name) => process.exit(name === "SIGINT" ? EXIT_CODES.interrupted : EXIT_CODES.terminated),
+});
 // `legation status | head -1` closes the pipe: that is no error.
 stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error;
   process.exit(EXIT_CODES.ok);
 });
+// Nobody reads any more what is told meanwhile (`legation join … 2>&1 | tee log`, Ctrl-C): what was begun is still undone.
+stderr.on("error", () => {});
 
 // Loaded by who talks to a cluster: help and mistakes in the command line come at once.
 let connections: Promise<Connections> | undefined;
 async function open(): Promise<Connections> {
   const { Connections } = await import("./connections.ts");
-  return new Connections(env, `legation/${version}`);
+  const { signal } = interruption;
+  return new Connections(env, `legation/${version}`, {
+    signal,
+    onPluginStderr: (text) => terminal.complain(text),
+  });
 }
 function opened(): Promise<Connections> {
   connections ??= open();
@@ -43,7 +48,7 @@ process.exitCode = await runProgram(
     get stdin() {
       return process.stdin;
     },
-    terminal: new Terminal(stdout, stderr, env),
+    terminal,
     signal: interruption.signal,
     connect: async (choice, as) => (await opened()).open(choice, as),
     connectText: async (kubeconfig, as) => (await opened()).openText(kubeconfig, as),

@@ -1,6 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
 import { TOO_LARGE } from "./errors.ts";
+import { Gathered } from "./gathered.ts";
 import type { ByteBudget } from "./limits.ts";
 
 /** A complete answer. */
@@ -33,14 +34,12 @@ export class Exchange implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
   readonly #mayStart: () => boolean;
   readonly #budget: ByteBudget;
-  #bytes = 0;
+  readonly #body = new Gathered();
   #controller: Dispatcher.DispatchController | undefined;
   #ended: Failure | undefined;
   #settled = false;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
-  #first: Buffer | undefined;
-  #more: Buffer[] | undefined;
 
   /** `mayStart` has the last word before the first byte; `settle` is called exactly once. */
   constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
@@ -76,11 +75,9 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
+    // Also of informational answers, which have no body and come before the real one.
     this.#status = status;
     this.#headers = headers;
-    // Informational answers come before the real one, which starts over.
-    this.#first = undefined;
-    this.#more = undefined;
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
@@ -91,38 +88,27 @@ export class Exchange implements Dispatcher.DispatchHandler {
       controller.abort(cause);
       return;
     }
-    this.#bytes += chunk.length;
-    if (this.#first === undefined) this.#first = chunk;
-    else if (this.#more === undefined) this.#more = [this.#first, chunk];
-    else this.#more.push(chunk);
+    this.#body.add(chunk);
   }
 
   onResponseEnd(): void {
     if (this.#settled) return;
     this.#settled = true;
-    this.#release();
-    const body = this.#more === undefined ? this.#first : Buffer.concat(this.#more);
-    this.#settle({
-      answer: { status: this.#status, headers: this.#headers, text: body === undefined ? "" : body.toString("utf8") },
-    });
+    this.#budget.hold(-this.#body.length);
+    const text = this.#body.take().toString("utf8");
+    this.#settle({ answer: { status: this.#status, headers: this.#headers, text } });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
     this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
   }
 
-  #release(): void {
-    this.#budget.hold(-this.#bytes);
-    this.#bytes = 0;
-  }
-
   #fail(failure: Failure): void {
     this.#ended = failure;
     if (this.#settled) return;
     this.#settled = true;
-    this.#release();
-    this.#first = undefined;
-    this.#more = undefined;
+    this.#budget.hold(-this.#body.length);
+    this.#body.clear();
     this.#settle({ failure });
   }
 }

@@ -54,6 +54,11 @@ export interface ExecPluginOptions {
   readonly source: string;
   /** To which `env` of the kubeconfig is added. */
   readonly env: Environment;
+  /**
+   * Gets what it writes to its standard error, as it writes it: somebody may have to do what it says (a code to enter in a browser)
+   * before it goes on. Where nobody reads along, it is part of the error.
+   */
+  readonly onStderr?: ((text: string) => void) | undefined;
   readonly times?: PluginTimes;
 }
 
@@ -131,7 +136,7 @@ export class ExecPlugin {
       kind: "ExecCredential",
       spec: { interactive: false, ...(provideClusterInfo === true ? { cluster: this.#options.cluster() } : {}) },
     };
-    const { timeoutMs, outputMs } = this.#options.times ?? TIMES;
+    const { onStderr, times: { timeoutMs, outputMs } = TIMES } = this.#options;
     return new Promise((resolve, reject) => {
       const child = spawn(command, [...(args ?? [])], {
         stdio: ["ignore", "pipe", "pipe"],
@@ -154,11 +159,14 @@ export class ExecPlugin {
         output += text;
       });
       child.stderr.setEncoding("utf8").on("data", (text: string) => {
-        complaint = (complaint + text).slice(-2_000);
+        if (onStderr === undefined) complaint = (complaint + text).slice(-2_000);
+        else onStderr(text);
       });
+      const failed = (problem: string): Error =>
+        this.#error(complaint.trim() === "" ? problem : `${problem}: ${complaint.trim()}`);
       let timer = setTimeout(() => {
         kill();
-        settle(() => reject(this.#error(`did not end within ${timeoutMs / 1000} s: ${complaint.trim()}`)));
+        settle(() => reject(failed(`did not end within ${timeoutMs / 1000} s`)));
       }, timeoutMs).unref();
       const settle = (end: () => void): void => {
         clearTimeout(timer);
@@ -170,7 +178,7 @@ export class ExecPlugin {
       const ended = (code: number | null, signal: NodeJS.Signals | null): void =>
         settle(() => {
           if (code === 0) resolve(output);
-          else reject(this.#error(`ended with ${signal ?? `exit code ${code}`}: ${complaint.trim()}`));
+          else reject(failed(`ended with ${signal ?? `exit code ${code}`}`));
         });
       child.once("error", (cause) =>
         settle(() => reject(this.#error(`could not be started: ${cause.message}`, cause))),

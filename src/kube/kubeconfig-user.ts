@@ -17,6 +17,8 @@ interface ContextOptions {
   readonly mayActHere: boolean;
   /** May name a proxy, and is that of an exec plugin. */
   readonly env: Environment;
+  /** Gets what an exec plugin writes to its standard error. */
+  readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
 /** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
@@ -104,14 +106,12 @@ function withTls(identity: Identity, tls: TlsValues): Identity {
 
 function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): void {
   if (!URL.canParse(cluster.server)) {
-    throw badCredentials(`${clusterField}.server: "${cluster.server}" is not a URL`, source);
+    throw badCredentials(`${clusterField}.server: not a URL; write e.g. "https://10.0.0.1:6443"`, source);
   }
   const proxy = cluster["proxy-url"];
   if (proxy !== undefined && !isProxyUrl(proxy)) {
-    throw badCredentials(
-      `${clusterField}.proxy-url: "${proxy}" is not a proxy; write a URL with http, https or socks5`,
-      source,
-    );
+    // Not quoted: it may hold a password.
+    throw badCredentials(`${clusterField}.proxy-url: not a proxy; write a URL with http, https or socks5`, source);
   }
   if (
     cluster["insecure-skip-tls-verify"] &&
@@ -187,7 +187,12 @@ function userProof(
         source,
       );
     }
-    const plugin = new ExecPlugin(user.exec, { cluster: () => clusterInfo(cluster, ca?.read()), source, env: at.env });
+    const plugin = new ExecPlugin(user.exec, {
+      cluster: () => clusterInfo(cluster, ca?.read()),
+      source,
+      env: at.env,
+      onStderr: at.onPluginStderr,
+    });
     const impersonating = (identity: Identity): Identity => ({ ...identity, ...headers });
     return {
       identity: () => {

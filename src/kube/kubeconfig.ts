@@ -1,7 +1,7 @@
 import { existsSync, readFileSync } from "node:fs";
 import { homedir } from "node:os";
 import { delimiter, dirname, join, resolve } from "node:path";
-import { parse } from "yaml";
+import { parse, YAMLParseError } from "yaml";
 import { badCredentials, type ClusterCredentials } from "./credentials.ts";
 import type { Environment } from "./environment-proxy.ts";
 import { inClusterCredentials, SERVICE_ACCOUNT_FOLDER } from "./in-cluster.ts";
@@ -19,6 +19,8 @@ export interface LoadOptions {
   readonly env: Environment;
   /** Folder of the pod's service account; another one in tests. */
   readonly serviceAccountFolder?: string;
+  /** Gets what an exec plugin writes to its standard error, for a person to read; without, it is part of the plugin's error. */
+  readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
 /** How a kubeconfig's text is to be trusted. */
@@ -68,7 +70,7 @@ export function credentialsFromKubeconfigText(text: string, options: TextOptions
   return contextCredentials(config, { context, source, mayActHere, env });
 }
 
-function fromFiles(paths: readonly string[], { context, env }: LoadOptions): ClusterCredentials {
+function fromFiles(paths: readonly string[], { context, env, onPluginStderr }: LoadOptions): ClusterCredentials {
   const configs = paths.map((path) => {
     let text: string;
     try {
@@ -84,19 +86,28 @@ function fromFiles(paths: readonly string[], { context, env }: LoadOptions): Clu
     users: configs.flatMap((config) => config.users),
     "current-context": configs.map((config) => config["current-context"]).find((name) => name !== undefined),
   };
-  return contextCredentials(merged, { context, source: paths.join(delimiter), mayActHere: true, env });
+  const source = paths.join(delimiter);
+  return contextCredentials(merged, { context, source, mayActHere: true, env, onPluginStderr });
 }
 
 function parseKubeConfig(text: string, source: string): KubeConfig {
   let document: unknown;
   try {
-    document = parse(text);
-  } catch (cause) {
-    throw badCredentials(`not YAML: ${cause instanceof Error ? cause.message : cause}`, source, cause);
+    // No warnings either: they quote the text, too.
+    document = parse(text, { logLevel: "error" });
+  } catch (error) {
+    throw badCredentials(`not YAML: see ${placeOf(error)}; it is not shown, since it may hold a secret`, source);
   }
   const parsed = kubeConfigSchema.safeParse(document ?? {});
   if (!parsed.success) throw badCredentials(problemsOf(parsed.error), source);
   return parsed.data;
+}
+
+/** Where a text is not YAML, without a word of it. */
+function placeOf(error: unknown): string {
+  const [start] = (error instanceof YAMLParseError && error.linePos) || [];
+  // What has no place is told when the whole has been read.
+  return start === undefined ? "its aliases, values that begin with *" : `line ${start.line}, column ${start.col}`;
 }
 
 /** File names in a kubeconfig are relative to the folder it is in. */

@@ -1,3 +1,5 @@
+import { Gathered } from "./gathered.ts";
+
 const NEWLINE = 10;
 
 /**
@@ -5,12 +7,11 @@ const NEWLINE = 10;
  * A line within one chunk is a view on it, not a copy.
  */
 export class LineSplitter {
-  #parts: Buffer[] = [];
-  #pendingBytes = 0;
+  readonly #pending = new Gathered();
 
   /** Bytes of a line that has no end yet. */
   get pendingBytes(): number {
-    return this.#pendingBytes;
+    return this.#pending.length;
   }
 
   /** Adds the lines that `chunk` completes to `lines`, without their newlines; empty lines are left out. */
@@ -18,19 +19,14 @@ export class LineSplitter {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {
       const tail = chunk.subarray(start, end);
-      if (this.#parts.length > 0) {
-        // One concatenation per line, however many chunks a large object came in.
-        this.#parts.push(tail);
-        lines.push(Buffer.concat(this.#parts));
-        this.#parts = [];
-        this.#pendingBytes = 0;
+      if (this.#pending.length > 0) {
+        this.#pending.add(tail);
+        lines.push(this.#pending.take());
       } else if (tail.length > 0) {
         lines.push(tail);
       }
       start = end + 1;
     }
-    if (start === chunk.length) return;
-    this.#parts.push(start === 0 ? chunk : chunk.subarray(start));
-    this.#pendingBytes += chunk.length - start;
+    this.#pending.add(start === 0 ? chunk : chunk.subarray(start));
   }
 }

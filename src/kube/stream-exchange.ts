@@ -2,6 +2,7 @@ import type { IncomingHttpHeaders } from "node:http";
 import { Readable } from "node:stream";
 import type { Dispatcher } from "undici";
 import type { Failure, Outcome } from "./exchange.ts";
+import { Gathered } from "./gathered.ts";
 
 /** How a request for a stream ended. */
 export type StreamOutcome = Outcome | { readonly body: Readable; readonly headers: IncomingHttpHeaders };
@@ -20,10 +21,12 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
   #settled = false;
   #complete = false;
   #body: Readable | undefined;
+  /** The body's reader has read everything, and waits. */
+  #wanted = false;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
-  #refusal: Buffer[] = [];
-  #refusalBytes = 0;
+  /** What is unread of the body, or what there is of the refusal. */
+  readonly #unread = new Gathered();
 
   constructor(onConnected: () => void, settle: (outcome: StreamOutcome) => void) {
     this.#onConnected = onConnected;
@@ -48,8 +51,9 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
     this.#headers = headers;
     if (status < 200 || status >= 300 || this.#settled) return;
     this.#body = new Readable({
-      highWaterMark: UNREAD_BYTES,
-      read: () => controller.resume(),
+      // It would keep each chunk as it came, however small.
+      highWaterMark: 1,
+      read: () => this.#read(controller),
       destroy: (error, callback) => {
         if (!this.#complete) controller.abort(error ?? new Error("the reader has gone"));
         callback(error);
@@ -62,29 +66,43 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
-    if (this.#body !== undefined) {
-      if (!this.#body.push(chunk)) controller.pause();
+    if (this.#body === undefined) {
+      this.#unread.add(chunk.subarray(0, MOST_REFUSAL_BYTES - this.#unread.length));
       return;
     }
-    this.#refusalBytes += chunk.length;
-    if (this.#refusalBytes <= MOST_REFUSAL_BYTES) this.#refusal.push(chunk);
+    this.#unread.add(chunk);
+    if (this.#wanted) this.#pass(this.#body);
+    else if (this.#unread.length > UNREAD_BYTES) controller.pause();
   }
 
   onResponseEnd(): void {
     this.#complete = true;
     if (this.#body !== undefined) {
+      this.#pass(this.#body);
       this.#body.push(null);
       return;
     }
     if (this.#settled) return;
     this.#settled = true;
-    const text = Buffer.concat(this.#refusal).toString("utf8");
+    const text = this.#unread.take().toString("utf8");
     this.#settle({ answer: { status: this.#status, headers: this.#headers, text } });
   }
 
   onResponseError(_controller: Dispatcher.DispatchController, cause: Error): void {
     this.#fail({ sent: this.#controller !== undefined, by: "cut", cause });
     this.#body?.destroy(cause);
+  }
+
+  #read(controller: Dispatcher.DispatchController): void {
+    this.#wanted = true;
+    if (this.#body !== undefined) this.#pass(this.#body);
+    controller.resume();
+  }
+
+  #pass(body: Readable): void {
+    if (this.#unread.length === 0) return;
+    this.#wanted = false;
+    body.push(this.#unread.take());
   }
 
   #fail(failure: Failure): void {

@@ -1,9 +1,14 @@
 import type { IncomingHttpHeaders } from "node:http";
 import type { Dispatcher } from "undici";
+import { TOO_LARGE } from "./errors.ts";
+import { Gathered } from "./gathered.ts";
+import type { ByteBudget } from "./limits.ts";
 import { LineSplitter } from "./line-splitter.ts";
 
 // More than this unread, and the server has to wait: a slow consumer must not fill the heap.
 const MOST_UNREAD_BYTES = 4 * 2 ** 20;
+// What a line takes beside its bytes, which may be one (measured with Node.js 24, rather too much).
+const LINE_BYTES = 256;
 
 // An object has 3 MiB at most in etcd, and somewhat more as JSON: what is longer comes from no API server.
 const MOST_LINE_BYTES = 16 * 2 ** 20;
@@ -41,19 +46,23 @@ export interface StreamTimeouts {
 export class WatchStream implements Dispatcher.DispatchHandler {
   readonly #opened = Promise.withResolvers<Opened>();
   readonly #timeouts: StreamTimeouts;
+  readonly #budget: ByteBudget;
   readonly #splitter = new LineSplitter();
+  readonly #refusal = new Gathered();
   #controller: Dispatcher.DispatchController | undefined;
   #answer: Opened | undefined;
-  #refusal: Buffer[] = [];
   #lines: Buffer[] = [];
   #unreadBytes = 0;
+  #heldBytes = 0;
   #end: { readonly cut?: StreamCut } | undefined;
   #wake: (() => void) | undefined;
   #lastByteAt: number = performance.now();
   #timer: NodeJS.Timeout;
 
-  constructor(timeouts: StreamTimeouts) {
+  /** What is not whole yet, or not read, counts in `budget`. */
+  constructor(timeouts: StreamTimeouts, budget: ByteBudget) {
     this.#timeouts = timeouts;
+    this.#budget = budget;
     this.#timer = setTimeout(() => this.cancel(`no answer within ${timeouts.openMs} ms`), timeouts.openMs);
     // Nobody may be waiting for the answer any more when it fails.
     this.#opened.promise.catch(() => {});
@@ -78,6 +87,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
     const lines = this.#lines;
     this.#lines = [];
     this.#unreadBytes = 0;
+    this.#hold();
     if (this.#controller?.paused === true && this.#end === undefined) {
       this.#lastByteAt = performance.now();
       this.#controller.resume();
@@ -106,19 +116,22 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   }
 
   onResponseData(controller: Dispatcher.DispatchController, chunk: Buffer): void {
+    if (this.#end !== undefined) return;
     if (this.#answer?.status !== 200) {
-      this.#refusal.push(chunk);
-      this.#unreadBytes += chunk.length;
-      if (this.#unreadBytes > MOST_REFUSAL_BYTES) this.cancel(`a refusal of more than ${MOST_REFUSAL_BYTES} bytes`);
+      this.#refusal.add(chunk);
+      if (this.#refusal.length > MOST_REFUSAL_BYTES) this.cancel(`a refusal of more than ${MOST_REFUSAL_BYTES} bytes`);
       return;
     }
     this.#lastByteAt = performance.now();
-    this.#splitter.push(chunk, this.#lines);
+    this.#split(chunk);
     if (this.#splitter.pendingBytes > MOST_LINE_BYTES) {
       this.cancel(`an event of more than ${MOST_LINE_BYTES} bytes`);
       return;
     }
-    this.#unreadBytes += chunk.length;
+    if (!this.#hold()) {
+      this.cancel(`${TOO_LARGE} ${this.#budget.most} bytes together`);
+      return;
+    }
     if (this.#lines.length === 0) return;
     if (this.#unreadBytes > MOST_UNREAD_BYTES) controller.pause();
     this.#wakeUp();
@@ -127,7 +140,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   onResponseEnd(): void {
     const answer = this.#answer;
     if (answer !== undefined && answer.status !== 200) {
-      this.#opened.resolve({ ...answer, refusal: Buffer.concat(this.#refusal).toString("utf8") });
+      this.#opened.resolve({ ...answer, refusal: this.#refusal.take().toString("utf8") });
     }
     const pending = this.#splitter.pendingBytes;
     this.#finish(
@@ -143,8 +156,23 @@ export class WatchStream implements Dispatcher.DispatchHandler {
     if (this.#end !== undefined) return false;
     clearTimeout(this.#timer);
     this.#end = cut === undefined ? {} : { cut };
+    this.#hold();
     if (cut !== undefined) this.#opened.reject(cut);
     this.#wakeUp();
+    return true;
+  }
+
+  #split(chunk: Buffer): void {
+    const known = this.#lines.length;
+    this.#splitter.push(chunk, this.#lines);
+    for (const line of this.#lines.slice(known)) this.#unreadBytes += line.length + LINE_BYTES;
+  }
+
+  /** Holds what there is now; false when that is too much. Whoever has ended holds nothing. */
+  #hold(): boolean {
+    const bytes = this.#end === undefined ? this.#splitter.pendingBytes + this.#unreadBytes : 0;
+    if (!this.#budget.hold(bytes - this.#heldBytes)) return false;
+    this.#heldBytes = bytes;
     return true;
   }
 

@@ -47,7 +47,7 @@ export async function* watchEvents<T extends KubeObject>(
       if (signal.aborted) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
       await transport.takeToken(request, transport.timeoutMs);
       const identity = await transport.identity(request);
-      stream = new WatchStream({ openMs: transport.timeoutMs, idleMs });
+      stream = new WatchStream({ openMs: transport.timeoutMs, idleMs }, transport.arriving);
       if (signal.aborted) onAbort();
       else transport.open(request, identity, stream);
       const { status, headers, refusal } = await stream.opened;

@@ -118,13 +118,18 @@ function memory({ memoryBytes, at, labels = {} }: Usage & Pick<Sample, "labels">
   return { labels, value: Math.round(memoryBytes), at };
 }
 
-/** One family; without samples it is left out, as by Prometheus' own libraries. Names of pods need no escapes. */
+/** One family; without samples it is left out, as by Prometheus' own libraries. */
 function family(name: string, type: "counter" | "gauge", help: string, samples: readonly Sample[]): string {
   if (samples.length === 0) return "";
   const lines = samples.map(({ labels = {}, value, at }) => {
-    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${text}"`);
+    const pairs = Object.entries(labels).map(([label, text]) => `${label}="${escaped(text)}"`);
     const written = pairs.length === 0 ? name : `${name}{${pairs.join(",")}}`;
     return `${written} ${value}${at === undefined ? "" : ` ${at}`}\n`;
   });
   return `# HELP ${name} ${help}\n# TYPE ${name} ${type}\n${lines.join("")}`;
+}
+
+/** A label's value in the text format: one that ends its quotes would write what follows it as samples of other pods. */
+function escaped(text: string): string {
+  return text.replaceAll("\\", "\\\\").replaceAll('"', '\\"').replaceAll("\n", "\\n");
 }

@@ -91,13 +91,13 @@ export class UsageReader {
       if (delegate === undefined || delegate.metadata.uid !== pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) {
         return [];
       }
-      const containers = this.#containersOf(delegate, metrics.get(key));
+      const containers = this.#containersOf(pod, delegate, metrics.get(key));
       return containers.length === 0 ? [] : [{ pod, containers }];
     });
   }
 
-  #containersOf(delegate: Stored<Pod>, metrics: PodMetrics | undefined): ContainerUsage[] {
-    return [...runningSince(delegate)].flatMap(([name, startedAt]) => {
+  #containersOf(proxy: Pod, delegate: Stored<Pod>, metrics: PodMetrics | undefined): ContainerUsage[] {
+    return [...runningSince(proxy, delegate)].flatMap(([name, startedAt]) => {
       const found = metrics?.containers.find((container) => container.name === name);
       // What was measured before the start is another container's: of the run before, or of a pod of the same name.
       const measured =

@@ -69,8 +69,13 @@ function next(before: Count | undefined, { at, cores }: Measured, startedAt: num
   return { at: Math.max(at, since), coreSeconds: soFar + (Math.max(0, at - since) / 1000) * cores };
 }
 
-/** When each container of a pod that runs was started; epoch ms by name. */
-export function runningSince({ status }: Pod): Map<string, number> {
+/**
+ * When each container of a proxy's delegate that runs was started; epoch ms by name. The delegate's status is the member's word:
+ * a container that the proxy does not have, whatever its name, is none of the host's.
+ */
+export function runningSince({ spec }: Pod, { status }: Pod): Map<string, number> {
+  const { containers = [], initContainers = [], ephemeralContainers = [] } = spec ?? {};
+  const own = new Set([...containers, ...initContainers, ...ephemeralContainers].map(({ name }) => name));
   const all: readonly ContainerStatus[] = [
     ...(status?.initContainerStatuses ?? []),
     ...(status?.containerStatuses ?? []),
@@ -79,7 +84,7 @@ export function runningSince({ status }: Pod): Map<string, number> {
   const started = new Map<string, number>();
   for (const { name, state } of all) {
     const at = Date.parse(state?.running?.startedAt ?? "");
-    if (!Number.isNaN(at)) started.set(name, at);
+    if (own.has(name) && !Number.isNaN(at)) started.set(name, at);
   }
   return started;
 }

@@ -193,14 +193,25 @@ describe("legation join, while no controller runs", () => {
   });
 
   test.each([
-    ["SIGINT", 130],
-    ["SIGTERM", 143],
-  ] as const)("undoes everything on %s and exits with %d", async (signal, code) => {
+    [["SIGINT"], 130],
+    [["SIGTERM"], 143],
+    // One Ctrl-C under npm run.
+    [["SIGINT", "SIGINT"], 130],
+  ] as const)("undoes everything on %j and exits with %d", async (signals, code) => {
     const before = await tracesOfAll(host, west);
     const args = ["join", "west", "--member-kubeconfig", west.kubeconfig];
     const process = new LegationRun(host, args);
     await eventually(() => process.stderr.includes("waiting until it is Ready"));
-    expect(await process.interrupt(signal)).toBe(code);
+    expect(await process.interrupt(...signals)).toBe(code);
+    expect(await tracesOfAll(host, west)).toEqual(before);
+  });
+
+  test("undoes everything though nobody reads any more what it tells", async () => {
+    const before = await tracesOfAll(host, west);
+    const process = new LegationRun(host, ["join", "west", "--member-kubeconfig", west.kubeconfig]);
+    await eventually(() => process.stderr.includes("waiting until it is Ready"));
+    process.closeStderr();
+    expect(await process.interrupt("SIGINT")).toBe(130);
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
@@ -530,6 +541,7 @@ describe("legation uninstall", () => {
     const run = await legationProcessOn(host, "uninstall", "-o", "json");
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
+    expect(run.stderr).toContain(`Namespace ${namespace}: label legation.dev/delegation=all taken off`);
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
     expect(status.phase).toBe("Succeeded");
     expect(metadata.finalizers).toBeUndefined();

@@ -243,6 +243,34 @@ describe("a member whose API server lies", () => {
     expect(legation().controller.pid).toBe(pid);
     expect(memoryOf(pid)).toBeLessThan(600);
   });
+
+  test("with a watch of one event that comes byte by byte takes no memory", async () => {
+    const chunks = 2 ** 16;
+    // Each byte is a chunk of HTTP, and reaches whoever reads as one.
+    const text = "1\r\nx\r\n".repeat(chunks);
+    let taken = 0;
+    lie = ({ kind }, response) => {
+      const { socket } = response;
+      if (kind !== "watch" || socket === null) {
+        answerJson(response, 200, list([]));
+        return true;
+      }
+      taken = 0;
+      socket.write("HTTP/1.1 200 OK\r\ncontent-type: application/json\r\ntransfer-encoding: chunked\r\n\r\n");
+      const write = (): void => {
+        if (socket.destroyed) return;
+        taken += chunks;
+        socket.write(text, () => setImmediate(write));
+      };
+      write();
+      return true;
+    };
+    server.cutConnections();
+    const pid = legation().controller.pid;
+    await eventually(() => taken > 8 * 2 ** 20);
+    expect(legation().controller.pid).toBe(pid);
+    expect(memoryOf(pid)).toBeLessThan(600);
+  });
 });
 
 test("a kubeconfig that would run a program is refused, and nothing is run", async () => {

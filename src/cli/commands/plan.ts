@@ -41,7 +41,7 @@ export const planCommand: Subcommand<PlanInput> = {
   run: async ({ filename, namespace, ...options }, session) => {
     const { stdin, terminal, signal } = session;
     const sources = filename.map((name) => (name === "-" ? "standard input" : name)).join(", ");
-    const objects = inNamespace(await readDocuments(filename, stdin), namespace);
+    const objects = inNamespace(await readDocuments(filename, stdin, signal), namespace);
     for (const object of objects) {
       const version = servedVersion(object);
       if (version === undefined) continue;

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 
@@ -64,11 +64,11 @@ export class Discovery {
   /**
    * Every namespaced resource whose objects can be listed and deleted, once: in its group's preferred version, or in
    * another where that one lacks it. What only shows something, like metrics, holds nothing. `unknown` holds the versions
-   * that did not answer (an aggregated API that is down): nothing can be said of what is in them.
+   * that did not answer (an aggregated API that is down), with the error: nothing can be said of what is in them.
    */
   async removable(): Promise<{
     readonly resources: readonly Resource<KubeObject>[];
-    readonly unknown: readonly string[];
+    readonly unknown: ReadonlyMap<string, KubeError>;
   }> {
     const answer = groupList.parse(await this.#client.raw({ method: "GET", path: "/apis", signal: this.#signal }));
     const groupVersions = answer.groups
@@ -77,7 +77,7 @@ export class Discovery {
         [preferredVersion, ...versions].map(({ version }) => `${name}/${version}`),
       );
     const resources = new Map<string, Resource<KubeObject>>();
-    const unknown: string[] = [];
+    const unknown = new Map<string, KubeError>();
     for (const apiVersion of new Set(["v1", ...groupVersions])) {
       try {
         for (const { resource, verbs } of await this.#groupVersion(apiVersion)) {
@@ -87,7 +87,7 @@ export class Discovery {
         }
       } catch (error) {
         if (!isKubeError(error) || this.#signal.aborted) throw error;
-        unknown.push(apiVersion);
+        unknown.set(apiVersion, error);
       }
     }
     return { resources: [...resources.values()], unknown };

@@ -73,11 +73,12 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
 
   const discovery = new Discovery(member.client, signal);
   const account = { hostId, hostName: options.hostName, cluster: name };
-  await grantAccess(context.role, account, { member: member.client, discovery, undo, signal, report });
+  const granting = { member: member.client, discovery, undo, signal, report };
+  const { isNewAccount } = await grantAccess(context.role, account, granting);
   if (joined !== undefined) {
     report(`Cluster ${name} has joined before; its rights in the member are those of this version now`);
     await noteIdentity(joined, memberUid, { host, signal });
-    const stored = await storedCredentials(joined, options, context);
+    const stored = await storedCredentials(joined, { memberServer: options.memberServer, isNewAccount }, context);
     if (stored.problem !== undefined) {
       report(`${name}: new credentials, since ${stored.problem}`);
       await giveCredentials(options, context, { hostId, undo, replaced: stored.secret, withToken: stored.withToken });
@@ -183,7 +184,9 @@ async function giveCredentials(
       proxyUrl: options.memberServer === undefined ? member.proxyUrl : undefined,
       token,
     });
-  await tryAccess(kubeconfig, options, context);
+  // The stored address is the one that the controller uses, as --member-server is; this machine need not reach it.
+  const isForController = withToken !== undefined || options.memberServer !== undefined;
+  await tryAccess(kubeconfig, { name: options.name, isForController }, context);
   const credentials = { cluster: options.name, kubeconfig, expires };
   const stored = await storeCredentials(credentials, { host, undo, signal, replaced });
   report(`${host.cluster}: Secret ${stored.name} stored; its token ends ${expires} and is renewed before`);
@@ -206,9 +209,12 @@ function refuseOtherSettings({ name, labels, homeApiServer }: JoinOptions): void
 }
 
 /** Uses the new account once, so that wrong rights or a wrong address show here and not in the controller's log. */
-async function tryAccess(kubeconfig: string, options: JoinOptions, context: JoinContext): Promise<void> {
-  const { signal, report } = context;
-  const { client } = await context.connectText(kubeconfig, options.name);
+async function tryAccess(
+  kubeconfig: string,
+  { name, isForController }: { readonly name: string; readonly isForController: boolean },
+  { connectText, signal, report }: JoinContext,
+): Promise<void> {
+  const { client, server } = await connectText(kubeconfig, name);
   // A binding takes a moment to reach the authorizer's cache.
   const attempts = 20;
   for (let attempt = 1; ; attempt++) {
@@ -220,9 +226,8 @@ async function tryAccess(kubeconfig: string, options: JoinOptions, context: Join
         await realClock.sleep(250, signal);
         continue;
       }
-      // --member-server is the address that the controller uses; this machine need not reach it.
-      if (options.memberServer === undefined || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
-      report(`${options.name}: ${options.memberServer} cannot be reached from here; the controller must reach it`);
+      if (!isForController || !isKubeError(error, "NotSent", "AnswerLost")) throw error;
+      report(`${name}: ${server} cannot be reached from here; the controller must reach it`);
       return;
     }
   }

@@ -29,7 +29,14 @@ const USABLE = { problem: undefined, withToken: undefined, useless: false } as c
 /** Looks whether the host's credentials for a member still do. Those that Legation did not make are the operator's own. */
 export async function storedCredentials(
   cluster: Stored<Cluster>,
-  { memberServer }: { readonly memberServer?: string | undefined },
+  {
+    memberServer,
+    isNewAccount,
+  }: {
+    readonly memberServer: string | undefined;
+    /** The service account was made anew: tokens of the one before it are refused, also where this machine cannot try them. */
+    readonly isNewAccount: boolean;
+  },
   {
     host,
     member,
@@ -60,7 +67,7 @@ export async function storedCredentials(
   }
   const renewed = (token: string): string => withToken(text, token);
   const hasEnded = Date.parse(expires ?? "") <= realClock.wall();
-  const ended = hasEnded ? replaceable("its token has ended", renewed) : USABLE;
+  const useless = hasEnded ? "its token has ended" : isNewAccount ? "its service account is a new one" : undefined;
   let stored: Connection | undefined;
   try {
     stored = await connectText(text, name);
@@ -71,12 +78,12 @@ export async function storedCredentials(
       const changed = changedWay(stored, member);
       if (changed !== undefined) return { secret, ...replaceable(`${changed} (${error.detail})`) };
     }
-    if (hasEnded) return { secret, ...ended };
+    if (useless !== undefined) return { secret, ...replaceable(useless, renewed) };
     if (isKubeError(error, "Unauthorized")) return { secret, ...replaceable("its token is refused", renewed) };
     // The controller may reach an address that this machine does not; and rights take a moment.
     if (!isKubeError(error, "NotSent", "AnswerLost", "ServerError", "Forbidden")) throw error;
   }
-  return { secret, ...ended };
+  return { secret, ...(useless === undefined ? USABLE : replaceable(useless, renewed)) };
 }
 
 function replaceable(problem: string, renewed?: StoredCredentials["withToken"]): Omit<StoredCredentials, "secret"> {

@@ -34,8 +34,12 @@ export interface GrantContext {
   readonly report: (line: string) => void;
 }
 
-/** Makes the host's service account and its rights in the member. */
-export async function grantAccess(role: Manifest, account: HostAccount, context: GrantContext): Promise<void> {
+/** Makes the host's service account and its rights in the member; tells whether there was no such account before. */
+export async function grantAccess(
+  role: Manifest,
+  account: HostAccount,
+  context: GrantContext,
+): Promise<{ readonly isNewAccount: boolean }> {
   const { member, signal, report } = context;
   let namespace = await findSystemNamespace(member, signal);
   if (namespace?.metadata.deletionTimestamp !== undefined) {
@@ -55,17 +59,18 @@ export async function grantAccess(role: Manifest, account: HostAccount, context:
   const objects = accessObjects(role, account);
   await make(clusterRoles, objects.role, context);
   const owner = await member.get(clusterRoles, { name: objects.role.metadata.name }, { signal });
-  await make(serviceAccounts, ownedByRole(objects.user, owner), context);
+  const isNewAccount = await make(serviceAccounts, ownedByRole(objects.user, owner), context);
   await make(clusterRoleBindings, ownedByRole(objects.binding, owner), context);
+  return { isNewAccount };
 }
 
-/** Applies one object in the member; what did not exist before is undone on failure. */
+/** Applies one object in the member; true when it did not exist before, and then it is undone on failure. */
 async function make(
   resource: Resource<KubeObject>,
   manifest: Manifest,
   { member, discovery, undo, signal, report }: GrantContext,
   takeBack?: (uid: string) => (signal: AbortSignal) => Promise<void>,
-): Promise<void> {
+): Promise<boolean> {
   const { name, namespace } = manifest.metadata;
   const ref = namespace === undefined ? { name } : { namespace, name };
   const what = `${member.cluster}: ${manifest.kind} ${namespace === undefined ? "" : `${namespace}/`}${name}`;
@@ -84,6 +89,7 @@ async function make(
   const { change } = await applyManifest(member, discovery, manifest, signal);
   if (before === undefined) made = await member.find(resource, ref, { signal });
   report(`${what} ${change}`);
+  return before === undefined;
 }
 
 function removeNamespaceWhenEmpty(

@@ -19,23 +19,25 @@ import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { hostAccountName } from "./names.ts";
 
-/** What cleaning a member did, in words for people. */
-export interface Cleaning {
-  readonly removed: readonly string[];
+/** Who is told what cleaning a member does, as it does it, in words for people. */
+export interface CleaningContext {
+  readonly signal: AbortSignal;
+  readonly removed: (what: string) => void;
+  /** What is being deleted and waited for, which may take a minute. */
+  readonly waitsFor: (what: string) => void;
   /** What is still there, and why. */
-  readonly remained: readonly string[];
+  readonly remains: (what: string) => void;
 }
 
 /**
  * Takes everything that one host made out of a member: its objects, the namespaces it made that nobody else uses, and
  * last its own access. What the credentials do not permit is named and left.
  */
-export async function cleanMember(client: ClusterClient, hostId: string, signal: AbortSignal): Promise<Cleaning> {
-  const cleaner = new Cleaner(client, hostId, signal);
+export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
+  const cleaner = new Cleaner(client, hostId, context);
   await cleaner.sweepObjects();
   await cleaner.sweepNamespaces();
   await cleaner.giveUpAccess();
-  return { removed: cleaner.removed, remained: cleaner.remained };
 }
 
 // Groups of what Legation makes in members.
@@ -50,30 +52,42 @@ function mayHold({ group }: Resource<KubeObject>): boolean {
   return OWN_GROUPS.has(group);
 }
 
+/** Whether `v1`, `discovery.k8s.io/v1`, … is a version of such a group. */
+function isOwnVersion(apiVersion: string): boolean {
+  const [, group = ""] = apiVersion.split("/").reverse();
+  return OWN_GROUPS.has(group);
+}
+
 // Its delegates end first, with their own grace period.
 const NAMESPACES_AT_ONCE = 8;
 const NAMESPACE_GONE_WITHIN_MS = 60_000;
 
 class Cleaner {
-  readonly removed: string[] = [];
-  readonly remained: string[] = [];
   readonly #client: ClusterClient;
   readonly #hostId: string;
+  readonly #context: CleaningContext;
   readonly #signal: AbortSignal;
   readonly #discovery: Discovery;
 
-  constructor(client: ClusterClient, hostId: string, signal: AbortSignal) {
+  constructor(client: ClusterClient, hostId: string, context: CleaningContext) {
+    const { signal } = context;
     this.#client = client;
     this.#hostId = hostId;
+    this.#context = context;
     this.#signal = signal;
     this.#discovery = new Discovery(client, signal);
   }
 
   async sweepObjects(): Promise<void> {
     const { resources, unknown } = await this.#discovery.removable();
-    for (const group of unknown) this.#remains(`objects in ${group}`, "that API does not answer");
-    const forbidden: string[] = [];
     let failed: unknown;
+    for (const [apiVersion, error] of unknown) {
+      // One that is not there any more holds nothing, and one that may not be asked for is as one without rights.
+      if (!isOwnVersion(apiVersion) || isKubeError(error, "Forbidden", "NotFound")) {
+        this.#remains(`objects in ${apiVersion}`, "that API does not answer");
+      } else failed ??= error;
+    }
+    const forbidden: string[] = [];
     for (const resource of resources) {
       try {
         for (const object of await this.#own(resource)) {
@@ -129,7 +143,7 @@ class Cleaner {
       [serviceAccounts, { namespace: SYSTEM_NAMESPACE, name }, `ServiceAccount ${SYSTEM_NAMESPACE}/${name}`],
     ];
     try {
-      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.removed.push(role);
+      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.#context.removed(role);
     } catch (error) {
       if (!isKubeError(error)) throw error;
       this.#remains([role, ...follow.map(([, , what]) => what)].join(", "), error.detail);
@@ -138,10 +152,10 @@ class Cleaner {
     // Kubernetes removes these two with the ClusterRole that owns them; an administrator need not wait for that.
     for (const [resource, ref, what] of follow) {
       try {
-        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.removed.push(what);
+        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.#context.removed(what);
       } catch (error) {
         if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
-        this.removed.push(`${what} (with its ClusterRole)`);
+        this.#context.removed(`${what} (with its ClusterRole)`);
       }
     }
   }
@@ -164,27 +178,42 @@ class Cleaner {
     } else if (unknown.length > 0) {
       this.#remains(`Namespace ${name}`, `it may hold objects that the credentials cannot see: ${some(unknown)}`);
     } else {
-      await this.#remove(namespaces, namespace);
+      if ((await this.#delete(namespaces, namespace)) === "kept") return;
+      this.#context.waitsFor(`Namespace ${name}`);
       const gone = await namespaceGone(this.#client, name, NAMESPACE_GONE_WITHIN_MS, this.#signal);
-      if (!gone) this.#remains(`Namespace ${name}`, "it is being deleted");
+      if (gone) this.#context.removed(`Namespace ${name}`);
+      else this.#remains(`Namespace ${name}`, "it is being deleted");
     }
   }
 
   async #remove(resource: Resource<KubeObject>, object: Stored<KubeObject>): Promise<void> {
+    if ((await this.#delete(resource, object)) === "deleted") this.#context.removed(nameOf(resource, object));
+  }
+
+  /** What is kept, for want of a right, remains. */
+  async #delete(
+    resource: Resource<KubeObject>,
+    object: Stored<KubeObject>,
+  ): Promise<"deleted" | "gone before" | "kept"> {
     const { name, namespace, uid } = object.metadata;
-    const what = `${resource.kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
     try {
       const ref = namespace === undefined ? { name } : { namespace, name };
-      if (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) this.removed.push(what);
+      return (await remove(this.#client, resource, ref, { uid, signal: this.#signal })) ? "deleted" : "gone before";
     } catch (error) {
       if (!isKubeError(error, "Forbidden", "MethodNotAllowed")) throw error;
-      this.#remains(what, error.detail);
+      this.#remains(nameOf(resource, object), error.detail);
+      return "kept";
     }
   }
 
   #remains(what: string, why: string): void {
-    this.remained.push(`${what}: ${why}`);
+    this.#context.remains(`${what}: ${why}`);
   }
+}
+
+/** `ConfigMap shop/settings`, `Namespace shop`. */
+function nameOf({ kind }: Resource<KubeObject>, { metadata: { namespace, name } }: Stored<KubeObject>): string {
+  return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
 }
 
 const SHOWN = 5;

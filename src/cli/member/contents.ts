@@ -27,7 +27,7 @@ export async function contentsOf(
 ): Promise<Contents> {
   const { resources, unknown } = await discovery.removable();
   const found: { readonly kind: string; readonly object: Stored<KubeObject> }[] = [];
-  const unread = [...unknown];
+  const unread = [...unknown.keys()];
   for (const resource of resources) {
     if (FOLLOWERS.has(resource.plural)) continue;
     try {

@@ -1,6 +1,6 @@
 import { readdir, readFile, stat } from "node:fs/promises";
 import { join } from "node:path";
-import type { Readable } from "node:stream";
+import { addAbortSignal, type Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { type Document, parseAllDocuments } from "yaml";
 import { z } from "zod";
@@ -44,12 +44,19 @@ const listSchema = z.looseObject({ kind: z.string().endsWith("List"), items: z.a
 
 const EXTENSION = /\.(ya?ml|json)$/;
 
-/** All objects of files, of the manifests in folders, and of standard input (`-`), in their order. */
-export async function readDocuments(paths: readonly string[], stdin: Readable): Promise<WrittenObject[]> {
+/**
+ * All objects of files, of the manifests in folders, and of standard input (`-`), in their order. Standard input may never end:
+ * the signal ends it.
+ */
+export async function readDocuments(
+  paths: readonly string[],
+  stdin: Readable,
+  signal: AbortSignal,
+): Promise<WrittenObject[]> {
   const objects: WrittenObject[] = [];
   for (const path of paths) {
     if (path === "-") {
-      objects.push(...parseDocuments(await textOf(stdin), "standard input"));
+      objects.push(...parseDocuments(await textOf(addAbortSignal(signal, stdin)), "standard input"));
       continue;
     }
     for (const file of await filesOf(path)) objects.push(...parseDocuments(await contentOf(file), file));

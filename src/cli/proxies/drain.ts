@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
@@ -102,9 +102,21 @@ async function end(
     return undefined;
   } catch (error) {
     if (isKubeError(error, "NotFound", "Conflict")) return undefined;
-    if (isKubeError(error, "TooManyRequests")) return error.detail;
+    if (isKubeError(error) && isOfThisPod(error)) return error.detail;
     throw error;
   }
+}
+
+// Of authorisation: no pod of that namespace at least can be evicted.
+const NO_RIGHT = /\bcannot create resource "pods\/eviction"/;
+
+/**
+ * Whether an eviction was refused for this pod's own reasons, which may pass, as to kubectl drain: a PodDisruptionBudget (429), several of
+ * them (500), a namespace that is being deleted or an admission that denies it (403).
+ */
+function isOfThisPod(error: KubeError): boolean {
+  if (error.code === "Forbidden") return !NO_RIGHT.test(error.detail);
+  return error.code === "TooManyRequests" || error.code === "ServerError";
 }
 
 /** The failure of a drain that did not end in time. */

@@ -8,13 +8,13 @@ import { secrets } from "../../kube/resources.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember } from "../member/clean.ts";
 import { storedConnection } from "../unjoin/unjoin.ts";
+import type { RemovalContext } from "./objects.ts";
 import type { UninstallContext } from "./uninstall.ts";
 
-/** Cleans all members at once, since each waits for its namespaces; what is still in them, and why. */
-export async function leaveMembers(
-  joined: readonly Stored<Cluster>[],
-  context: UninstallContext,
-): Promise<readonly string[]> {
+type LeavingContext = UninstallContext & Pick<RemovalContext, "remains">;
+
+/** Cleans all members at once, since each waits for its namespaces. */
+export async function leaveMembers(joined: readonly Stored<Cluster>[], context: LeavingContext): Promise<void> {
   const { host, signal } = context;
   const members = new Map<string, Stored<Cluster> | undefined>(joined.map((each) => [each.metadata.name, each]));
   for (const name of await storedMembers(host, signal)) members.set(name, members.get(name));
@@ -22,10 +22,7 @@ export async function leaveMembers(
   const outcomes = await Promise.allSettled(
     [...members].map(([name, cluster]) => leaveMember(name, cluster, hostId, context)),
   );
-  return outcomes.flatMap((outcome) => {
-    if (outcome.status === "rejected") throw outcome.reason;
-    return outcome.value;
-  });
+  for (const outcome of outcomes) if (outcome.status === "rejected") throw outcome.reason;
 }
 
 /** The members whose credentials are stored: whose Cluster was deleted without `unjoin` has no other trace on the host. */
@@ -40,16 +37,23 @@ async function leaveMember(
   name: string,
   cluster: Stored<Cluster> | undefined,
   hostId: string,
-  context: UninstallContext,
-): Promise<string[]> {
+  context: LeavingContext,
+): Promise<void> {
+  const { signal, report, remains } = context;
   try {
     const member = await storedConnection(context, name, cluster);
-    if (member === undefined) return [`${name}: everything: there are no credentials for it`];
-    const { removed, remained } = await cleanMember(member.client, hostId, context.signal);
-    for (const what of removed) context.report(`${name}: ${what} removed`);
-    return remained.map((what) => `${name}: ${what}`);
+    if (member === undefined) {
+      remains(`${name}: everything: there are no credentials for it`);
+      return;
+    }
+    await cleanMember(member.client, hostId, {
+      signal,
+      removed: (what) => report(`${name}: ${what} removed`),
+      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+      remains: (what) => remains(`${name}: ${what}`),
+    });
   } catch (error) {
-    if (!(error instanceof KubeError) || context.signal.aborted) throw error;
-    return [`${name}: everything: ${error.message}`];
+    if (!(error instanceof KubeError) || signal.aborted) throw error;
+    remains(`${name}: everything: ${error.message}`);
   }
 }

@@ -1,6 +1,7 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
+import type { Clock } from "../../runtime/clock.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { type KindName, listInstalled } from "../install/installed.ts";
 import { remove } from "../removal.ts";
@@ -11,36 +12,46 @@ export interface RemovalContext {
   readonly discovery: Discovery;
   readonly signal: AbortSignal;
   readonly report: (line: string) => void;
+  /** Notes what could not be taken away, and why, and says so at once. */
+  readonly remains: (what: string) => void;
+  readonly clock?: Clock;
 }
 
 /** Deletes every object of these kinds that an installation made, and waits until they are gone. */
 export async function removeInstalled(kinds: readonly KindName[], context: RemovalContext): Promise<void> {
-  const { host, discovery, signal, report } = context;
+  const { host, discovery, signal } = context;
   for (const { apiVersion, kind } of kinds) {
     const resource = await discovery.find(apiVersion, kind);
     if (resource === undefined) continue;
     for (const object of await listInstalled(host, resource, signal)) {
       await removeAndWait(resource, object, context);
-      report(`${kind} ${object.metadata.name} removed`);
     }
   }
 }
 
 const GONE_WITHIN_MS = 60_000;
 
-/** Deletes one object and waits until it is gone; one that hangs is reported, not waited for for ever. */
+/** Deletes one object, waits until it is gone, and says so; one that hangs remains, and is not waited for for ever. */
 export async function removeAndWait(
   resource: Resource<KubeObject>,
   object: Stored<KubeObject>,
-  { host, signal, report }: RemovalContext,
+  { host, signal, report, remains, ...options }: RemovalContext,
 ): Promise<void> {
   const { name, namespace, uid } = object.metadata;
   const ref = namespace === undefined ? { name } : { namespace, name };
+  const what = `${resource.kind} ${name}`;
   await remove(host, resource, ref, { uid, signal });
+  const isGone = async (): Promise<boolean> => (await host.find(resource, ref, { signal }))?.metadata.uid !== uid;
+  let told = false;
   const gone = await waitFor(
-    async () => ((await host.find(resource, ref, { signal }))?.metadata.uid === uid ? undefined : true),
-    { timeoutMs: GONE_WITHIN_MS, signal },
+    async () => {
+      if (await isGone()) return true;
+      if (!told) report(`${what} is being deleted; waiting until it is gone`);
+      told = true;
+      return undefined;
+    },
+    { timeoutMs: GONE_WITHIN_MS, signal, ...options },
   );
-  if (gone === undefined)
-    report(`${resource.kind} ${name} is being deleted, but was not gone after ${GONE_WITHIN_MS / 1000} s`);
+  if (gone) report(`${what} removed`);
+  else remains(`${what}: it is being deleted, but was not gone after ${GONE_WITHIN_MS / 1000} s`);
 }

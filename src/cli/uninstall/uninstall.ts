@@ -59,7 +59,14 @@ export async function uninstall(
 ): Promise<Uninstalled> {
   const { host, signal, report } = context;
   const discovery = new Discovery(host, signal);
-  const removal: RemovalContext = { host, discovery, signal, report };
+  const remained: string[] = [];
+  // At once, too: an error or an interruption further on must not lose it.
+  const remains = (what: string): void => {
+    if (remained.includes(what)) return;
+    remained.push(what);
+    report(`remains: ${what}`);
+  };
+  const removal: RemovalContext = { host, discovery, signal, report, remains };
   refuseRunning(await listMarkedPods(host, signal), force, "");
 
   const kinds = [...kindsOf(manifests), CONFIG_MAP];
@@ -72,23 +79,23 @@ export async function uninstall(
   refuseRunning(proxies, force, "; the webhook is removed already: `legation install` puts it back");
 
   const joined = await listClusters(host, discovery, signal);
-  const remained = [...(await leaveMembers(joined, context))];
+  await leaveMembers(joined, { ...context, remains });
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
   const overflow = await unmarkOverflow(host, signal);
   if (overflow.unmarked > 0) report(`${overflow.unmarked} pods in overflow mode are the host's alone`);
-  remained.push(...overflow.remained);
+  for (const what of overflow.remained) remains(what);
   for (const cluster of joined) {
     await removeClusterNow(host, cluster, signal);
     report(`Cluster ${cluster.metadata.name} removed`);
   }
   await removeVirtualNodes(host, signal);
-  const optedIn = await unlabelNamespaces(host, signal);
+  const optedIn = await unlabelNamespaces(context);
   await removeInstalled(
     kinds.filter(({ kind }) => kind !== "Namespace"),
     removal,
   );
-  remained.push(...(await removeSystemNamespace(removal)));
+  await removeSystemNamespace(removal);
   return { remained, namespaces: optedIn };
 }
 
@@ -138,20 +145,21 @@ async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Pro
   }
 }
 
-async function unlabelNamespaces(host: ClusterClient, signal: AbortSignal): Promise<string[]> {
+async function unlabelNamespaces({ host, signal, report }: UninstallContext): Promise<string[]> {
   const optedIn = await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal });
   for (const { metadata } of optedIn) {
     const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
     await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
+    report(`Namespace ${metadata.name}: label ${DELEGATION_LABEL}=${metadata.labels?.[DELEGATION_LABEL]} taken off`);
   }
   return optedIn.map(({ metadata }) => metadata.name);
 }
 
 /** Legation's namespace, unless other hosts have their access to this cluster in it. */
-async function removeSystemNamespace(removal: RemovalContext): Promise<string[]> {
-  const { host, signal, report } = removal;
+async function removeSystemNamespace(removal: RemovalContext): Promise<void> {
+  const { host, signal, remains } = removal;
   const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
-  if (namespace === undefined) return [];
+  if (namespace === undefined) return;
   const accounts = await listAll(host, serviceAccounts, {
     namespace: SYSTEM_NAMESPACE,
     labelSelector: HOST_LABEL,
@@ -160,11 +168,10 @@ async function removeSystemNamespace(removal: RemovalContext): Promise<string[]>
   if (accounts.length > 0) {
     await removeRuntimeObjects(host, signal);
     const users = accounts.map(({ metadata }) => metadata.name);
-    return [`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`];
+    remains(`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`);
+    return;
   }
   await removeAndWait(namespaces, namespace, removal);
-  report(`Namespace ${SYSTEM_NAMESPACE} removed`);
-  return [];
 }
 
 /** What Legation's processes made in its namespace: certificates, members' credentials and the leader's Lease. */

@@ -1,19 +1,18 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { DELEGATE_FINALIZER, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
+import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
-import { clusters, nodes, pods, secrets } from "../../kube/resources.ts";
+import { clusters, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { cleanMember, some } from "../member/clean.ts";
+import { cleanMember } from "../member/clean.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
-import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
-import { listProxies, podName, unfinished } from "../proxies/list.ts";
-import { dropFinalizer, remove } from "../removal.ts";
+import { remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
+import { emptyNode } from "./empty-node.ts";
 import { removeCluster, removeVirtualNode } from "./remove-cluster.ts";
 
 export interface UnjoinOptions {
@@ -57,6 +56,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
 
   await emptyNode(options, context);
   if (cluster !== undefined) {
+    report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
     const gone = await removeCluster(host, cluster, {
       patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
       force,
@@ -72,36 +72,6 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
   if (await remove(host, secrets, secret, { signal })) report(`${host.cluster}: Secret ${secret.name} removed`);
   return { name, remained };
-}
-
-/** Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. */
-async function emptyNode({ name, drain, force, timeoutMs }: UnjoinOptions, context: UnjoinContext): Promise<void> {
-  const { host, signal, report } = context;
-  const node = virtualNodeName(name);
-  const wasCordoned = (await host.find(nodes, { name: node }, { signal }))?.spec?.unschedulable === true;
-  // Cordoned before looking: no pod can come in between.
-  await setCordon(host, node, true, signal);
-  const running = unfinished(await listProxies(host, { node, signal }));
-  if (running.length > 0 && !drain && !force) {
-    if (!wasCordoned) await setCordon(host, node, false, signal);
-    throw new Failure("refused", {
-      object: `Cluster ${name}`,
-      problem: `${running.length} pods run there: ${some(running.map(podName))}`,
-      remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
-    });
-  }
-  const rest = await drainNode(host, node, {
-    timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
-    force,
-    signal,
-    report,
-  });
-  if (rest.length === 0) return;
-  if (!force) throw drainTimedOut(name, rest, timeoutMs);
-  // The controller does not do it; the admission policy lets nobody else take this finalizer off.
-  const controller = await context.asController();
-  for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
-  report(`${host.cluster}: ${rest.length} pods released in the controller's place`);
 }
 
 /** The member with the credentials that the host has for it. */
@@ -136,8 +106,17 @@ async function cleanUp(
     // Joined anew before it was clean, or twice by hand: what is there is the other's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
-    const { removed, remained } = await cleanMember(member.client, hostId, signal);
-    for (const what of removed) report(`${name}: ${what} removed`);
+    const remained: string[] = [];
+    report(`${name}: looking for what this host made there`);
+    await cleanMember(member.client, hostId, {
+      signal,
+      removed: (what) => report(`${name}: ${what} removed`),
+      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+      remains: (what) => {
+        remained.push(what);
+        report(`${name}: remains: ${what}`);
+      },
+    });
     return remained;
   } catch (error) {
     if (!(error instanceof KubeError) || signal.aborted) throw error;

@@ -34,7 +34,8 @@ export function withToken(text: string, token: string): string {
 function readToken(text: string): string | undefined {
   let value: unknown;
   try {
-    value = parse(text);
+    // No warnings: they quote the text, which holds a secret.
+    value = parse(text, { logLevel: "error" });
   } catch {
     return undefined;
   }

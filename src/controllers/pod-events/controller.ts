@@ -107,7 +107,7 @@ export class PodEventController {
     const proxy = proxyOf(member, event);
     if (proxy === undefined) return false;
     if (!this.#isPlacedIn(member.name, proxy)) return true;
-    this.#writer.write(mirror(event, proxy, member.name), isNew);
+    this.#writer.write(member.name, mirror(event, proxy, member.name), isNew);
     return true;
   }
 

@@ -6,6 +6,7 @@ import { Backoff } from "../../runtime/backoff.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
 import { recurrence, recurs } from "./mirror.ts";
+import { EventQueue, type Pending } from "./queue.ts";
 import { SpamFilter } from "./spam-filter.ts";
 
 /** What became of an event. */
@@ -13,23 +14,14 @@ export type EventOutcome = "created" | "updated" | "known" | "limited" | "overfl
 
 // Few, so that events never have many places before a busy API server; one that answers in 10 ms takes 800 a second.
 const CONCURRENCY = 8;
-// Some 20 seconds of a hundred new pods a second: about 10 MB. What does not fit is lost, as a kubelet's events are.
-const LONGEST_QUEUE = 10_000;
 const ATTEMPTS = 5;
 const BACKOFF = { initialMs: 200, maxMs: 10_000 };
-
-interface Pending {
-  readonly event: KubeEvent;
-  /** The host may not have it yet. */
-  readonly isNew: boolean;
-  readonly attempts: number;
-}
 
 /** Writes events to the host: each once, its newest state, in their order, and no more than the host takes easily. */
 export class EventWriter {
   readonly #options: WriterOptions;
   readonly #filter = new SpamFilter();
-  readonly #queue = new Map<ObjectKey, Pending>();
+  readonly #queue = new EventQueue();
   readonly #underWay = new Map<ObjectKey, Promise<void>>();
   readonly #backoff = new Backoff(BACKOFF);
   readonly #abort = new AbortController();
@@ -39,12 +31,15 @@ export class EventWriter {
     this.#options = options;
   }
 
-  /** Asks for the event to be written; one that still waits is replaced, which costs nothing. */
-  write(event: KubeEvent, isNew: boolean): void {
+  /** Asks for a member's event to be written; one that still waits is replaced, which costs nothing. */
+  write(member: string, event: KubeEvent, isNew: boolean): void {
     const key = objectKey(event.metadata);
-    const waiting = this.#queue.get(key);
-    if (waiting === undefined && !this.#admit(event)) return;
-    this.#queue.set(key, { event, isNew: isNew || waiting?.isNew === true, attempts: 0 });
+    const waiting = this.#queue.get(member, key);
+    if (waiting === undefined && !this.#filter.accepts(member, event, this.#options.clock.now())) {
+      this.#options.onOutcome?.("limited");
+      return;
+    }
+    this.#enqueue(key, { member, event, isNew: isNew || waiting?.isNew === true, attempts: 0 });
     this.#pump();
   }
 
@@ -55,24 +50,17 @@ export class EventWriter {
     await Promise.all(this.#underWay.values());
   }
 
-  #admit(event: KubeEvent): boolean {
-    if (this.#queue.size >= LONGEST_QUEUE) {
-      this.#options.onOutcome?.("overflowed");
-      return false;
-    }
-    if (this.#filter.accepts(event, this.#options.clock.now())) return true;
-    this.#options.onOutcome?.("limited");
-    return false;
+  #enqueue(key: ObjectKey, pending: Pending): void {
+    for (let lost = this.#queue.put(key, pending); lost > 0; lost -= 1) this.#options.onOutcome?.("overflowed");
   }
 
   #pump(): void {
     if (this.#paused || this.#abort.signal.aborted) return;
-    for (const [key, pending] of this.#queue) {
-      if (this.#underWay.size >= CONCURRENCY) return;
+    while (this.#underWay.size < CONCURRENCY) {
       // Two writes of one event could overtake each other.
-      if (this.#underWay.has(key)) continue;
-      this.#queue.delete(key);
-      this.#underWay.set(key, this.#write(key, pending));
+      const next = this.#queue.next((key) => !this.#underWay.has(key));
+      if (next === undefined) return;
+      this.#underWay.set(next.key, this.#write(next.key, next.pending));
     }
   }
 
@@ -117,7 +105,7 @@ export class EventWriter {
   }
 
   /** Puts back what may work later, and lets the host rest before that. */
-  #failed(key: ObjectKey, { event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
+  #failed(key: ObjectKey, { member, event, isNew, attempts }: Pending, error: unknown): EventOutcome | undefined {
     if (this.#abort.signal.aborted) return undefined;
     const { log, clock } = this.#options;
     const message = error instanceof Error ? error.message : String(error);
@@ -138,8 +126,9 @@ export class EventWriter {
     // A host that is away for a moment has not refused anything.
     const counted = isKubeError(error, "NotSent") ? attempts : attempts + 1;
     if (counted >= ATTEMPTS) return "failed";
-    const newer = this.#queue.get(key);
-    this.#queue.set(key, {
+    const newer = this.#queue.get(member, key);
+    this.#enqueue(key, {
+      member,
       event: newer?.event ?? event,
       isNew: isNew || newer?.isNew === true,
       attempts: counted,

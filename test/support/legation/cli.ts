@@ -42,11 +42,13 @@ export async function runCli(
   ]);
   const env = { ...process.env };
   const version = packageVersion();
-  const connections = new Connections(env, `legation/${version}`);
   const interruption = new AbortController();
   const timeout = setTimeout(() => interruption.abort(new Interruption("SIGTERM")), timeoutMs);
   const out = new Written();
   const err = new Written();
+  const { signal } = interruption;
+  const onPluginStderr = (text: string): void => err.write(text);
+  const connections = new Connections(env, `legation/${version}`, { signal, onPluginStderr });
   try {
     const code = await runProgram(
       args,
@@ -54,7 +56,7 @@ export async function runCli(
         env,
         stdin: Readable.from([input]),
         terminal: new Terminal(out, err, env),
-        signal: interruption.signal,
+        signal,
         connect: (choice, as) => connections.open(choice, as),
         connectText: (kubeconfig, as) => connections.openText(kubeconfig, as),
       },

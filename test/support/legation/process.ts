@@ -1,4 +1,5 @@
 import { type ChildProcess, spawn } from "node:child_process";
+import { setTimeout as sleep } from "node:timers/promises";
 import type { Cluster } from "../clusters/types.ts";
 import { type CliResult, MAIN, runCli, runProcess } from "./cli.ts";
 
@@ -12,13 +13,15 @@ export function legationProcessOn(host: Cluster, ...args: string[]): Promise<Cli
   return runProcess([...args, `--kubeconfig=${host.kubeconfig}`]);
 }
 
+const PASSED_ON_MS = 2;
+
 /** One run of `legation` that a test can watch and interrupt. */
 export class LegationRun {
   readonly #child: ChildProcess;
   readonly #ended: Promise<number | null>;
   #stderr = "";
 
-  constructor(host: Cluster, args: readonly string[]) {
+  constructor(host: Pick<Cluster, "kubeconfig">, args: readonly string[]) {
     this.#child = spawn(process.execPath, [MAIN, ...args, `--kubeconfig=${host.kubeconfig}`], {
       stdio: ["ignore", "ignore", "pipe"],
     });
@@ -36,9 +39,17 @@ export class LegationRun {
     return this.#stderr;
   }
 
-  /** Sends a signal; resolves to the exit code. */
-  interrupt(signal: "SIGTERM" | "SIGINT"): Promise<number | null> {
-    this.#child.kill(signal);
-    return this.#ended;
+  /** Reads its standard error no more, as a `tee` that has ended. */
+  closeStderr(): void {
+    this.#child.stderr?.destroy();
+  }
+
+  /** Sends signals a moment apart, as npm passes on a Ctrl-C that was there already; resolves to the exit code. */
+  async interrupt(...signals: readonly ("SIGTERM" | "SIGINT")[]): Promise<number | null> {
+    for (const signal of signals) {
+      this.#child.kill(signal);
+      await sleep(PASSED_ON_MS);
+    }
+    return await this.#ended;
   }
 }

@@ -111,7 +111,11 @@ const uses = {
     observedAt(each);
     recurs(each);
     recurrence(each);
-    new SpamFilter().accepts(mirror(each, { cluster: "c", namespace: "team", name: "web-0", uid: "u" }, "west"), now);
+    new SpamFilter().accepts(
+      "west",
+      mirror(each, { cluster: "c", namespace: "team", name: "web-0", uid: "u" }, "west"),
+      now,
+    );
   },
 };
 

@@ -2,8 +2,10 @@ import { chmodSync, existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } 
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { inspect } from "node:util";
+import { afterEach, beforeEach, describe, expect, onTestFinished, test, vi } from "vitest";
 import { stringify } from "yaml";
+import { tokenClaims } from "../../../src/controllers/member-token/claims.ts";
 import { isKubeError } from "../../../src/kube/errors.ts";
 import { ExecPlugin } from "../../../src/kube/exec-plugin.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../../../src/kube/kubeconfig.ts";
@@ -218,7 +220,7 @@ describe("a proxy of the environment", () => {
 
 describe("what cannot be used is refused with the field and what to write", () => {
   test.each<[string, object | string, string]>([
-    ["text that is not YAML", "a: [", "not YAML:"],
+    ["text that is not YAML", "a: [", "not YAML: see line 1, column 5"],
     ["a list", "- a", "Invalid input: expected object"],
     ["no context", { ...config(), "current-context": "" }, "current-context is not set; name a context with --context"],
     ["an unknown context", { ...config(), "current-context": "x" }, "no context x; it has west"],
@@ -253,7 +255,7 @@ describe("what cannot be used is refused with the field and what to write", () =
     [
       "an unknown proxy",
       config({ cluster: { "proxy-url": "ftp://p" } }),
-      'clusters[west].proxy-url: "ftp://p" is not a proxy',
+      "clusters[west].proxy-url: not a proxy; write a URL with http",
     ],
     [
       "an authority beside insecure",
@@ -270,6 +272,44 @@ describe("what cannot be used is refused with the field and what to write", () =
     const message = problemOf(() => loadKubeConfig({ kubeconfig: path, env: {} }));
     expect(message).toContain(`${path}: `);
     expect(message).toContain(problem);
+  });
+
+  test.each([
+    ["a reserved character", "password: @hunter2", "see line 3, column 15"],
+    ["an alias that leads nowhere", "password: *hunter2", "see its aliases"],
+    ["an escape that there is none of", 'password: "\\hunter2"', "see line 3, column "],
+    ["a key that stands twice", "hunter2: a\n    hunter2: b", "see line 4, column 5"],
+  ])("without a word of a text that is not YAML for %s, which may be a password", (_case, line, place) => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    const text = `users:\n- user:\n    ${line}\n`;
+    let problem: unknown;
+    try {
+      credentialsFromKubeconfigText(text, { allowExec: false, env: {} });
+    } catch (error) {
+      problem = error;
+    }
+    expect(problem).toMatchObject({ code: "BadCredentials", detail: expect.stringContaining(place) });
+    expect(inspect(problem)).not.toContain("hunter2");
+    expect(warned).not.toHaveBeenCalled();
+  });
+
+  test("nor a warning that quotes a password which begins like a tag", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockImplementation(() => {});
+    onTestFinished(() => warned.mockRestore());
+    const text = stringify(config({ user: { token: "t", password: "PASSWORD" } })).replace("PASSWORD", "!hunter2 x");
+    expect(() => credentialsFromKubeconfigText(text, { allowExec: false, env: {} })).not.toThrow();
+    expect(tokenClaims(text)).toBeUndefined();
+    expect(warned).not.toHaveBeenCalled();
+  });
+
+  test.each([
+    ["a proxy", { "proxy-url": "socks4://me:hunter2@proxy:1080" }],
+    ["a server", { server: "https://me:hunter2@10.0.0.1:six" }],
+  ])("nor the password of %s", (_whose, cluster) => {
+    expect(problemOf(() => loadKubeConfig({ kubeconfig: write("c", config({ cluster })), env: {} }))).not.toContain(
+      "hunter2",
+    );
   });
 
   test("but not what is wrong with entries that its context does not name, as for kubectl", () => {

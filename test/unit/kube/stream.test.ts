@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import type { Socket } from "node:net";
 import { text } from "node:stream/consumers";
@@ -81,6 +82,23 @@ describe("a stream of an API server", () => {
     expect(sent).toBeLessThan(50 * MEBIBYTE.length);
     body?.destroy();
     await expect.poll(() => sockets.size).toBe(0);
+  });
+
+  test("brings every byte to a reader who is slower, in chunks of every size", async () => {
+    const bytes = randomBytes(4 * 2 ** 20);
+    answer = (_request, response) => {
+      for (let at = 0, size = 1; at < bytes.length; at += size, size = (size * 7) % 9_973) {
+        response.write(bytes.subarray(at, at + size));
+      }
+      response.end();
+    };
+    const { body } = await open();
+    const pieces: Buffer[] = [];
+    for await (const piece of body ?? []) {
+      pieces.push(piece);
+      if (pieces.length % 8 === 0) await new Promise((resolve) => setImmediate(resolve));
+    }
+    expect(Buffer.concat(pieces).equals(bytes)).toBe(true);
   });
 
   test("that breaks off does not look complete", async () => {

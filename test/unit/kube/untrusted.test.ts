@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import type { KubeError } from "../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import { pods } from "../../../src/kube/resources.ts";
 import { realClock } from "../../../src/runtime/clock.ts";
@@ -70,6 +71,29 @@ describe("a member that sends without end", () => {
     server.always = undefined;
     // What was held is free again.
     expect((await client.list(pods)).items).toEqual([]);
+  });
+
+  test("is cut off within the events that its watches have begun, all together", { timeout: 90_000 }, async () => {
+    const begun = "x".repeat(15 * MEBIBYTE);
+    server.faults.push(...Array.from({ length: 5 }, () => stream(begun, "silence")));
+    const cut: KubeError[] = [];
+    const watches = Array.from({ length: 5 }, async () => cut.push(await kubeErrorOf(watched())));
+    await expect.poll(() => cut, { timeout: 60_000 }).toHaveLength(1);
+    expect(cut[0]).toMatchObject({
+      code: "AnswerLost",
+      detail: expect.stringContaining(`larger than ${64 * MEBIBYTE}`),
+    });
+    // No room for an answer, either, until they have ended.
+    const large = (): Promise<unknown> => client.raw({ method: "GET", path: "/large", timeoutMs: 60_000 });
+    server.always = ({ path }, response) => {
+      if (path !== "/large") return false;
+      response.end("x".repeat(60 * MEBIBYTE));
+      return true;
+    };
+    expect(await kubeErrorOf(large())).toMatchObject({ code: "AnswerLost" });
+    server.cutConnections();
+    await Promise.all(watches);
+    expect(await large()).toHaveLength(60 * MEBIBYTE);
   });
 
   test("is cut off when it sends more pods than may be stored, in lists", async () => {

@@ -37,6 +37,16 @@ test("metrics are those of a kubelet: counters and gauges with the time they wer
   expect(lines).toContain("# TYPE container_start_time_seconds gauge");
 });
 
+test("a label says what it says, and no other sample", () => {
+  const name = 'x"} 1\nup{y="\\';
+  const containers = [{ name, startedAt: AT, usage: used(1) }];
+  const lines = resourceMetrics({ failed: false, pods: [{ pod: pod({ name: "web" }), containers }] }).split("\n");
+  expect(lines.filter((line) => line.startsWith("up"))).toEqual([]);
+  expect(lines).toContain(
+    String.raw`container_cpu_usage_seconds_total{container="x\"} 1\nup{y=\"\\",namespace="team",pod="web"} 60 ${AT}`,
+  );
+});
+
 test.each([
   [true, 1],
   [false, 0],

@@ -66,11 +66,24 @@ test("only containers that run have a start, of whatever kind they are", () => {
     containerStatuses: [running("main"), containerStatus({ name: "waiting", state: { waiting: {} } })],
     ephemeralContainerStatuses: [running("debugger")],
   };
-  expect([...runningSince(pod({ status }))]).toEqual([
+  const named = (name: string) => ({ name, image: "busybox" });
+  const spec = {
+    containers: [named("main"), named("waiting")],
+    initContainers: [named("sidecar"), named("init")],
+    ephemeralContainers: [named("debugger")],
+  };
+  expect([...runningSince(pod({ spec }), pod({ status }))]).toEqual([
     ["sidecar", STARTED],
     ["main", STARTED],
     ["debugger", STARTED],
   ]);
+});
+
+test("a container that only the member knows of has none", () => {
+  const since = { running: { startedAt: "2026-01-01T00:00:00Z" } };
+  const names = ["main", "injected", 'x"} 1\ncontainer_cpu_usage_seconds_total{container="a"'];
+  const status = { containerStatuses: names.map((name) => containerStatus({ name, state: since })) };
+  expect([...runningSince(pod(), pod({ status })).keys()]).toEqual(["main"]);
 });
 
 test("a pod uses what its containers use together", () => {

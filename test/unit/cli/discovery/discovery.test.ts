@@ -88,7 +88,7 @@ describe("discovery", () => {
     const { client, asked } = server();
     const { resources, unknown } = await new Discovery(client, signal).removable();
     expect(resources.map(({ plural }) => plural)).toEqual(["pods", "deployments", "routes", "filters"]);
-    expect(unknown).toEqual(["down.example.com/v1"]);
+    expect([...unknown]).toEqual([["down.example.com/v1", expect.objectContaining({ code: "ServerError" })]]);
     expect(asked.filter((path) => path.includes("metrics"))).toEqual([]);
   });
 

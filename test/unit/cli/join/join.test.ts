@@ -29,6 +29,8 @@ let host: MemoryCluster;
 let member: MemoryCluster;
 /** The authority that vouches for the member by now. */
 let authority: string;
+/** An address of the member that only the controller reaches. */
+const INTERNAL = "https://10.0.0.1:6443";
 /** What the kubeconfig of the member has that the person gives. */
 let given: Partial<Connection>;
 beforeEach(() => {
@@ -50,6 +52,7 @@ async function connectText(text: string): Promise<Connection> {
     throw new KubeError(message, { code, cluster: "west", verb: "get", resource: "pods" });
   };
   const raw = async (): Promise<object> => {
+    if (server === INTERNAL) fail("NotSent", "connect ETIMEDOUT");
     if (ca !== authority) fail("NotSent", "unable to verify the first certificate");
     const account = member.peek(serviceAccounts, ACCOUNT);
     if (authorization !== `Bearer token-of-${account?.metadata.uid}`) fail("Unauthorized", "Unauthorized");
@@ -119,8 +122,8 @@ describe("a first join", () => {
     given = { proxyUrl: "http://localhost:3128" };
     await joinAs("west");
     expect(stored()?.cluster).toMatchObject({ server: SERVER, "proxy-url": "http://localhost:3128" });
-    await joinAs("west", { memberServer: "https://10.0.0.1:6443" });
-    expect(stored()?.cluster).toMatchObject({ server: "https://10.0.0.1:6443" });
+    await joinAs("west", { memberServer: INTERNAL });
+    expect(stored()?.cluster).toMatchObject({ server: INTERNAL });
     expect(stored()?.cluster).not.toHaveProperty("proxy-url");
   });
 });
@@ -155,6 +158,27 @@ describe("a member that joins again", () => {
     member.drop(serviceAccounts, ACCOUNT);
     for (const resource of [clusterRoles, clusterRoleBindings]) member.drop(resource, { name: ACCOUNT.name });
   };
+
+  test.each([
+    ["its service account is a new one", () => member.drop(serviceAccounts, ACCOUNT)],
+    [
+      "its token has ended",
+      () => {
+        const secret = host.peek(secrets, SECRET);
+        const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
+        if (secret !== undefined) host.put(secrets, { ...secret, metadata: { ...secret.metadata, annotations } });
+      },
+    ],
+  ])("gets a new token, at an address that cannot be reached from here, since %s", async (problem, lose) => {
+    await joinAs("west", { memberServer: INTERNAL });
+    lose();
+    notReady();
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
+    expect(reported).toContain(`west: new credentials, since ${problem}`);
+    expect(reported).toContain(`west: ${INTERNAL} cannot be reached from here; the controller must reach it`);
+    expect(stored()).toMatchObject({ cluster: { server: INTERNAL }, token: `token-of-${uidOfAccount()}` });
+  });
 
   test("is known by its identity when nothing of its access is left", async () => {
     loseAll();
@@ -222,7 +246,7 @@ describe("a member that joins again", () => {
 
   test("gets back the address that worked when it is not Ready at the new one in time", async () => {
     notReady();
-    await expect(joinAs("west", { memberServer: "https://10.0.0.1:6443" })).rejects.toMatchObject({ exit: "notReady" });
+    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({ exit: "notReady" });
     expect(stored()?.cluster).toMatchObject({ server: SERVER });
   });
 });

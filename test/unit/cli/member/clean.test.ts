@@ -18,26 +18,36 @@ const resource = (name: string, kind: string, verbs: readonly string[]): object 
 
 const DISCOVERY: Record<string, object> = {
   "/apis": {
-    groups: ["stock.example.com", "metrics.k8s.io", "custom.metrics.k8s.io"].map((name) => ({
+    groups: ["networking.k8s.io", "stock.example.com", "metrics.k8s.io", "custom.metrics.k8s.io"].map((name) => ({
       name,
       preferredVersion: { version: "v1" },
       versions: [{ version: "v1" }],
     })),
   },
   "/api/v1": resource("configmaps", "ConfigMap", ["list", "delete"]),
+  "/apis/networking.k8s.io/v1": resource("networkpolicies", "NetworkPolicy", ["list", "delete"]),
   "/apis/stock.example.com/v1": resource("items", "Item", ["list", "delete"]),
 };
 
 /** A member with ConfigMaps of two hosts and an aggregated API; without any of this host's access. */
 function member(
   items: KubeErrorCode | readonly Stored<KubeObject>[],
-  configMaps?: KubeErrorCode,
-): { run: ReturnType<typeof cleanMember> } {
+  {
+    configMaps,
+    undiscovered = {},
+  }: {
+    readonly configMaps?: KubeErrorCode;
+    /** Paths of discovery that are answered with an error. */
+    readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
+  } = {},
+): { run: Promise<{ readonly removed: string[]; readonly remained: string[] }> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
     metadata: { namespace: "shop", name, uid: name, resourceVersion: "1", labels: { "legation.dev/host": host } },
   });
   const client = fakeClient({
     raw: async ({ path }: RawRequest) => {
+      const error = undiscovered[path];
+      if (error !== undefined) throw failure(error, path);
       const answer = DISCOVERY[path];
       if (answer === undefined) throw failure("ServerError", path);
       return answer;
@@ -59,7 +69,14 @@ function member(
       if (plural !== "configmaps") throw failure("NotFound", plural);
     }) as never,
   });
-  return { run: cleanMember(client, HOST, signal) };
+  const told = { removed: [] as string[], remained: [] as string[] };
+  const context = {
+    signal,
+    removed: (what: string) => void told.removed.push(what),
+    waitsFor: () => {},
+    remains: (what: string) => void told.remained.push(what),
+  };
+  return { run: cleanMember(client, HOST, context).then(() => told) };
 }
 
 describe("cleaning a member", () => {
@@ -70,7 +87,25 @@ describe("cleaning a member", () => {
   });
 
   test("stops at a failure of a kind that Legation makes: what is left there is found while there is access", async () => {
-    await expect(member([], "ServerError").run).rejects.toThrow("says ServerError");
+    await expect(member([], { configMaps: "ServerError" }).run).rejects.toThrow("says ServerError");
+  });
+
+  test.each([
+    ["/api/v1", "ServerError"],
+    ["/api/v1", "AnswerLost"],
+    ["/apis/networking.k8s.io/v1", "ServerError"],
+    ["/apis/networking.k8s.io/v1", "BadAnswer"],
+  ] as const)("stops, with its access kept, when %s of its own kinds answers with %s", async (path, code) => {
+    await expect(member([], { undiscovered: { [path]: code } }).run).rejects.toThrow(`says ${code}`);
+  });
+
+  test.each([
+    ["/apis/networking.k8s.io/v1", "NotFound", "networking.k8s.io/v1"],
+    ["/apis/stock.example.com/v1", "ServerError", "stock.example.com/v1"],
+  ] as const)("goes on when %s answers with %s, and says so", async (path, code, version) => {
+    const { removed, remained } = await member([], { undiscovered: { [path]: code } }).run;
+    expect(removed).toEqual(["ConfigMap shop/ours"]);
+    expect(remained).toEqual([`objects in ${version}: that API does not answer`]);
   });
 
   test.each(["BadAnswer", "ServerError", "AnswerLost"] as const)(
@@ -84,6 +119,30 @@ describe("cleaning a member", () => {
 
   test("does not go on when the member does not answer", async () => {
     await expect(member("NotSent").run).rejects.toMatchObject({ code: "NotSent" });
-    await expect(member([], "AnswerLost").run).rejects.toMatchObject({ code: "AnswerLost" });
+    await expect(member([], { configMaps: "AnswerLost" }).run).rejects.toMatchObject({ code: "AnswerLost" });
   });
+});
+
+test("a namespace is told of before it is waited for, and as removed when it is gone", async () => {
+  const told: string[] = [];
+  const labels = { "legation.dev/host": HOST };
+  const shop = { metadata: { name: "shop", uid: "u", resourceVersion: "1", labels } };
+  const client = fakeClient({
+    raw: async ({ path }: RawRequest) => (path === "/apis" ? { groups: [] } : { resources: [] }),
+    list: async () => ({ items: [shop], resourceVersion: "1", size: 0 }) as never,
+    find: async (_resource, { name }) => {
+      if (name === shop.metadata.name) told.push("looks");
+      return undefined;
+    },
+    delete: async ({ plural }) => {
+      if (plural !== "namespaces") throw failure("NotFound", plural);
+    },
+  });
+  await cleanMember(client, HOST, {
+    signal,
+    removed: (what) => told.push(`${what} removed`),
+    waitsFor: (what) => told.push(`waits for ${what}`),
+    remains: (what) => told.push(`${what} remains`),
+  });
+  expect(told).toEqual(["waits for Namespace shop", "looks", "Namespace shop removed"]);
 });

@@ -1,11 +1,12 @@
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { Readable } from "node:stream";
+import { PassThrough, Readable } from "node:stream";
 import { describe, expect, onTestFinished, test } from "vitest";
 import { parseDocuments, readDocuments } from "../../../../src/cli/plan/documents.ts";
 import { podsOf, servedVersion, workloadKind } from "../../../../src/cli/plan/workloads.ts";
 
+const { signal } = new AbortController();
 const pod = (name: string): string => `apiVersion: v1\nkind: Pod\nmetadata: {name: ${name}}\n`;
 
 function folder(files: Readonly<Record<string, string>>): string {
@@ -23,7 +24,7 @@ describe("manifests are read", () => {
       items: [JSON.parse('{"apiVersion":"v1","kind":"Pod","metadata":{"generateName":"d-"}}')],
     });
     const path = folder({ "b.json": list, "a.yaml": `${pod("a")}---\n---\n${pod("b")}`, "notes.txt": "none" });
-    const documents = await readDocuments([path, "-"], Readable.from([pod("e")]));
+    const documents = await readDocuments([path, "-"], Readable.from([pod("e")]), signal);
     expect(documents.map(({ metadata }) => metadata.name ?? metadata.generateName)).toEqual(["a", "b", "d-", "e"]);
   });
 
@@ -97,14 +98,23 @@ describe("manifests are read", () => {
     expect(performance.now() - started).toBeLessThan(2000);
   });
 
+  test("until an interruption, from a standard input that does not end", async () => {
+    const interruption = new AbortController();
+    const reading = readDocuments(["-"], new PassThrough(), interruption.signal);
+    interruption.abort();
+    await expect(reading).rejects.toMatchObject({ name: "AbortError" });
+  });
+
   test("a folder without manifests and a file that is not there are told", async () => {
     const path = folder({ "notes.txt": "" });
-    await expect(readDocuments([path], Readable.from([]))).rejects.toMatchObject({
+    await expect(readDocuments([path], Readable.from([]), signal)).rejects.toMatchObject({
       message: `${path}: the folder has no *.yaml, *.yml or *.json`,
       remedy: expect.stringContaining("give a folder that has some"),
     });
-    await expect(readDocuments([join(path, "a.yaml")], Readable.from([]))).rejects.toThrow("ENOENT");
-    await expect(readDocuments(["https://example.com/a.yaml"], Readable.from([]))).rejects.toThrow("is not fetched");
+    await expect(readDocuments([join(path, "a.yaml")], Readable.from([]), signal)).rejects.toThrow("ENOENT");
+    await expect(readDocuments(["https://example.com/a.yaml"], Readable.from([]), signal)).rejects.toThrow(
+      "is not fetched",
+    );
   });
 });
 

@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { drainNode } from "../../../../src/cli/proxies/drain.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../client.ts";
 
@@ -59,4 +59,40 @@ test("a drain ends in its time though every pod of many is held up", async () =>
   expect(await drained).toHaveLength(1000);
   expect(ended).toBe(10_000);
   expect(held.evictions).toBe(80);
+});
+
+/** A drain of two pods, the first of which may not be evicted. */
+async function drainPast(code: KubeErrorCode, detail: string): Promise<readonly string[]> {
+  const clock = new FakeClock();
+  const lines: string[] = [];
+  const host = fakeClient({
+    list: async <T>() => ({ items: proxies(2) as Stored<T & object>[], resourceVersion: "1", size: 1 }),
+    createSubresource: async (_resource, { name }) => {
+      if (name !== "web-0") return {};
+      throw new KubeError(detail, { code, cluster: "host", verb: "create", resource: "pods/eviction" });
+    },
+  });
+  const report = (line: string): void => void lines.push(line);
+  const drained = drainNode(host, "legation-west", { timeoutMs: 3000, force: false, signal, report, clock });
+  const advanced = clock.advance(10_000);
+  await drained;
+  await advanced;
+  return lines;
+}
+
+test.each([
+  ["TooManyRequests", "the budget allows none"],
+  ["ServerError", "This pod has more than one PodDisruptionBudget, which the eviction subresource does not support."],
+  [
+    "Forbidden",
+    'pods "web-0" is forbidden: unable to create new content in namespace shop because it is being terminated',
+  ],
+] as const)("a drain goes on with the others when one eviction is refused with %s: %s", async (code, detail) => {
+  expect((await drainPast(code, detail)).toSorted()).toEqual([`shop/web-0 waits: ${detail}`, "shop/web-1 evicted"]);
+});
+
+test("a drain by somebody who may evict nothing fails, with the API server's words", async () => {
+  const detail =
+    'pods "web-0" is forbidden: User "jane" cannot create resource "pods/eviction" in API group "" in the namespace "shop"';
+  await expect(drainPast("Forbidden", detail)).rejects.toMatchObject({ code: "Forbidden", detail });
 });

@@ -17,16 +17,20 @@ function hostOf(names: readonly string[]): ClusterClient {
   });
 }
 
-function leave(members: Readonly<Record<string, ClusterClient>>): ReturnType<typeof leaveMembers> {
+function leave(
+  members: Readonly<Record<string, ClusterClient>>,
+  remains: (what: string) => void = () => {},
+): Promise<void> {
   return leaveMembers([], {
     host: hostOf(Object.keys(members)),
     connectText: async (_, as) => ({ client: members[as] }) as Connection,
     signal: AbortSignal.timeout(10_000),
     report: () => {},
+    remains,
   });
 }
 
-test("members are cleaned at the same time, and what is left in each is told in their order", async () => {
+test("members are cleaned at the same time, and what is left in each is told", async () => {
   const asked = { west: Promise.withResolvers<void>(), east: Promise.withResolvers<void>() };
   const failing = (cluster: "west" | "east", other: "west" | "east"): ClusterClient =>
     fakeClient({
@@ -36,8 +40,23 @@ test("members are cleaned at the same time, and what is left in each is told in 
         throw new KubeError("away", { code: "AnswerLost", cluster, verb: "get", resource: "api" });
       },
     });
-  const remained = await leave({ west: failing("west", "east"), east: failing("east", "west") });
-  expect(remained).toEqual(["west: everything: west: get api: away", "east: everything: east: get api: away"]);
+  const remained: string[] = [];
+  const remains = (what: string): void => void remained.push(what);
+  await leave({ west: failing("west", "east"), east: failing("east", "west") }, remains);
+  expect(remained.toSorted()).toEqual([
+    "east: everything: east: get api: away",
+    "west: everything: west: get api: away",
+  ]);
+});
+
+test("what is left is told when it is found, though another member's error ends the command", async () => {
+  const remained: string[] = [];
+  const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
+  const leaving = leave({ west: fakeClient({}), east: fakeClient({ raw: () => Promise.reject(away) }) }, (what) =>
+    remained.push(what),
+  );
+  await expect(leaving).rejects.toThrow("not expected");
+  expect(remained).toEqual(["east: everything: east: get api: away"]);
 });
 
 test("an error that no member explains comes when all others have been cleaned", async () => {

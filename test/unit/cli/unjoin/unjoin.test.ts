@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { Interruption } from "../../../../src/cli/failure.ts";
 import { type UnjoinOptions, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import { fakeClient } from "../client.ts";
 
@@ -105,4 +106,99 @@ describe("unjoin with a kubeconfig of the member", () => {
     await expect(leave({}, { joined: [] })).rejects.toThrow("went on");
     await expect(leave({ joinedAs: "west" }, { joined: [] })).rejects.toThrow("went on");
   });
+});
+
+describe("unjoin that is cut while it looks what runs on the virtual node", () => {
+  /** Whether the node is cordoned afterwards. */
+  async function cut(
+    how: "interrupted" | "failed",
+    { wasCordoned = false, ...options }: Partial<UnjoinOptions> & { readonly wasCordoned?: boolean } = {},
+  ): Promise<boolean> {
+    const interruption = new AbortController();
+    const metadata = { name: "west", uid: "member-1", resourceVersion: "1" };
+    let unschedulable = wasCordoned;
+    const host = fakeClient({
+      get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
+      find: async ({ plural }) => (plural === "nodes" ? { metadata, spec: { unschedulable } } : undefined) as never,
+      patch: async (_node, _ref, { body }, { signal: given } = {}) => {
+        given?.throwIfAborted();
+        ({ unschedulable } = (body as { spec: { unschedulable: boolean } }).spec);
+        return {} as never;
+      },
+      list: async ({ plural }) => {
+        if (plural !== "pods") return { items: [] } as never;
+        if (how === "interrupted") interruption.abort(new Interruption("SIGINT"));
+        throw new Error(how);
+      },
+    });
+    const client = fakeClient({
+      get: async () => ({ metadata }) as never,
+      find: async () => undefined,
+      list: async () => ({ items: [] }) as never,
+    });
+    const leaving = unjoin(
+      { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
+      {
+        host,
+        member: { client } as never,
+        connectText: () => Promise.reject(new Error("not expected")),
+        asController: () => Promise.reject(new Error("not expected")),
+        signal: interruption.signal,
+        report: () => {},
+      },
+    );
+    await expect(leaving).rejects.toThrow(how);
+    return unschedulable;
+  }
+
+  test.each(["interrupted", "failed"] as const)("takes its cordon back when it is %s", async (how) => {
+    expect(await cut(how)).toBe(false);
+  });
+
+  test("leaves somebody else's cordon, and that of --drain and --force", async () => {
+    expect(await cut("interrupted", { wasCordoned: true })).toBe(true);
+    expect(await cut("interrupted", { drain: true })).toBe(true);
+    expect(await cut("failed", { force: true })).toBe(true);
+  });
+});
+
+test.each([
+  ["pods", 1, "fake: waiting until 1 pods on Node legation-west are gone"],
+  ["the controller", 0, "fake: Cluster west is being deleted; waiting until the controller lets it go"],
+])("unjoin says that it waits for %s before it does", async (_whom, pods, line) => {
+  const lines: string[] = [];
+  const waited = new Error("waited");
+  const metadata = { name: "west", namespace: "shop", uid: "member-1", resourceVersion: "1" };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
+  let deleted = false;
+  const host = fakeClient({
+    get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
+    find: async ({ plural }) => {
+      if (deleted) throw waited;
+      return (plural === "clusters" ? { metadata, spec: {} } : undefined) as never;
+    },
+    patch: async () => ({}) as never,
+    delete: async () => {
+      deleted = true;
+    },
+    list: async () => ({ items: Array(pods).fill({ metadata }) }) as never,
+    createSubresource: () => Promise.reject(waited),
+  });
+  const client = fakeClient({
+    get: async () => ({ metadata }) as never,
+    list: async () => ({ items: [{ metadata: { labels } }] }) as never,
+  });
+  const leaving = unjoin(
+    { name: "west", drain: true, force: false, timeoutMs: 60_000 },
+    {
+      host,
+      member: { client } as never,
+      connectText: () => Promise.reject(new Error("not expected")),
+      asController: () => Promise.reject(new Error("not expected")),
+      signal,
+      report: (line) => lines.push(line),
+    },
+  );
+  await expect(leaving).rejects.toThrow(waited);
+  expect(lines).toEqual([line]);
 });

@@ -4,34 +4,75 @@ import { kubeletEvent } from "../../../support/builders/event.ts";
 
 const minute = 60_000;
 
-function accepted(filter: SpamFilter, count: number, now: number, event = kubeletEvent()): number {
-  return Array.from({ length: count }, () => filter.accepts(event, now)).filter((accepts) => accepts).length;
+function accepted(filter: SpamFilter, count: number, now: number, event = kubeletEvent(), member = "west"): number {
+  return Array.from({ length: count }, () => filter.accepts(member, event, now)).filter((accepts) => accepts).length;
 }
 
-test("a source may tell 25 events of a pod at once, and then one in five minutes", () => {
+/** An event about a proxy of its own. */
+function about(number: number): ReturnType<typeof kubeletEvent> {
+  return kubeletEvent({ involvedObject: { kind: "Pod", namespace: "team", name: "web", uid: `proxy-${number}` } });
+}
+
+function acceptedOfEach(filter: SpamFilter, count: number, now: number, member: string): number {
+  const events = Array.from({ length: count }, (_, number) => about(number));
+  return events.filter((event) => filter.accepts(member, event, now)).length;
+}
+
+test("a member may tell 50 events of a pod at once, and then two in five minutes", () => {
   const filter = new SpamFilter();
-  expect(accepted(filter, 100, 0)).toBe(25);
-  expect(accepted(filter, 10, 4 * minute)).toBe(0);
-  expect(accepted(filter, 10, 5 * minute)).toBe(1);
-  expect(accepted(filter, 10, 16 * minute)).toBe(2);
+  expect(accepted(filter, 100, 0)).toBe(50);
+  expect(accepted(filter, 10, 2 * minute)).toBe(0);
+  expect(accepted(filter, 10, 5 * minute)).toBe(2);
+  expect(accepted(filter, 10, 16 * minute)).toBe(4);
 });
 
-test("an hour of silence gives twelve again, and a day no more than 25", () => {
+test("an hour of silence gives 24 again, and a day no more than 50", () => {
   const filter = new SpamFilter();
-  accepted(filter, 25, 0);
-  expect(accepted(filter, 100, 60 * minute)).toBe(12);
-  expect(accepted(filter, 100, 24 * 60 * minute)).toBe(25);
+  accepted(filter, 50, 0);
+  expect(accepted(filter, 100, 60 * minute)).toBe(24);
+  expect(accepted(filter, 100, 24 * 60 * minute)).toBe(50);
 });
 
-test("pods, sources and types do not limit each other", () => {
+test("pods and types do not limit each other, nor members", () => {
   const filter = new SpamFilter();
   accepted(filter, 100, 0);
-  const event = kubeletEvent();
-  const others = [
-    { ...event, involvedObject: { ...event.involvedObject, uid: "other" } },
-    { ...event, source: { component: "default-scheduler" } },
-    { ...event, source: { component: "kubelet", host: "node-2" } },
-    { ...event, type: "Warning" },
-  ];
-  expect(others.map((other) => accepted(filter, 100, 0, other))).toEqual([25, 25, 25, 25]);
+  expect(accepted(filter, 100, 0, about(2))).toBe(50);
+  expect(accepted(filter, 100, 0, kubeletEvent({ type: "Warning" }))).toBe(50);
+  expect(accepted(filter, 100, 0, kubeletEvent(), "east")).toBe(50);
+});
+
+test("a kubelet, a scheduler and a network of one pod tell as much as each of them may in its cluster", () => {
+  const filter = new SpamFilter();
+  expect(accepted(filter, 25, 0)).toBe(25);
+  expect(accepted(filter, 1, 0, kubeletEvent({ source: { component: "default-scheduler" } }))).toBe(1);
+  expect(accepted(filter, 24, 0, kubeletEvent({ source: { component: "multus" } }))).toBe(24);
+});
+
+test("what a member writes of an event gives it no more", () => {
+  const filter = new SpamFilter();
+  const forged = Array.from({ length: 500 }, (_, number) =>
+    kubeletEvent({
+      uid: `00000000-0000-0000-0000-${String(number).padStart(12, "0")}`,
+      source: { component: `component-${number}`, host: `host-${number}` },
+      reportingComponent: `component-${number}`,
+      type: `Type${number}`,
+    }),
+  );
+  expect(forged.filter((event) => filter.accepts("west", event, 0))).toHaveLength(50);
+});
+
+test("a member may tell 10,000 events of many pods at once, and then 200 a second", () => {
+  const filter = new SpamFilter();
+  expect(acceptedOfEach(filter, 12_000, 0, "west")).toBe(10_000);
+  expect(acceptedOfEach(filter, 1_000, 1_000, "west")).toBe(200);
+  expect(acceptedOfEach(filter, 1_000, 1_000, "east")).toBe(1_000);
+});
+
+test("a hundred new pods a second are told of for half a minute", () => {
+  const filter = new SpamFilter();
+  let told = 0;
+  for (let second = 0; second < 30; second += 1) {
+    for (let pod = 0; pod < 100; pod += 1) told += accepted(filter, 4, second * 1_000, about(second * 100 + pod));
+  }
+  expect(told).toBe(30 * 100 * 4);
 });

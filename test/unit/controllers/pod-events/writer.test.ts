@@ -63,32 +63,32 @@ const writes = (): string[] =>
 
 describe("an event is written once", () => {
   test("as it was told", async () => {
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
     expect(JSON.parse(server.requests[0]?.body ?? "")).toEqual(event(1));
     expect(server.requests[0]?.path).toBe("/api/v1/namespaces/team/events");
   });
 
   test("also by a controller that starts anew, and then only counted on", async () => {
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created", "known"]);
-    writer.write(event(1, { count: 4 }), true);
+    writer.write("west", event(1, { count: 4 }), true);
     await expect.poll(() => outcomes).toEqual(["created", "known", "updated"]);
     expect(present.size).toBe(1);
   });
 
   test("when it happens again it is counted on, in one request", async () => {
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["created"]);
-    writer.write(event(1, { count: 2 }), false);
+    writer.write("west", event(1, { count: 2 }), false);
     await expect.poll(() => outcomes).toEqual(["created", "updated"]);
     expect(writes()).toEqual(["POST 1", "PATCH 2"]);
   });
 
   test("when the host has forgotten it, it is made again", async () => {
-    writer.write(event(1, { count: 2 }), false);
+    writer.write("west", event(1, { count: 2 }), false);
     await expect.poll(() => outcomes).toEqual(["created"]);
     expect(writes()).toEqual(["PATCH 2", "POST 2"]);
   });
@@ -114,7 +114,7 @@ describe("the host is not pressed", () => {
   test("never more than eight requests at once", async () => {
     const { fault, release } = held();
     server.always = fault;
-    for (let number = 0; number < 20; number += 1) writer.write(event(number), true);
+    for (let number = 0; number < 20; number += 1) writer.write("west", event(number), true);
     await expect.poll(() => server.requests.length).toBe(8);
     release();
     await expect.poll(() => outcomes).toHaveLength(20);
@@ -123,35 +123,58 @@ describe("the host is not pressed", () => {
   test("what changes while it waits is written once, in its last state", async () => {
     const { fault, release } = held();
     server.always = fault;
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => server.requests.length).toBe(1);
-    for (let count = 2; count <= 9; count += 1) writer.write(event(1, { count }), false);
+    for (let count = 2; count <= 9; count += 1) writer.write("west", event(1, { count }), false);
     release();
     await expect.poll(() => outcomes).toEqual(["created", "updated"]);
     expect(writes()).toEqual(["POST 1", "PATCH 9"]);
   });
 
-  test("one source's events of one pod are limited", async () => {
-    for (let number = 0; number < 30; number += 1) writer.write(event(number), true);
-    await expect.poll(() => outcomes).toHaveLength(30);
-    expect(outcomes.filter((outcome) => outcome === "limited")).toHaveLength(5);
+  test("events of one pod are limited, whatever their source", async () => {
+    for (let number = 0; number < 60; number += 1) {
+      writer.write("west", event(number, { source: { component: `source-${number}` } }), true);
+    }
+    await expect.poll(() => outcomes).toHaveLength(60);
+    expect(outcomes.filter((outcome) => outcome === "limited")).toHaveLength(10);
   });
 
-  test("more than ten thousand do not wait", async () => {
+  /** Events of as many pods, one each. */
+  function flood(member: string, count: number, message: string): void {
+    for (let number = 0; number < count; number += 1) {
+      const other = event(number, { message });
+      const involvedObject = { ...other.involvedObject, uid: String(number) };
+      writer.write(member, { ...other, involvedObject }, true);
+    }
+  }
+
+  test("what is more than ten megabytes does not wait", async () => {
     const { fault } = held();
     server.always = fault;
-    for (let number = 0; number < 10_100; number += 1) {
-      const other = event(number);
-      writer.write({ ...other, involvedObject: { ...other.involvedObject, uid: String(number) } }, true);
-    }
-    expect(outcomes).toEqual(Array.from({ length: 92 }, () => "overflowed"));
+    flood("west", 1_000, "x".repeat(2 ** 15));
+    expect(outcomes.length).toBeGreaterThan(600);
+    expect(new Set(outcomes)).toEqual(new Set(["overflowed"]));
+  });
+
+  test("a member's flood neither pushes out another's events nor goes before them", async () => {
+    const { fault, release } = held();
+    server.always = fault;
+    writer.write("east", event(2_001), true);
+    flood("west", 1_000, "x".repeat(2 ** 15));
+    writer.write("east", event(2_002), true);
+    await expect.poll(() => server.requests.length).toBe(8);
+    release();
+    const names = (): (string | undefined)[] =>
+      server.requests.slice(0, 12).map(({ body }) => (JSON.parse(body) as KubeEvent).metadata.name);
+    await expect.poll(() => names()).toContain(event(2_002).metadata.name);
+    expect(names()).toContain(event(2_001).metadata.name);
   });
 
   test("after a refusal that may pass, everything waits, and then it is tried again", async () => {
     server.faults.push(refuse(503, "ServiceUnavailable"));
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => clock.pending).toBe(1);
-    writer.write(event(2), true);
+    writer.write("west", event(2), true);
     await clock.fireNext();
     await expect.poll(() => outcomes).toEqual(["created", "created"]);
     expect(present.size).toBe(2);
@@ -160,7 +183,7 @@ describe("the host is not pressed", () => {
   test("a write that met another one is tried again", async () => {
     present.add(event(1).metadata.name ?? "");
     server.faults.push(refuse(409, "Conflict"));
-    writer.write(event(1, { count: 2 }), false);
+    writer.write("west", event(1, { count: 2 }), false);
     await expect.poll(() => clock.pending).toBe(1);
     await clock.fireNext();
     await expect.poll(() => outcomes).toEqual(["updated"]);
@@ -168,7 +191,7 @@ describe("the host is not pressed", () => {
 
   test("what fails again and again is given up", async () => {
     server.always = refuse(500, "InternalError");
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     for (let attempt = 0; attempt < 5; attempt += 1) {
       await expect.poll(() => clock.pending).toBe(1);
       await clock.fireNext();
@@ -178,7 +201,7 @@ describe("the host is not pressed", () => {
 
   test("is not given up for a host that is away, and told when it is back", async () => {
     await server.stop();
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     for (let attempt = 0; attempt < 8; attempt += 1) {
       await expect.poll(() => clock.pending).toBe(1);
       await clock.fireNext();
@@ -188,7 +211,7 @@ describe("the host is not pressed", () => {
 
   test("a namespace that is going takes no events, and nothing is tried again", async () => {
     server.faults.push(refuse(403, "Forbidden"));
-    writer.write(event(1), true);
+    writer.write("west", event(1), true);
     await expect.poll(() => outcomes).toEqual(["refused"]);
     expect(clock.pending).toBe(0);
   });

@@ -1,0 +1,71 @@
+import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import { nodes, pods } from "../../kube/resources.ts";
+import { Failure } from "../failure.ts";
+import { some } from "../member/clean.ts";
+import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
+import { listProxies, podName, unfinished } from "../proxies/list.ts";
+import { dropFinalizer } from "../removal.ts";
+import type { UnjoinContext, UnjoinOptions } from "./unjoin.ts";
+
+/**
+ * Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. Without
+ * `drain` and `force` a node that was not cordoned is so afterwards only when it is empty.
+ */
+export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
+  const { name, drain, force, timeoutMs } = options;
+  const { host, signal, report } = context;
+  const node = virtualNodeName(name);
+  const wasCordoned = (await host.find(nodes, { name: node }, { signal }))?.spec?.unschedulable === true;
+  let rest: readonly Stored<Pod>[];
+  try {
+    rest = await cordonAndDrain(node, options, context);
+  } catch (error) {
+    if (!wasCordoned && !drain && !force) await takeBackCordon(node, context);
+    throw error;
+  }
+  if (rest.length === 0) return;
+  if (!force) throw drainTimedOut(name, rest, timeoutMs);
+  // The controller does not do it; the admission policy lets nobody else take this finalizer off.
+  const controller = await context.asController();
+  for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
+  report(`${host.cluster}: ${rest.length} pods released in the controller's place`);
+}
+
+/** Resolves to the pods that had not ended in time. */
+async function cordonAndDrain(
+  node: string,
+  { name, drain, force, timeoutMs }: UnjoinOptions,
+  { host, signal, report }: UnjoinContext,
+): Promise<readonly Stored<Pod>[]> {
+  // Cordoned before looking: no pod can come in between.
+  await setCordon(host, node, true, signal);
+  const proxies = await listProxies(host, { node, signal });
+  const running = unfinished(proxies);
+  if (running.length > 0 && !drain && !force) {
+    throw new Failure("refused", {
+      object: `Cluster ${name}`,
+      problem: `${running.length} pods run there: ${some(running.map(podName))}`,
+      remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
+    });
+  }
+  if (proxies.length > 0) report(`${host.cluster}: waiting until ${proxies.length} pods on Node ${node} are gone`);
+  return await drainNode(host, node, {
+    timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
+    force,
+    signal,
+    report,
+  });
+}
+
+const UNCORDON_TIMEOUT_MS = 10_000;
+
+/** Also after an interruption, which has ended the command's own signal. */
+async function takeBackCordon(node: string, { host, report }: UnjoinContext): Promise<void> {
+  try {
+    await setCordon(host, node, false, AbortSignal.timeout(UNCORDON_TIMEOUT_MS));
+  } catch (error) {
+    const why = error instanceof Error ? error.message : String(error);
+    report(`${host.cluster}: Node ${node} stays cordoned (${why}): write \`kubectl uncordon ${node}\``);
+  }
+}

@@ -1,0 +1,107 @@
+import type { KubeEvent, ObjectKey } from "../../api/kubernetes.ts";
+
+/** An event that is to be written to the host. */
+export interface Pending {
+  /** Whose event it is. */
+  readonly member: string;
+  readonly event: KubeEvent;
+  /** The host may not have it yet. */
+  readonly isNew: boolean;
+  readonly attempts: number;
+}
+
+// Some 20 seconds of a hundred new pods a second. What does not fit is lost, as a kubelet's events are.
+const MOST_BYTES = 10 * 2 ** 20;
+// What an event takes beside its text (measured with Node.js 24, rather too much).
+const EVENT_BYTES = 512;
+
+/** One member's, by key, the oldest first. */
+interface Share {
+  readonly events: Map<ObjectKey, { readonly pending: Pending; readonly bytes: number }>;
+  bytes: number;
+}
+
+/**
+ * Events that wait for the host. Each member's wait apart from those of others and are taken in turn; where they are too many, who
+ * has most waiting loses the oldest. So nobody waits for, or loses an event to, another member's flood.
+ */
+export class EventQueue {
+  /** The member whose turn is next comes first. */
+  readonly #shares = new Map<string, Share>();
+  #size = 0;
+  #bytes = 0;
+
+  get size(): number {
+    return this.#size;
+  }
+
+  get(member: string, key: ObjectKey): Pending | undefined {
+    return this.#shares.get(member)?.events.get(key)?.pending;
+  }
+
+  /** Adds an event, or replaces it where it waits; returns how many were lost for that. */
+  put(key: ObjectKey, pending: Pending): number {
+    const { member } = pending;
+    const share = this.#shares.get(member) ?? { events: new Map(), bytes: 0 };
+    this.#shares.set(member, share);
+    const bytes = JSON.stringify(pending.event).length + EVENT_BYTES;
+    const known = share.events.get(key);
+    share.events.set(key, { pending, bytes });
+    this.#account(share, bytes - (known?.bytes ?? 0), known === undefined ? 1 : 0);
+    let lost = 0;
+    for (; this.#bytes > MOST_BYTES; lost += 1) this.#dropOldest();
+    return lost;
+  }
+
+  /** Takes the next event that may be written. */
+  next(mayBeWritten: (key: ObjectKey) => boolean): { readonly key: ObjectKey; readonly pending: Pending } | undefined {
+    for (const [member, { events }] of this.#shares) {
+      for (const [key, { pending }] of events) {
+        if (!mayBeWritten(key)) continue;
+        this.#remove(member, key);
+        this.#endTurn(member);
+        return { key, pending };
+      }
+    }
+    return undefined;
+  }
+
+  clear(): void {
+    this.#shares.clear();
+    this.#size = 0;
+    this.#bytes = 0;
+  }
+
+  #dropOldest(): void {
+    let fullest: readonly [string, Share] | undefined;
+    for (const each of this.#shares) if (each[1].bytes > (fullest?.[1].bytes ?? 0)) fullest = each;
+    if (fullest === undefined) return;
+    const [member, { events }] = fullest;
+    for (const oldest of events.keys()) {
+      this.#remove(member, oldest);
+      return;
+    }
+  }
+
+  #remove(member: string, key: ObjectKey): void {
+    const share = this.#shares.get(member);
+    const known = share?.events.get(key);
+    if (share === undefined || known === undefined) return;
+    share.events.delete(key);
+    this.#account(share, -known.bytes, -1);
+    if (share.events.size === 0) this.#shares.delete(member);
+  }
+
+  #endTurn(member: string): void {
+    const share = this.#shares.get(member);
+    if (share === undefined) return;
+    this.#shares.delete(member);
+    this.#shares.set(member, share);
+  }
+
+  #account(share: Share, bytes: number, events: number): void {
+    share.bytes += bytes;
+    this.#bytes += bytes;
+    this.#size += events;
+  }
+}

@@ -1,0 +1,11 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { expect, test } from "vitest";
+import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
+import { MAIN } from "../../support/legation/cli.ts";
+
+test("a command whose standard error nobody reads ends as it would", async () => {
+  const child = spawn(process.execPath, [MAIN, "nonsense"], { stdio: ["ignore", "ignore", "pipe"] });
+  child.stderr.destroy();
+  expect(await once(child, "exit")).toEqual([EXIT_CODES.usage, null]);
+});

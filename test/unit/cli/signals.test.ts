@@ -1,0 +1,31 @@
+import { EventEmitter } from "node:events";
+import { expect, test } from "vitest";
+import { answerSignals } from "../../../src/cli/signals.ts";
+
+/** What a program answers to signals that come at these milliseconds. */
+function answersTo(...signals: readonly [atMs: number, name: "SIGINT" | "SIGTERM"][]): string[] {
+  const answers: string[] = [];
+  const source = new EventEmitter();
+  let atMs = 0;
+  answerSignals(
+    ["SIGINT", "SIGTERM"],
+    { first: (name) => answers.push(`cleans up on ${name}`), again: (name) => answers.push(`ends at once on ${name}`) },
+    { on: (name, listener) => source.on(name, listener), now: () => atMs },
+  );
+  for (const [at, name] of signals) {
+    atMs = at;
+    source.emit(name);
+  }
+  return answers;
+}
+
+test("a signal that comes twice at once, as one Ctrl-C under npm run does, is one", () => {
+  expect(answersTo([10, "SIGINT"], [11, "SIGINT"], [12, "SIGTERM"])).toEqual(["cleans up on SIGINT"]);
+});
+
+test("one that comes again later ends the program at once", () => {
+  expect(answersTo([10, "SIGTERM"], [11, "SIGTERM"], [900, "SIGINT"])).toEqual([
+    "cleans up on SIGTERM",
+    "ends at once on SIGINT",
+  ]);
+});
