@@ -31,14 +31,21 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
+/** What is known of the workload's namespace. */
+interface NamespaceMode {
+  /** Pods must ask there: what asks for nothing is warned about. */
+  readonly mustAsk?: boolean;
+  /** Every pod there that does not say otherwise is in overflow mode: what is refused of such pods is refused of the workload. */
+  readonly overflows?: boolean;
+}
+
 /**
  * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what the author wrote in the template itself wins. `mustAsk`: the namespace
- * is known to be one where pods must ask, so that what asks for nothing is warned about.
+ * the workload is taken off the template too; what the author wrote in the template itself wins.
  */
 export function mutateWorkload(
   { object, oldObject, kind, operation }: AdmissionRequest,
-  { mustAsk = false }: { readonly mustAsk?: boolean } = {},
+  mode: NamespaceMode = {},
 ): Verdict {
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
@@ -48,7 +55,7 @@ export function mutateWorkload(
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
   if (!isRecord(valueAt(object, shape.template))) return allowed();
 
-  const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape);
+  const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);
   if (kind.kind === DAEMON_SET) return allowed();
   const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
@@ -57,10 +64,7 @@ export function mutateWorkload(
   if (patch.length > 0 && kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) {
     return allowed([...warnings, JOB_KEEPS_TEMPLATE]);
   }
-  return patched(rooted(patch, object, shape.template), [
-    ...warnings,
-    ...warningsOf(object, shape, annotations, mustAsk),
-  ]);
+  return patched(rooted(patch, object, shape.template), [...warnings, ...warningsOf(object, shape, annotations, mode)]);
 }
 
 const JOB_KEEPS_TEMPLATE =
@@ -74,7 +78,7 @@ function mayChangeTemplate(job: ReviewedObject): boolean {
 }
 
 /** Everything that is wrong with what the author wrote, with the place where it is. */
-function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[] {
+function problemsOf(object: ReviewedObject, { outer, template }: Shape, { overflows }: NamespaceMode): string[] {
   const problems: string[] = [];
   const copied: Record<string, string> = {};
   for (const path of [...outer, [...template, "metadata"]]) {
@@ -90,14 +94,15 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape): string[
     Object.assign(copied, annotations);
   }
   const { placement } = readAnnotations(copied);
-  if (problems.length > 0 || !asksForDelegation(placement)) return problems;
+  const wanted = overflows === true ? placement.delegate !== false : asksForDelegation(placement);
+  if (problems.length > 0 || !wanted) return problems;
   const written = valueAt(object, [...template, "spec"]);
   const spec = readPodSpec(written);
   // What is no pod's spec is the API server's to refuse.
   if (typeof spec === "string") return [];
   const path = template.join(".");
   const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
-  if (placement.mode === "overflow") {
+  if ((placement.mode ?? (overflows === true ? "overflow" : undefined)) === "overflow") {
     const ofOverflow = overflowProblems(placement, spec.tolerations ?? []);
     return [...ofOverrides, ...ofOverflow.map((problem) => `${path}: ${problem}`)];
   }
@@ -118,14 +123,19 @@ function daemonSetProblems(object: ReviewedObject, { outer, template }: Shape): 
   );
 }
 
-function warningsOf(object: ReviewedObject, { template }: Shape, annotations: Annotations, mustAsk: boolean): string[] {
+function warningsOf(
+  object: ReviewedObject,
+  { template }: Shape,
+  annotations: Annotations,
+  { mustAsk = false, overflows = false }: NamespaceMode,
+): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  const asks = asksForDelegation(placement);
+  const asks = overflows ? placement.delegate !== false : asksForDelegation(placement);
   const stays = placement.delegate === false || (mustAsk && !asks);
   const delegated = asks && typeof spec !== "string";
-  // Elsewhere the namespace's label may say that the host is asked first.
-  const mode = placement.mode ?? (mustAsk ? "always" : undefined);
+  // Where neither is known, the namespace's label may say that the host is asked first.
+  const mode = placement.mode ?? (overflows ? "overflow" : mustAsk ? "always" : undefined);
   return [
     ...placementWarnings(placement),
     ...(delegated && mode === "overflow" ? overflowWarnings(placement, spec) : []),

@@ -17,6 +17,7 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
   "/mutate/workload": (request) => mutateWorkload(request),
   "/mutate/workload/annotated": (request) => mutateWorkload(request, { mustAsk: true }),
+  "/mutate/workload/overflow": (request) => mutateWorkload(request, { overflows: true }),
   "/validate/namespace": validateNamespace,
 };
 

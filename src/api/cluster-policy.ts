@@ -9,7 +9,7 @@ export interface ClusterTaint {
   readonly effect: "NoSchedule" | "PreferNoSchedule" | "NoExecute";
 }
 
-/** The most that this host's delegates may request of a member. Quantities by resource, as in a ResourceQuota. */
+/** The most that this host's delegates may request of a member. Quantities by resource, as pods request them. */
 export interface ClusterLimits {
   readonly total?: Readonly<Record<string, string>>;
   /** Of each namespace of the host. */
@@ -38,9 +38,20 @@ export function limitAmounts({ total, perNamespace }: ClusterLimits): LimitAmoun
 const quantityRules = [
   { rule: "isQuantity(self)", message: 'must be a quantity in quotes, e.g. "100", "500m" or "64Gi"' },
 ];
+// What no pod can request limits nothing: names of a ResourceQuota would be there for years, and nobody would notice.
+const nameRules = [
+  {
+    rule:
+      "self.all(name, name in ['cpu', 'memory', 'ephemeral-storage', 'pods'] || name.startsWith('hugepages-') || " +
+      "(name.contains('/') && !['requests.', 'limits.', 'count/'].exists(prefix, name.startsWith(prefix))))",
+    message:
+      'must name resources as pods request them, e.g. "cpu", "pods" or "nvidia.com/gpu"; not as a ResourceQuota does ' +
+      '("requests.cpu", "limits.cpu", "count/pods")',
+  },
+];
 const limitSchema = z
   .record(z.string(), z.string().max(32).meta({ "x-kubernetes-validations": quantityRules }))
-  .meta({ maxProperties: 16 });
+  .meta({ maxProperties: 16, "x-kubernetes-validations": nameRules });
 
 const taintSchema: z.ZodType<ClusterTaint> = z.object({
   key: z.string().min(1).max(317),

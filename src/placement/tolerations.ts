@@ -1,13 +1,23 @@
 import type { Taint, Toleration } from "../api/kubernetes.ts";
+import { parseInteger } from "../api/label-selector.ts";
 
-/** Whether one of the tolerations is for the taint: same effect or any, same key or any, same value or Exists. */
+/** Whether one of the tolerations is for the taint: same effect or any, same key or any, and a value as its operator says. */
 export function isTolerated(taint: Taint, tolerations: readonly Toleration[]): boolean {
   return tolerations.some(({ key = "", operator = "Equal", value = "", effect = "" }) => {
     if (effect !== "" && effect !== taint.effect) return false;
     if (key === "") return operator === "Exists";
     if (key !== taint.key) return false;
-    return operator === "Exists" || (operator === "Equal" && value === (taint.value ?? ""));
+    return isFor(taint.value ?? "", operator, value);
   });
+}
+
+/** `Lt` and `Gt` are of Kubernetes 1.35 (KEP-5471): an API server without them has let no such toleration in. */
+function isFor(value: string, operator: string, wanted: string): boolean {
+  if (operator === "Exists") return true;
+  if (operator === "Equal") return value === wanted;
+  const [is, bound] = [parseInteger(value), parseInteger(wanted)];
+  if (is === undefined || bound === undefined) return false;
+  return (operator === "Lt" && is < bound) || (operator === "Gt" && is > bound);
 }
 
 /** The taint that keeps the pod off: of effect NoSchedule or NoExecute, and not tolerated. */

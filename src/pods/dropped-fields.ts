@@ -52,8 +52,8 @@ function isDroppable(path: string, key: string, value: unknown): boolean {
   if (key === "hostUsers") return value === false;
   if (key === "recursiveReadOnly") return value !== "Disabled";
   if (key === IMAGE_VOLUME) return /^spec\.volumes\[[^\]]*\]$/.test(path);
-  // A sidecar would be waited for, and never end.
-  if (key === "restartPolicy") return /^spec\.initContainers\[[^\]]*\]$/.test(path);
+  // A sidecar would be waited for, and never end; what its author wants to end would be started again, or the other way round.
+  if (key === "restartPolicy") return /^spec\.(?:initContainers|containers)\[[^\]]*\]$/.test(path);
   if (key === "resources") return path === "spec";
   return DROPPABLE.has(key);
 }

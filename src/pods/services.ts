@@ -1,4 +1,4 @@
-import { EXPORTED_ANNOTATION, GROUP } from "../api/keys.ts";
+import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
 import type { HostIdentity } from "./delegate.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./dependencies-copy.ts";
@@ -90,7 +90,7 @@ export function toServiceCopy(kind: ServiceKind, source: Stored<ServiceObject>, 
   const spec: ServiceSpec = {
     type: shape === "ExternalName" ? shape : "ClusterIP",
     clusterIP: shape === "Headless" ? "None" : undefined,
-    ...serviceContent(source.spec ?? {}),
+    ...serviceContent(inMember(source.spec ?? {}, host)),
   };
   return { apiVersion: "v1", kind, metadata, spec };
 }
@@ -103,7 +103,7 @@ export function isLike(
   host: HostIdentity,
 ): boolean {
   return (
-    jsonEqual(contentOf(kind, copy), contentOf(kind, source)) &&
+    jsonEqual(contentOf(kind, copy), wantedContent(kind, source, host)) &&
     wantedMetadata(copy, marked(kind, source), host) === undefined
   );
 }
@@ -115,7 +115,7 @@ export function serviceCopyPatch(
   source: Stored<ServiceObject>,
   host: HostIdentity,
 ): object[] {
-  const content: Record<string, unknown> = { ...contentOf(kind, source) };
+  const content: Record<string, unknown> = { ...wantedContent(kind, source, host) };
   const there: Record<string, unknown> = { ...contentOf(kind, copy) };
   const fields = Object.keys({ ...there, ...content }).filter((field) => !jsonEqual(there[field], content[field]));
   return [
@@ -159,6 +159,21 @@ export function isExported({ metadata }: KubeObject): boolean {
 /** What is copied. Addresses, node ports and load balancers are each cluster's own; traffic from outside comes to the host. */
 function contentOf(kind: ServiceKind, object: ServiceObject): ServiceSpec | SliceContent {
   return kind === "Service" ? serviceContent(object.spec ?? {}) : sliceContent(object);
+}
+
+/** The same of a source, as its copy is to have it. */
+function wantedContent(kind: ServiceKind, source: ServiceObject, host: HostIdentity): ServiceSpec | SliceContent {
+  return kind === "Service" ? serviceContent(inMember(source.spec ?? {}, host)) : sliceContent(source);
+}
+
+/**
+ * The spec with a selector that matches delegates where the host's matches their proxies. `kubectl expose pod` takes all labels of a
+ * pod as the selector, the mark of proxies among them, which no delegate has: what it has in its place is its host.
+ */
+function inMember(spec: ServiceSpec, host: HostIdentity): ServiceSpec {
+  if (spec.selector?.[PROXY_LABEL] !== PROXY_LABEL_VALUE) return spec;
+  const { [PROXY_LABEL]: _, ...selector } = spec.selector;
+  return { ...spec, selector: { ...selector, [HOST_LABEL]: host.id } };
 }
 
 function serviceContent(spec: ServiceSpec): Pick<ServiceSpec, Copied> {

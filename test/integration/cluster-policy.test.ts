@@ -110,6 +110,22 @@ describe("a Cluster's limits", () => {
   test("that are no quantities are refused", async () => {
     await expect(policy("west", { limits: { total: { cpu: "many" } } })).rejects.toThrow(/must be a quantity/);
   });
+
+  test.each(["requests.cpu", "limits.memory", "requests.nvidia.com/gpu", "count/pods", "services", "gpu"])(
+    "of %s, which no pod requests by that name, are refused with what to write",
+    async (resource) => {
+      for (const limits of [{ total: { [resource]: "1" } }, { perNamespace: { [resource]: "1" } }]) {
+        await expect(policy("west", { limits })).rejects.toThrow(/name resources as pods request them/);
+      }
+    },
+  );
+
+  test.each(["cpu", "memory", "ephemeral-storage", "pods", "hugepages-2Mi", "nvidia.com/gpu"])(
+    "of %s are taken",
+    async (resource) => {
+      await policy("west", { limits: { total: { [resource]: "1000" }, perNamespace: { [resource]: "1000" } } });
+    },
+  );
 });
 
 describe("PlacementDefaults", () => {

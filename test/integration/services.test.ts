@@ -1,5 +1,5 @@
 import { describe, expect, onTestFinished, test } from "vitest";
-import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
+import { COPY_LABEL, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../src/api/keys.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { endpointSlices, pods, serviceExports, services } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
@@ -52,6 +52,8 @@ describe.concurrent("a Service of the host", () => {
       { labels: { tier: "front" }, annotations: { note: "kept" } },
     );
     await scene.service("headless", { selector: { app: "web" }, clusterIP: "None" });
+    // As `kubectl expose pod` makes it: all labels of the proxy are its selector.
+    await scene.service("exposed", { selector: { app: "web", [PROXY_LABEL]: PROXY_LABEL_VALUE } });
     await scene.service("elsewhere");
     const proxy = await scene.run("web-0", { app: "web" });
 
@@ -76,7 +78,8 @@ describe.concurrent("a Service of the host", () => {
     expect((await scene.inWest("headless")).spec).toMatchObject({ clusterIP: "None", type: "ClusterIP" });
     expect(await scene.find(west, services, "elsewhere")).toBeUndefined();
     expect(await scene.find(east, services, "web")).toBeUndefined();
-    expect(await writesInWest(namespace)).toEqual(["create services", "create services", "create pods"]);
+    const made = ["create services", "create services", "create services", "create pods"];
+    expect(await writesInWest(namespace)).toEqual(made);
 
     // Each cluster's own controller fills in the endpoints, with the one address that the pod has.
     const address = [proxy.status?.podIP];
@@ -84,6 +87,7 @@ describe.concurrent("a Service of the host", () => {
       for (const client of [host, west]) {
         expect(await scene.endpoints(client, "web")).toEqual(address);
         expect(await scene.endpoints(client, "headless")).toEqual(address);
+        expect(await scene.endpoints(client, "exposed")).toEqual(address);
       }
     }, PATIENT);
   });

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION } from "../../src/api/keys.ts";
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
-import { pods } from "../../src/kube/resources.ts";
+import { clusters, pods } from "../../src/kube/resources.ts";
 import { freePort } from "../support/clusters/ports.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { type Burst, expectAllRunOnce, startBurst } from "../support/delegated/burst.ts";
@@ -140,6 +140,13 @@ async function stagePods(): Promise<void> {
   await host.delete(pods, { namespace, name: "stopping" });
 }
 
+const limitWest = (cpu: string): Promise<unknown> =>
+  clients().host.patch(
+    clusters,
+    { name: "west" },
+    { type: "merge", body: { spec: { limits: { total: { "requests.cpu": cpu } } } } },
+  );
+
 beforeAll(async () => {
   const host = hostCluster();
   const [west, east] = [memberCluster("west"), memberCluster("east")];
@@ -152,6 +159,8 @@ beforeAll(async () => {
     main: release.main,
     webhookUrl: `https://127.0.0.1:${balancer.port}`,
   });
+  // This version refuses the name: no pod requests anything by it.
+  await limitWest("1");
   leader = running.controller;
   webhooks = [{ port: running.webhookPort, process: running.webhook }];
   balancer.add(running.webhookPort);
@@ -226,6 +235,12 @@ test("an upgrade from the last release refuses, loses and repeats nothing, and t
   await podThat(host, namespace, "gated", inPhase("Running"));
   await host.delete(pods, { namespace, name: "starting" });
   await Promise.all([podGone(host, namespace, "starting"), podGone(west, namespace, "starting")]);
+
+  // What the last release let in stays, and does not keep the rest of its object from being changed.
+  const body = { spec: { scheduleTimeoutSeconds: 31 } };
+  const { spec } = await host.patch(clusters, { name: "west" }, { type: "merge", body });
+  expect(spec.limits).toEqual({ total: { "requests.cpu": "1" } });
+  await expect(limitWest("2")).rejects.toThrow(/name resources as pods request them/);
 });
 
 test("so does the way back, with webhooks of the last release before controllers of this one", async () => {

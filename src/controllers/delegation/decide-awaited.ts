@@ -13,6 +13,7 @@ import { createIn, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
+import { unknownPlacement } from "./unknown-placement.ts";
 
 // What is made for a bound proxy in its member wakes nobody: only proxies without a node are told.
 export const LOOK_AGAIN_MS = 1000;
@@ -96,6 +97,9 @@ function decideUnmade(
     outcome: "Waiting",
     requeueAt,
   });
+  // How its namespace wants it in the member, nobody knows.
+  const unknown = unknownPlacement(observed);
+  if (unknown !== undefined) return waiting(unknown.reason, unknown.message, now + LOOK_AGAIN_MS);
   const needs = observed.needs?.();
   if (!isPrepared(needs, name)) {
     const why = whyUnprepared(needs, name);

@@ -10,6 +10,7 @@ import { createIn, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
+import { unknownPlacement } from "./unknown-placement.ts";
 
 /** A bound proxy: keep the delegate like the proxy, and the proxy's status like the delegate's. */
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
@@ -127,13 +128,7 @@ function vanished(
   if (!started && controllerOf(proxy) === undefined && member.delegate === undefined && refusal === undefined) {
     // It may still run elsewhere, and the proxy gets no other delegate before that has ended.
     if (surplusHolders(proxy, observed).length > 0) return { actions: [], outcome: "Withdrawing" };
-    const needs = observed.needs?.();
-    if (!isPrepared(needs, member.name)) {
-      const why = whyUnprepared(needs, member.name);
-      const actions = why === undefined ? [] : report(proxy, observed, { ...why, now });
-      return { actions, outcome: "Preparing", requeueAt: now + LOOK_AGAIN_MS };
-    }
-    return { actions: [createIn(proxy, observed, member.name)], outcome: "Placing" };
+    return makeAgain(proxy, member, observed, now);
   }
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.
   const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;
@@ -142,4 +137,22 @@ function vanished(
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wall });
   return { actions: verdict(proxy, wanted), outcome: "Lost" };
+}
+
+/** Another delegate for a proxy whose first one never started, as soon as all is known and there that it takes. */
+function makeAgain(proxy: Stored<Pod>, { name }: MemberView, observed: Observed, now: number): DelegationDecision {
+  const requeueAt = now + LOOK_AGAIN_MS;
+  // How its namespace wants it in the member, nobody knows.
+  const unknown = unknownPlacement(observed);
+  if (unknown !== undefined) {
+    return { actions: report(proxy, observed, { ...unknown, now }), outcome: "Waiting", requeueAt };
+  }
+  const needs = observed.needs?.();
+  if (isPrepared(needs, name)) return { actions: [createIn(proxy, observed, name)], outcome: "Placing" };
+  const why = whyUnprepared(needs, name);
+  return {
+    actions: why === undefined ? [] : report(proxy, observed, { ...why, now }),
+    outcome: "Preparing",
+    requeueAt,
+  };
 }

@@ -53,6 +53,16 @@ export class PlacementView {
     return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
   }
 
+  /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */
+  #lacks(proxy: Stored<Pod>, placement: Placement, candidate: Candidate): string | undefined {
+    return this.#apiRefusal(proxy, placement, candidate) ?? this.#misfit(proxy, placement, candidate);
+  }
+
+  /** Why the member cannot give the pod the API server that its author wants. */
+  #apiRefusal(proxy: Stored<Pod>, { api }: Placement, { name }: Candidate): string | undefined {
+    return apiChoice(proxy, api, this.#options.homeApi(name)).refusal;
+  }
+
   /** Why the author's overrides cannot be applied to the pod in the member. */
   #misfit(proxy: Stored<Pod>, { api, overrides }: Placement, candidate: Candidate): string | undefined {
     const { spec } = proxy;
@@ -65,7 +75,7 @@ export class PlacementView {
     return `${OVERRIDES_ANNOTATION}: a patch changes the service account tokens that the pod mounts, which are the host's`;
   }
 
-  /** Where an unbound proxy may go, and what is better. */
+  /** Where an unbound proxy may go, and what is better; of a bound one, only whether its namespace is opted in. */
   of(
     proxy: Stored<Pod> | undefined,
   ): Pick<
@@ -81,20 +91,19 @@ export class PlacementView {
     | "refusedBefore"
     | "follows"
   > {
-    if (proxy === undefined || isBound(proxy)) return { excludes: () => undefined };
+    if (proxy === undefined) return { excludes: () => undefined };
     if (!this.#options.rules.optedIn(proxy)) return { excludes: () => undefined, optedIn: false };
+    if (isBound(proxy)) return { excludes: () => undefined };
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host: what is left is not divided.
     const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
-    const { clusters, api, overrides } = placement;
-    const { homeApi } = this.#options;
+    const { clusters, overrides } = placement;
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
-      lacks: (candidate) =>
-        apiChoice(proxy, api, homeApi(candidate.name)).refusal ?? this.#misfit(proxy, placement, candidate),
+      lacks: (candidate) => this.#lacks(proxy, placement, candidate),
       ...(clusters === undefined ? {} : { named: clusters }),
       ...requestsIn(proxy, overrides),
       ...this.#refusedBefore(proxy),
@@ -119,16 +128,20 @@ export class PlacementView {
       settling: sharing.some(({ settling }) => settling),
       rules: () => {
         const { policy, wishes } = this.#options.rules.of(proxy, placement);
-        const open = this.#openFor(proxy, placement, sharing, policy);
+        const open = openTo(sharing, policy).filter(
+          (candidate) => this.#apiRefusal(proxy, placement, candidate) === undefined,
+        );
         const inOverrides = requestsIn(proxy, placement.overrides);
         return [...policy, this.#options.divisions.rule(proxy, preferences, open, inOverrides.requestsIn), ...wishes];
       },
     };
   }
 
-  /** How the pod's workload is to be divided, and over which members; undefined when its author does not say. */
+  /** How the pod's workload is to be divided, and over which members; undefined when nobody says, or nobody knows. */
   sharing(proxy: Stored<Pod>): Sharing | undefined {
     if (asksHostFirst(proxy)) return undefined;
+    // Without the namespace's defaults, members that these leave out would get a share.
+    if (!this.#options.rules.optedIn(proxy)) return undefined;
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
@@ -137,12 +150,12 @@ export class PlacementView {
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
     const unconnected = registry.unconnected().map(({ metadata }) => metadata.name);
     const sharing = this.#sharing(placement, parsed.placement.preferences);
-    const candidates = this.#openFor(proxy, placement, sharing, policy, KEEPING);
+    const candidates = openTo(sharing, policy, KEEPING);
     // One that is late would have the replacement wait, and then perhaps not get it.
     const full = candidates.filter(
       (candidate) =>
         candidate.overdue === true ||
-        this.#misfit(proxy, placement, candidate) !== undefined ||
+        this.#lacks(proxy, placement, candidate) !== undefined ||
         [...policy, ...wishes].some(({ refusal }) => refusal?.(candidate) !== undefined),
     );
     return {
@@ -160,25 +173,6 @@ export class PlacementView {
       if (preferencesFor(preferences, member.name) === undefined) return false;
       return placementExcludes(placement, member.candidate()) === undefined;
     });
-  }
-
-  #openFor(
-    proxy: Stored<Pod>,
-    { api }: Placement,
-    members: readonly PlacementMember[],
-    policy: readonly Rule[],
-    disregarded: ReadonlySet<RefusalReason> = new Set(),
-  ): Candidate[] {
-    return members
-      .map((member) => member.candidate())
-      .filter(({ closed }) => closed === undefined)
-      .filter(({ name }) => apiChoice(proxy, api, this.#options.homeApi(name)).refusal === undefined)
-      .filter((candidate) =>
-        policy.every(({ refusal }) => {
-          const refused = refusal?.(candidate);
-          return refused === undefined || disregarded.has(refused.reason);
-        }),
-      );
   }
 
   /** Why members are not asked for a place again that has been refused to pods like this one. */
@@ -207,6 +201,23 @@ export class PlacementView {
     if (proxy === undefined || !this.#options.rules.parse(proxy).ok) return none;
     return apiChoice(proxy, this.apiMode(proxy), this.#options.homeApi(member)).access ?? none;
   }
+}
+
+/** The members that no rule refuses, but for reasons that are disregarded. */
+function openTo(
+  members: readonly PlacementMember[],
+  policy: readonly Rule[],
+  disregarded: ReadonlySet<RefusalReason> = new Set(),
+): Candidate[] {
+  return members
+    .map((member) => member.candidate())
+    .filter(({ closed }) => closed === undefined)
+    .filter((candidate) =>
+      policy.every(({ refusal }) => {
+        const refused = refusal?.(candidate);
+        return refused === undefined || disregarded.has(refused.reason);
+      }),
+    );
 }
 
 /** What the pod requests in members where its overrides say so. */

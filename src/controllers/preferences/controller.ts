@@ -140,6 +140,7 @@ export class PreferencesController {
       return [
         {
           uid,
+          resourceVersion: proxy.metadata.resourceVersion,
           key,
           member,
           costed,
@@ -242,15 +243,16 @@ export class PreferencesController {
     action: Extract<Action, { readonly type: "cost" }>,
     { signal }: Context,
   ): Promise<Shown<Observed> | undefined> {
-    const { uid, cost } = action;
+    const { uid, resourceVersion, cost } = action;
     const text = String(cost);
     const annotations = { [DELETION_COST_ANNOTATION]: text, [OWN_DELETION_COST_ANNOTATION]: text };
-    const body = { metadata: { uid, annotations } };
+    const body = { metadata: { uid, resourceVersion, annotations } };
     const options = { signal, dropManagedFields: true, metadataOnly: true };
     try {
       await this.#options.host.patch(pods, objectRef(action.key), { type: "merge", body }, options);
     } catch (error) {
-      if (isKubeError(error, "NotFound")) return undefined;
+      // The event of what has changed brings it up again.
+      if (isKubeError(error, "NotFound", "Conflict")) return undefined;
       throw error;
     }
     return ({ replicas }) => replicas.every((replica) => replica.uid !== uid || replica.cost === cost);

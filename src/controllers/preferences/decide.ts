@@ -101,8 +101,8 @@ function costsOf({ preferences, key, replicas, candidates }: Observed): Action[]
     return before === undefined || before.position === position || cost < (before.replica.cost ?? 0);
   });
   if (ordered) return [];
-  return positions.flatMap(({ replica: { uid, key: replicaKey, cost }, position }) =>
-    cost === -position ? [] : [{ type: "cost", uid, key: replicaKey, cost: -position }],
+  return positions.flatMap(({ replica: { uid, resourceVersion, key: replicaKey, cost }, position }) =>
+    cost === -position ? [] : [{ type: "cost", uid, resourceVersion, key: replicaKey, cost: -position }],
   );
 }
 

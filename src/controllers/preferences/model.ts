@@ -6,6 +6,8 @@ import type { OpenMembers } from "../../placement/open-division.ts";
 /** One replica that has a member. */
 export interface Replica {
   readonly uid: string;
+  /** Of the proxy as it was looked at. */
+  readonly resourceVersion: string;
   readonly key: ObjectKey;
   readonly member: string;
   readonly ready: boolean;
@@ -55,4 +57,11 @@ export type Action =
       readonly from: string;
       readonly to: string;
     }
-  | { readonly type: "cost"; readonly uid: string; readonly key: ObjectKey; readonly cost: number };
+  | {
+      readonly type: "cost";
+      readonly uid: string;
+      /** Nothing is written when the proxy has changed since: its author may have written a cost. */
+      readonly resourceVersion: string;
+      readonly key: ObjectKey;
+      readonly cost: number;
+    };

@@ -74,6 +74,7 @@ function install(): Promise<string> {
 let plain: string;
 let annotated: string;
 let all: string;
+let overflow: string;
 
 beforeAll(async () => {
   // A cluster of its own: admission decides over all namespaces, and here it also fails.
@@ -87,7 +88,12 @@ beforeAll(async () => {
       labels: mode === undefined ? {} : { "legation.dev/delegation": mode },
       onFinished: afterFile,
     });
-  [plain, annotated, all] = await Promise.all([namespace(), namespace("annotated"), namespace("all")]);
+  [plain, annotated, all, overflow] = await Promise.all([
+    namespace(),
+    namespace("annotated"),
+    namespace("all"),
+    namespace("overflow"),
+  ]);
   webhook = await startReplica(port);
   await eventually(async () => (await createPod(all, {}, true)).status === 201, { what: "the webhook to be asked" });
 });
@@ -465,6 +471,17 @@ describe("a workload", () => {
     expect((await createWorkload(all, deployment, written)).warnings).toEqual([]);
   });
 
+  test("whose pods would all be refused in a namespace where they overflow is refused there, and nowhere else", async () => {
+    const [deployment] = WORKLOADS;
+    if (deployment === undefined) throw new Error("no Deployment");
+    const written = { annotations: { "legation.dev/failover": "never" } };
+    const { status, body } = await createWorkload(overflow, deployment, written);
+    expect(status).toBe(422);
+    expect(body.message).toContain("annotation legation.dev/failover: is written into tolerations");
+    expect((await createWorkload(overflow, deployment, { annotations: { [CLUSTERS]: "west" } })).status).toBe(201);
+    expect((await createWorkload(all, deployment, written)).status).toBe(201);
+  });
+
   test("with malformed values, on itself or in its template, is refused with the place", async () => {
     const [deployment] = WORKLOADS;
     if (deployment === undefined) throw new Error("no Deployment");
@@ -665,7 +682,7 @@ describe("the serving certificate", () => {
   test("is in a Secret, and every entry trusts its authority", async () => {
     expect((await storedCertificate()).length).toBeGreaterThan(1000);
     const trusted = await bundles();
-    expect(trusted).toHaveLength(10);
+    expect(trusted).toHaveLength(11);
     expect(new Set(trusted).size).toBe(1);
     expect(trusted[0]).not.toBe("");
   });
@@ -683,7 +700,7 @@ describe("the serving certificate", () => {
     expect(await bundles()).toHaveLength(9);
     await install();
     const trusted = await bundles();
-    expect(trusted).toHaveLength(10);
+    expect(trusted).toHaveLength(11);
     expect(new Set(trusted).size).toBe(1);
   });
 

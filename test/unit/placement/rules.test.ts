@@ -141,8 +141,22 @@ describe("taints of a Cluster", () => {
     ["any value", [{ key: "team", operator: "Exists" }], ""],
     ["everything", [{ operator: "Exists" }], ""],
     ["a key that is missing, with Equal", [{ operator: "Equal", value: "gold" }], refused],
+    ["a value that is no number, by one", [{ key: "team", operator: "Lt", value: "5" }], refused],
   ])("are tolerated as those of nodes: %s", (_, tolerations, message) => {
     expect(words([candidate("west", { taints: [gold] })], { spec: { tolerations } })).toBe(message);
+  });
+
+  test.each<[string, string, string, boolean]>([
+    ["Gt", "750", "800", true],
+    ["Gt", "750", "750", false],
+    ["Lt", "750", "-3", true],
+    ["Lt", "750", "800", false],
+    ["Lt", "750", "", false],
+    ["Lt", "many", "3", false],
+  ])("are tolerated by number: %s %j the value %j", (operator, value, is, tolerated) => {
+    const west = candidate("west", { taints: [{ key: "cost", value: is, effect: "NoSchedule" }] });
+    const { fitting } = ranked([west], { spec: { tolerations: [{ key: "cost", operator, value }] } });
+    expect(fitting).toEqual(tolerated ? ["west"] : []);
   });
 
   test("of effect PreferNoSchedule put it behind others, unless they are tolerated", () => {

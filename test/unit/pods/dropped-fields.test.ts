@@ -17,6 +17,7 @@ describe("what an API server drops of a pod without a word", () => {
       { restartPolicy: "Always", initContainers: [{ name: "proxy", restartPolicy: "Always", resources: {} }] },
       { initContainers: [{ name: "proxy" }] },
     ],
+    ["spec.containers[main].restartPolicy", { restartPolicy: "Always", main: { restartPolicy: "Never" } }, {}],
     ["spec.hostnameOverride", { hostnameOverride: "web" }, {}],
     ["spec.volumes[data].image", { volumes: [{ name: "data", image: { reference: "data:1" } }] }, { volumes: [] }],
     ["spec.resourceClaims", { resourceClaims: [{ name: "gpu" }] }, {}],

@@ -84,6 +84,31 @@ describe("the copy of a Service", () => {
     expect(JSON.parse(JSON.stringify(toServiceCopy("Service", service(spec), host).spec))).toEqual(expected);
   });
 
+  test.each<[string, Record<string, string>, Record<string, string>]>([
+    [
+      "beside other labels",
+      { app: "web", "legation.dev/proxy": "true" },
+      { app: "web", "legation.dev/host": "host-id" },
+    ],
+    ["alone", { "legation.dev/proxy": "true" }, { "legation.dev/host": "host-id" }],
+    ["with a value that no proxy has", { "legation.dev/proxy": "overflow" }, { "legation.dev/proxy": "overflow" }],
+  ])(
+    "selects the host's delegates where its source selects proxies by Legation's label, %s",
+    (_, selector, expected) => {
+      const source = service({ selector });
+      const copy = kept(toServiceCopy("Service", source, host));
+      expect(copy.spec?.selector).toEqual(expected);
+      expect(isLike("Service", copy, source, host)).toBe(true);
+      const before = { ...copy, spec: { ...copy.spec, selector } };
+      const change = { op: "add", path: "/spec/selector", value: expected };
+      const changes = selector["legation.dev/proxy"] === "true" ? [change] : [];
+      const patch = serviceCopyPatch("Service", before, source, host).filter(
+        (one) => "path" in one && one.path === change.path,
+      );
+      expect(patch).toEqual(changes);
+    },
+  );
+
   test("says how its pods are reached, and not where the host's load balancer is", () => {
     const spec = {
       selector: { a: "1" },

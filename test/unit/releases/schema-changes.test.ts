@@ -103,9 +103,16 @@ describe("objects that were valid before may be refused, or lose something", () 
 describe("the definitions of this version", () => {
   const read = (folder: string, file: string): unknown => parse(readFileSync(join(folder, CRDS, file), "utf8"));
   const { folder, version } = lastRelease();
+  // What is stored stays valid until it is changed itself: of an update, API servers judge by a new rule only that
+  // (CRDValidationRatcheting, on by default since 1.30). And what these refuse has never had an effect.
+  const ratcheted = ["total", "perNamespace"].map(
+    (limit) => `clusters.legation.dev.spec.limits.${limit}: has a new rule`,
+  );
+  const isRatcheted = (change: string): boolean => ratcheted.some((known) => change.startsWith(known));
 
   test.each(readdirSync(join(folder, CRDS)))(`keep what the last release (${version}) has stored by %s`, (file) => {
-    expect(definitionChanges(read(folder, file), read(ROOT, file))).toEqual([]);
+    const changes = definitionChanges(read(folder, file), read(ROOT, file));
+    expect(changes.filter((change) => !isRatcheted(change))).toEqual([]);
   });
 
   test("would not be served under another name, version or scope", () => {

@@ -100,6 +100,45 @@ test("a workload's mode is copied to its template, and refused there as on a pod
   });
 });
 
+describe("a workload of a namespace where every pod overflows", () => {
+  const workload = (annotations: object, spec: object = {}) =>
+    mutateWorkload(
+      request({
+        kind: "Deployment",
+        object: {
+          metadata: { name: "web", annotations },
+          spec: { template: { metadata: {}, spec: { containers: [], ...spec } } },
+        },
+      }),
+      { overflows: true },
+    );
+
+  test.each<[string, object, object, string]>([
+    ["is to wait for its member", { "legation.dev/failover": "never" }, {}, "own nodes, too"],
+    [
+      "tolerates everything",
+      { "legation.dev/group": "a" },
+      { tolerations: [{ operator: "Exists" }] },
+      "spec.template: spec.tolerations",
+    ],
+  ])("is refused where each of its pods would be: it %s", (_, annotations, spec, words) => {
+    expect(workload(annotations, spec)).toMatchObject({ kind: "denied", message: expect.stringContaining(words) });
+  });
+
+  test.each<[string, object]>([
+    ["is delegated from the start", { "legation.dev/mode": "always" }],
+    ["declines", { "legation.dev/delegate": "false" }],
+  ])("is let in when it %s", (_, annotations) => {
+    const failover = { ...annotations, "legation.dev/failover": "never" };
+    expect(workload(failover, { tolerations: [{ operator: "Exists" }] })).toMatchObject({ kind: "patched" });
+  });
+
+  test("is told what has no effect on pods that overflow", () => {
+    const { warnings } = workload({ "legation.dev/scheduling-preferences": "{}" }) as { warnings?: string[] };
+    expect(warnings).toEqual([expect.stringContaining("has no effect in mode")]);
+  });
+});
+
 test("a namespace says it by its label, and how long pods wait by its annotation", () => {
   const namespace = (annotations: object) =>
     validateNamespace(request({ kind: "Namespace", object: { metadata: { name: "team", annotations } } }));

@@ -22,6 +22,7 @@ const PATHS = [
   "/mutate/overflow",
   "/mutate/workload",
   "/mutate/workload/annotated",
+  "/mutate/workload/overflow",
   "/validate/namespace",
 ];
 
@@ -169,7 +170,7 @@ test("the connection of a second call ends with its answer, and no other", async
   const manifests = await loadManifests(MANIFESTS);
   const configuration = z.object({ webhooks: z.array(entry) });
   const entries = manifests.flatMap((manifest) => configuration.safeParse(manifest).data?.webhooks ?? []);
-  expect(entries).toHaveLength(10);
+  expect(entries).toHaveLength(11);
   for (const { name, clientConfig, timeoutSeconds } of entries) {
     // As an API server asks.
     const url = `${clientConfig.service.path}?timeout=${timeoutSeconds}s`;

@@ -77,6 +77,13 @@ describe("a pod that has overflowed", () => {
     expect(at(now + 1000).actions).toMatchObject([{ type: "create" }]);
   });
 
+  test("waits while its namespace is not opted in: what its namespace says of it in members, nobody knows", () => {
+    const { actions, requeueAt } = decide(world(held, [member("west")], { optedIn: false }), now);
+    expect(actions).toMatchObject([{ type: "report", reason: "NotOptedIn" }]);
+    expect(requeueAt).toBe(now + 1000);
+    expect(decide(world(held, [member("west")]), now).actions).toMatchObject([{ type: "create" }]);
+  });
+
   test("waits for what it needs there", () => {
     const decided = (needs: Needs) => decide(world(held, [member("west")], { needs: () => needs }), now);
     const missing = { reason: "FailedMount", message: 'configmap "a" not found' };

@@ -659,6 +659,15 @@ describe("a bound proxy", () => {
     ]);
   });
 
+  test("is not made again while its namespace is not opted in, and says so", () => {
+    const observed = world(boundProxy(), [member("west")], { optedIn: false });
+    expect(decide(observed, now)).toMatchObject({
+      actions: [{ type: "report", reason: "NotOptedIn" }],
+      outcome: "Waiting",
+      requeueAt: now + 1000,
+    });
+  });
+
   test("that the member would not take again is Failed, and not sent there without end", () => {
     const attempts = new Map([["west", refused("RefusedByMember")]]);
     const { actions, outcome } = decide(world(boundProxy(), [member("west")], { memory: memory({ attempts }) }), now);

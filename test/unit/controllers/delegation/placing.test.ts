@@ -104,3 +104,11 @@ describe("a pod in overflow mode that a pod owns", () => {
     expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
   });
 });
+
+test.each([
+  ["team", undefined],
+  ["left", false],
+])("of a pod that is bound it is known whether its namespace is opted in: %s", (namespace, expected) => {
+  const bound = pod({ metadata: { namespace }, spec: { nodeName: "legation-west" } });
+  expect(placing().placing.view.of(bound).optedIn).toBe(expected);
+});

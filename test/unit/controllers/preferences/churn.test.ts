@@ -153,6 +153,7 @@ class Churn {
       key: objectKey(proxy.metadata),
       member: boundTo(proxy) ?? "",
       ready: true,
+      resourceVersion: "1",
       costed: false,
       createdAt: proxy.metadata.creationTimestamp ?? "",
     }));

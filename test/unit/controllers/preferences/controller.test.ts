@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
 import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
@@ -20,6 +21,9 @@ let clock: FakeClock;
 let store: Store<Pod>;
 let owned: OwnedProxies;
 let evicted: string[];
+/** The annotations that were written, by what they were written over; the host may be ahead of the store. */
+let written: { readonly name: string; readonly metadata: { readonly resourceVersion?: string } }[];
+let ahead: Set<string>;
 let members: string[];
 let controller: PreferencesController;
 beforeEach(() => {
@@ -27,11 +31,18 @@ beforeEach(() => {
   store = new Store<Pod>();
   owned = new OwnedProxies();
   evicted = [];
+  written = [];
+  ahead = new Set();
   members = ["west", "east", "north"];
   controller = new PreferencesController({
     host: fakeClient({
       createSubresource: (async (_resource: unknown, { name }: { name: string }) => {
         evicted.push(name);
+      }) as never,
+      patch: (async (_resource: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) => {
+        written.push({ name, ...body });
+        if (ahead.has(name))
+          throw new KubeError("changed", { code: "Conflict", cluster: "host", verb: "patch", resource: "pods" });
       }) as never,
     }),
     owned,
@@ -59,19 +70,25 @@ function put(
     readonly uid?: string;
     readonly ready?: "True" | "False";
     readonly member?: string;
+    readonly costed?: boolean;
+    readonly metadata?: object;
   } = {},
 ): void {
   const name = `db-${index}`;
-  const { volumes = [], deleting = false, uid = name, ready = "True", member = "west" } = parts;
+  const { volumes = [], deleting = false, uid = name, ready = "True", member = "west", costed = false } = parts;
   const proxy: Stored<Pod> = proxyPod({
     name,
     uid,
-    metadata: { ownerReferences: [owner], ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}) },
+    metadata: {
+      ownerReferences: [owner],
+      ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
+      ...parts.metadata,
+    },
     spec: { nodeName: `legation-${member}`, volumes } as never,
     status: { ...runningStatus(), conditions: [{ type: "Ready", status: ready }] },
   });
   store.set(proxy);
-  owned.update(proxy);
+  owned.update(proxy, costed);
   controller.onProxy(proxy);
 }
 
@@ -144,5 +161,17 @@ test("a member that again and again does not get what was moved for it is left a
   const minutes: number[] = [];
   for (const member of ["west", "west", "west", "east", "west", "west"]) minutes.push(await nextMove(member));
   expect(minutes).toEqual([0, 10, 20, 40, 0, 10]);
+  await controller.stop();
+});
+
+test("a deletion cost is written over what was looked at, and not over one that its author has just written", async () => {
+  members = ["west"];
+  ahead.add("db-0");
+  put(0, { costed: true, metadata: { resourceVersion: "7" } });
+  await pass(5_000);
+  expect(written).toMatchObject([{ name: "db-0", metadata: { resourceVersion: "7" } }]);
+  put(0, { costed: false, metadata: { resourceVersion: "8" } });
+  await pass(60_000);
+  expect(written).toHaveLength(1);
   await controller.stop();
 });

@@ -19,6 +19,7 @@ function replicas(member: string, count: number, parts: (nth: number) => Partial
     key: objectKey({ namespace: "team", name: `${member}-${nth}` }),
     member,
     ready: true,
+    resourceVersion: "1",
     costed: false,
     createdAt: `2026-01-01T00:00:${String(nth % 60).padStart(2, "0")}Z`,
     ...parts(nth),

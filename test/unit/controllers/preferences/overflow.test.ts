@@ -15,9 +15,11 @@ test.each<[string, Stored<Pod>, boolean]>([
   ["in overflow mode is not", pod({ metadata: waiting }), false],
   ["that has overflowed is not", proxyPod({ metadata, spec: bound }), false],
 ])("a workload with preferences %s", (_, proxy, divided) => {
+  const namespaces = new Store<Namespace>();
+  namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const { view } = new Placing({
     registry: { members: () => [], member: () => undefined, unconnected: () => [] },
-    namespaces: () => new Store<Namespace>(),
+    namespaces: () => namespaces,
     defaults: () => new Store<PlacementDefaults>(),
     proxies: () => new Store<Pod>(PLACING_INDEXES),
     homeApi: () => ({ state: "unknown", message: "" }),
