@@ -10,9 +10,10 @@ import { watchPods } from "../support/delegated/histories.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
-import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
@@ -156,6 +157,49 @@ describe("a member that is soon missed", () => {
     const delegates = await Promise.all(Object.values(members).map((member) => podLives(member, namespace)));
     expect(delegates.flat()).toHaveLength(1);
   });
+});
+
+test("a delegate that ran, and is being deleted before its proxy was bound, is replaced by its workload at once", async () => {
+  const { trap, release, legation } = gated();
+  const { host, west } = clients();
+  const labels = { "legation.dev/delegation": "annotated" };
+  const namespace = await freshNamespace([hostCluster(), memberCluster("west")], { prefix: "unbound", labels });
+  const bindings = new RegExp(`^/api/v1/namespaces/${namespace}/pods/[^/]+/binding$`);
+  let killed = Promise.resolve();
+  trap("host", {
+    when: "before",
+    catches: ({ method, path }) => method === "POST" && bindings.test(path),
+    onCaught: () => (killed = legation.controller.stop("SIGKILL")),
+  });
+  onTestFinished(release);
+  const annotations = { "legation.dev/delegate": "true", "legation.dev/clusters": "west" };
+  const template = { metadata: { labels: { app: NAME } }, spec: { containers: [{ name: "main", image: "work:1" }] } };
+  const spec = { replicas: 1, selector: { matchLabels: { app: NAME } }, template };
+  const metadata = { namespace, name: NAME, annotations };
+  const replicaSet = { apiVersion: "apps/v1", kind: "ReplicaSet", metadata, spec };
+  await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(replicaSet) });
+  const first = await eventually(async () => (await podsOf(west, namespace)).find(inPhase("Running")), patient);
+  await killed;
+  // As on a node that does not answer any more.
+  const { name } = first.metadata;
+  const held = { metadata: { finalizers: ["example.com/kept"] } };
+  await west.patch(pods, { namespace, name }, { type: "merge", body: held });
+  onTestFinished(async () => {
+    await west
+      .patch(pods, { namespace, name }, { type: "merge", body: { metadata: { finalizers: null } } })
+      .catch(() => {});
+  });
+  await west.delete(pods, { namespace, name });
+  release();
+  await legation.controller.start();
+  const replaced = await eventually(
+    async () => (await podsOf(host, namespace)).find((pod) => pod.metadata.name !== name && inPhase("Running")(pod)),
+    patient,
+  );
+  expect(replaced.spec?.nodeName).toBe("legation-west");
+  const proxy = await host.get(pods, { namespace, name });
+  expect(proxy.spec?.nodeName).toBe("legation-west");
+  expect(proxy.metadata.deletionTimestamp).toBeDefined();
 });
 
 test("a delegate whose creation was done but not answered, and that fills the quota for another try, is the only one", async () => {

@@ -193,6 +193,26 @@ describe("a member that is soon missed", () => {
     expect(legation().controller.log().slice(seen)).toContain('"code":"Gone"');
   });
 
+  test("pods that were gated while a controller began go to another member, or are deleted, at once", async () => {
+    const { host } = clients();
+    const spec = { schedulingGates: [{ name: "example.com/quota" }] };
+    for (const name of ["goes", "leaves"]) await host.create(pods, delegatedPod(namespace, name, { spec }));
+    try {
+      await west.proxy.cut();
+      await legation().controller.stop();
+      await legation().controller.start();
+      await clusterIs("west", "False");
+      const ungated = { type: "merge", body: { spec: { schedulingGates: [] } } } as const;
+      await host.patch(pods, { namespace, name: "goes" }, ungated);
+      const placed = await podThat(host, namespace, "goes", inPhase("Running"), patient);
+      expect(placed.spec?.nodeName).toBe("legation-east");
+      await host.delete(pods, { namespace, name: "leaves" });
+      await podGone(host, namespace, "leaves", undefined, patient);
+    } finally {
+      await west.proxy.heal();
+    }
+  });
+
   test("delegates whose creation was never answered are found when the member is heard again", async () => {
     const { host } = clients();
     const first = numbered("first", 20);

@@ -7,7 +7,7 @@ import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { isBound } from "../../pods/phase.ts";
+import { isBound, isGated } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { ReadStore } from "../../runtime/store.ts";
@@ -285,7 +285,8 @@ export class DelegationController {
       if (moved && this.#leading) this.#waiting.onPlaced();
     } else {
       this.#waiting.add(key, object);
-      if (!this.#leading) this.#placing.memories.inherited(uid);
+      // Gates are only ever taken off: a pod that has one was given to nobody.
+      if (!this.#leading && !isGated(object)) this.#placing.memories.inherited(uid);
     }
     if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);

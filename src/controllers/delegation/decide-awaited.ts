@@ -1,15 +1,8 @@
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import {
-  hasStarted,
-  isBound,
-  isDeleting,
-  isTerminal,
-  silentSchedulerMessage,
-  unschedulableMessage,
-} from "../../pods/phase.ts";
+import { hasStarted, isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { createIn, isFor } from "./delegates.ts";
+import { createIn, endsUnstarted, isFor } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
@@ -42,7 +35,7 @@ export function decideAwaited(
   const { delegate, departed } = member;
   if (!holdsFinalizer(proxy)) return { actions: [{ type: "hold", proxyUid }], outcome: "Binding" };
   if (isFor(delegate, proxy) && delegate !== undefined) {
-    if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+    if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
     if (isBound(delegate) || isTerminal(delegate)) return { actions: [record(proxy, delegate)], outcome: "Binding" };
     return decideUnscheduled(proxy, member, delegate, observed, now);
   }

@@ -3,9 +3,9 @@ import type { Refusal } from "../../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { explain } from "../../placement/rank.ts";
 import { taintRefusal } from "../../placement/rules.ts";
-import { isBound, isDeleting, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
+import { isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { bindTo, withdraw } from "./delegates.ts";
+import { bindTo, endsUnstarted, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, rankFor, requestsFor, withRefusal } from "./ranking.ts";
 import { report } from "./report.ts";
@@ -26,7 +26,7 @@ export function decideHeld(
     const message = `${holder.name}: has the pod and does not answer; no other member gets it before that is known`;
     return { actions: report(proxy, observed, { reason: "ClusterNotReady", message, now }), outcome: "Unreachable" };
   }
-  if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+  if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
   if (isBound(delegate) || isTerminal(delegate)) {
     if (holder.candidate.closed === NO_VIRTUAL_NODE) {
       const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;

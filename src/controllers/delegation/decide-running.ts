@@ -6,7 +6,7 @@ import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { createIn, isFor, withdraw } from "./delegates.ts";
+import { createIn, endsUnstarted, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
@@ -32,7 +32,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     return { actions: isFor(delegate, proxy) ? withdraw(member) : [], outcome: "Finished" };
   }
   if (delegate !== undefined && isFor(delegate, proxy)) {
-    if (isDeleting(delegate)) return { actions: [], outcome: "Withdrawing" };
+    if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
     return { actions: adopt(proxy, member, delegate), outcome: "Running" };
   }
   return vanished(proxy, member, observed, { now, wall });

@@ -1,11 +1,16 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { ownerOf, toDelegate } from "../../pods/delegate.ts";
-import { controllerOf, isDeleting } from "../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 
 /** True when the pod is the delegate of exactly this proxy. */
 export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
   return delegate !== undefined && ownerOf(delegate)?.uid === proxy.metadata.uid;
+}
+
+/** True for one that is deleted before it has had a node: it has not run, and will not. Any other is the pod, and its end is the pod's. */
+export function endsUnstarted(delegate: Stored<Pod>): boolean {
+  return isDeleting(delegate) && !isBound(delegate) && !isTerminal(delegate);
 }
 
 /** Deletes a member's delegate; nothing when it cannot be reached or is on its way out. */

@@ -96,7 +96,10 @@ export class WaitingProxies {
 
   /** What was read of a member counts no more: its new connection must show first what it has of them. */
   onReconnected(member: string): void {
-    for (const [, { metadata }] of this.list()) this.#options.memories.unproven(metadata.uid, member);
+    for (const [, proxy] of this.list()) {
+      // One that is gated still was given to nobody.
+      if (!isGated(proxy)) this.#options.memories.unproven(proxy.metadata.uid, member);
+    }
   }
 
   stop(): void {

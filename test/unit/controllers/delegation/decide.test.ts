@@ -236,6 +236,15 @@ describe("a proxy without a node", () => {
       expect(decide(observed, now)).toEqual({ actions: [], outcome: "Withdrawing" });
     });
 
+    test("has run when it has a node and is being deleted: the proxy is bound to it, and ends with it", () => {
+      const going = delegateOf(proxy, { spec: { nodeName: "node-1" }, status: runningStatus(), metadata: deleting });
+      const observed = world(proxy, [member("west", { delegate: going }), member("east")]);
+      expect(names(decide(observed, now).actions)).toEqual(["bind west"]);
+      const ended = delegateOf(proxy, { status: { phase: "Failed", reason: "Evicted" }, metadata: deleting });
+      const over = world(proxy, [member("west", { delegate: ended }), member("east")]);
+      expect(names(decide(over, now).actions)).toEqual(["bind west"]);
+    });
+
     test("goes to the next member once it is gone", () => {
       const attempts = new Map([["west", refused("Unschedulable")]]);
       const observed = world(proxy, [member("west"), member("east", { used: 50 })], { memory: memory({ attempts }) });

@@ -92,8 +92,11 @@ describe("a proxy without a node", () => {
   test("may have a delegate in a member that has to be read again", async () => {
     const { waiting, memories, add, stored } = waitingProxies();
     add("a");
+    add("gated", GATED);
     stored.delete(add("gone"));
     waiting.onReconnected("west");
+    // It was given to nobody yet.
+    expect(memories.of("gated").unproven).toBeUndefined();
     expect([...(memories.of("a").unproven ?? [])]).toEqual(["west"]);
     expect(memories.of("gone").unproven).toBeUndefined();
   });
