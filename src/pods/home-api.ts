@@ -36,7 +36,7 @@ export const CA_KEY = "ca.crt";
 const ROOT_CA_CONFIG_MAP = "kube-root-ca.crt";
 // The default of the API server (SetDefaults_ServiceAccountTokenProjection).
 const DEFAULT_EXPIRATION_SECONDS = 3600;
-/** Where clients look for a service account's token: Kubernetes mounts it there, and some authors a token Secret of their own. */
+// Where clients look for a service account's token: Kubernetes mounts it there, and some authors a token Secret of their own.
 const TOKEN_PATH = "/var/run/secrets/kubernetes.io/serviceaccount";
 const SERVICE_NAMES: readonly string[] = [
   "kubernetes.default",
@@ -64,7 +64,8 @@ export function wantedTokens({ spec }: Pod): WantedToken[] {
 /** Whether the pod has what a client needs to talk to its cluster's API server: a token, mounted for it or by its author from a Secret. */
 export function usesApi(pod: Pod): boolean {
   const { containers = [], initContainers = [] } = pod.spec ?? {};
-  const isToken = ({ mountPath }: { readonly mountPath: string }): boolean =>
+  // A manifest that is planned may lack what an API server would demand.
+  const isToken = ({ mountPath = "" }: { readonly mountPath?: string }): boolean =>
     mountPath.replace(/\/+$/, "") === TOKEN_PATH;
   return (
     wantedTokens(pod).length > 0 || [...containers, ...initContainers].some((one) => one.volumeMounts?.some(isToken))
