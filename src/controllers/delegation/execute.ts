@@ -156,8 +156,12 @@ export class Executor {
     if (!prepared && !mayBeThere) return shownPrepared(name);
     const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
     reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
+    let ofCreation: unknown;
+    const onFailure = (error: unknown): void => {
+      ofCreation = error;
+    };
     try {
-      const made = await member.answerOf(this.#make(member, action, context.signal));
+      const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
       this.#noteDelegated(context.key, proxyUid, name);
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
@@ -166,7 +170,9 @@ export class Executor {
     } catch (error) {
       member.noteFailure(error);
       const refused = refusalOf(error);
-      if (refused === undefined && isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
+      // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
+      const mayBeMade = mayBeThere || error === ofCreation;
+      if (refused === undefined && mayBeMade && isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
         memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
@@ -195,21 +201,29 @@ export class Executor {
     }
   }
 
-  /** Creates the delegate in its namespace, which is made first if need be. */
+  /** Creates the delegate in its namespace, which is made first if need be. `onFailure` hears how the creation itself failed. */
   #make(
     member: Member,
     { delegate, controlled }: ActionOf<"create">,
     signal: AbortSignal,
+    onFailure: (error: unknown) => void,
   ): Promise<Stored<KubeObject>> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
     const options = { signal, dropManagedFields: true, metadataOnly: true };
+    const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
+      try {
+        return await member.client.create(pods, pod, options);
+      } catch (error) {
+        onFailure(error);
+        throw error;
+      }
+    };
     return memberNamespaces.createIn(member, namespace, signal, async () => {
       await this.#try(member, delegate, signal);
-      if (!controlled) return await member.client.create(pods, delegate, options);
+      if (!controlled) return await create(delegate);
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace);
-      const owned = { ...delegate, metadata: { ...delegate.metadata, ownerReferences } };
-      return await member.client.create(pods, owned, options);
+      return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
   }
 

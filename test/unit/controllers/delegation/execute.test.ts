@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
@@ -32,12 +32,13 @@ interface Answers {
   readonly patch?: () => Promise<unknown>;
   readonly remove?: () => Promise<unknown>;
   readonly controllersOf?: () => Promise<OwnerReference[]>;
+  readonly createIn?: (create: () => Promise<unknown>) => Promise<unknown>;
   /** The proxy, where it matters. */
   readonly proxyOf?: () => Stored<Pod>;
 }
 
 function executorOf(answers: Answers) {
-  const { create, find, createSubresource, patch, remove, controllersOf, proxyOf } = answers;
+  const { create, find, createSubresource, patch, remove, controllersOf, createIn, proxyOf } = answers;
   const clock = { now: 1_000_000 };
   const client = fakeClient({
     create: (create ?? unexpected) as never,
@@ -53,6 +54,7 @@ function executorOf(answers: Answers) {
     nodesVersion: 1,
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },
+    reachableSince: 0,
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
@@ -76,7 +78,8 @@ function executorOf(answers: Answers) {
     deletionCost: () => ({}),
     dependencies: { prepare: () => true },
     memberNamespaces: {
-      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make(),
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => Promise<unknown>) =>
+        createIn === undefined ? make() : createIn(make),
       controllersOf: controllersOf ?? unexpected,
     },
   };
@@ -250,7 +253,6 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
   });
   const controlled: Action = { ...create, controlled: true };
   await expect(execute(controlled)).rejects.toMatchObject({ code: "AnswerLost", detail: "timed out" });
-  memories.certain(proxyUid);
   known = () => Promise.reject(failure("NotFound", 'namespaces "team" not found'));
   expect(await execute(controlled)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain('namespaces "team" not found');
@@ -258,6 +260,59 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
   await execute(controlled);
   await execute(create);
   expect(made).toEqual([[namespace], undefined]);
+});
+
+const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+
+describe("a request before the creation that has no plain answer, of which the delegate cannot be made:", () => {
+  const cut = failure("AnswerLost", "cut");
+  const before: Record<string, { readonly action: Action; readonly answers: (fails: () => unknown) => Answers }> = {
+    "the dry run": {
+      action: isolated,
+      answers: (fails) => ({
+        create: (_resource, _pod, { dryRun }) => Promise.reject(dryRun === true ? fails() : cut),
+      }),
+    },
+    "the read of its namespace": {
+      action: { ...create, controlled: true },
+      answers: (fails) => ({ create: () => Promise.reject(cut), controllersOf: () => Promise.reject(fails()) }),
+    },
+    "the creation of its namespace": {
+      action: create,
+      answers: (fails) => ({
+        create: () => Promise.reject(failure("NotFound", 'namespaces "team" not found')),
+        createIn: async (make) => {
+          await expect(make()).rejects.toThrow("not found");
+          throw fails();
+        },
+      }),
+    },
+  };
+  const cases = Object.entries(before).flatMap(([what, parts]) =>
+    (["AnswerLost", "ServerError", "BadAnswer"] as const).map((code) => ({ what, code, ...parts })),
+  );
+
+  test.each(cases)(
+    "$what ($code) leaves nothing in doubt, and gives the room back",
+    async ({ action, answers, code }) => {
+      const lost = failure(code, "nobody knows");
+      const { members, memories, execute } = executorOf(answers(() => lost));
+      await expect(execute(action)).rejects.toBe(lost);
+      expect(memories.of(proxyUid).uncertain).toBeUndefined();
+      expect(memories.of(proxyUid).doubt).toBeUndefined();
+      expect(members.west.load.used).toEqual({ pods: 0 });
+    },
+  );
+
+  const each = Object.entries(before).map(([what, parts]) => ({ what, ...parts }));
+  test.each(each)("$what does not end the doubt about an earlier creation", async ({ action, answers }) => {
+    const lost = failure("AnswerLost", "timed out");
+    const { members, memories, execute } = executorOf(answers(() => lost));
+    memories.uncertain(proxyUid, "west");
+    await expect(execute(action)).rejects.toBe(lost);
+    expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", doubt: { message: "timed out" } });
+    expect(members.west.load.used).toEqual({ pods: 1 });
+  });
 });
 
 test("a member that would drop a field of the pod is asked before, and refuses it", async () => {
@@ -270,7 +325,6 @@ test("a member that would drop a field of the pod is asked before, and refuses i
       return keeps ? pod : { ...(pod as Pod), spec: rest };
     },
   });
-  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
   await execute(isolated);
   expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
     reason: "RefusedByMember",
@@ -293,7 +347,6 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
   const { clock, memories, execute } = executorOf({
     create: (_resource, pod, options) => (options.dryRun === true ? Promise.reject(answer) : Promise.resolve(pod)),
   });
-  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
   await expect(execute(isolated)).rejects.toBe(answer);
   clock.now += 10_000;
   expect(await execute(isolated)).toBeTypeOf("function");
