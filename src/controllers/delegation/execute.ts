@@ -25,7 +25,7 @@ import { KnownFields } from "./known-fields.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { CREATE_ENDS_MS, isUnasked, refusalOf, UNASKED_MS } from "./refusal.ts";
+import { CREATE_ENDS_MS, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "./refusal.ts";
 import type { Reservations } from "./reservations.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -169,19 +169,20 @@ export class Executor {
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
-      const refused = refusalOf(error);
       // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
       const mayBeMade = mayBeThere || error === ofCreation;
-      if (refused === undefined && mayBeMade && isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
+      if (mayBeMade && leavesDoubt(error)) {
         memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (refused === undefined || this.#isEarly(error, proxyUid, name)) throw error;
+      const passing = passingRefusalOf(error);
+      const refused = passing ?? refusalOf(error);
+      if (refused === undefined || (passing !== undefined && this.#isEarly(proxyUid, member))) throw error;
       const proxy = proxyOf(context.key);
-      // Nobody else can have it, and a refusal would be its end: it is made when the webhook is back.
-      if (isUnasked(error) && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
+      // Nobody else can have it, and a refusal would be its end: it is made when what is in the way has passed.
+      if (passing !== undefined && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
         this.#exchange.tellOnce(context.key, proxyUid, refused.reason, `${name}: ${refused.message}`);
         throw error;
       }
@@ -239,12 +240,13 @@ export class Executor {
     }
   }
 
-  /** A webhook that does not answer may be back in a moment, unless what an earlier creation did has to be found out. */
-  #isEarly(error: unknown, proxyUid: string, member: string): boolean {
+  /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
+  #isEarly(proxyUid: string, { name, reachableSince }: Member): boolean {
     const { memories, clock } = this.#options;
-    const { uncertain, attempts } = memories.of(proxyUid);
-    const { since = clock.now() } = attempts.get(member) ?? {};
-    return isUnasked(error) && uncertain !== member && clock.now() < since + UNASKED_MS;
+    const now = clock.now();
+    // What it answered before it was lost says nothing of now.
+    const since = Math.max(memories.failing(proxyUid, name, now), reachableSince);
+    return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
   }
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */

@@ -240,6 +240,72 @@ test("one that has overflowed is refused by it after a while, so that others lik
   expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
 });
 
+describe("a member that goes on saying that it may take the pod in a moment refuses it in the end:", () => {
+  const answers = {
+    "the namespace's default account is not there": failure(
+      "Forbidden",
+      'pods "web-0" is forbidden: error looking up service account team/default: serviceaccount "default" not found',
+    ),
+    "too many requests": failure("TooManyRequests", "too many requests, please try again later"),
+    "its webhook does not answer": unasked,
+  };
+  const each = Object.entries(answers).map(([what, answer]) => ({ what, answer }));
+
+  test.each(each)("$what", async ({ answer }) => {
+    const { clock, members, memories, execute } = executorOf({ create: () => Promise.reject(answer) });
+    memories.attempt(proxyUid, "west", clock.now);
+    // Its turn came late, which the member is not to blame for.
+    clock.now += 60_000;
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 9_999;
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(members.west.load.used).toEqual({ pods: 0 });
+    clock.now += 1;
+    expect(await execute(create)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+      reason: "RefusedByMember",
+      message: expect.stringContaining(answer.detail),
+    });
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  });
+
+  test.each(each)("$what, unless it was away meanwhile", async ({ answer }) => {
+    const { clock, members, execute } = executorOf({ create: () => Promise.reject(answer) });
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 3_600_000;
+    members.west.reachableSince = clock.now;
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 10_000;
+    expect(await execute(create)).toBeTypeOf("function");
+  });
+
+  test.each(each)("$what, unless the pod can go nowhere else: it says so", async ({ answer }) => {
+    const { clock, memories, told, execute } = executorOf({
+      create: () => Promise.reject(answer),
+      proxyOf: () => boundProxy(),
+    });
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 10_000;
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining(answer.detail) }]);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  });
+
+  test.each(each)("$what, unless an earlier creation may have been done", async ({ answer }) => {
+    let stored: Stored<Pod> | undefined;
+    const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
+    memories.attempt(proxyUid, "west", clock.now);
+    memories.uncertain(proxyUid, "west", { at: clock.now, message: "cut" });
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+    stored = delegate;
+    clock.now += 60_000;
+    expect(await execute(create)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+  });
+});
+
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];
@@ -303,6 +369,19 @@ describe("a request before the creation that has no plain answer, of which the d
       expect(members.west.load.used).toEqual({ pods: 0 });
     },
   );
+
+  test.each(cases)("$what ($code) that goes on failing is a refusal", async ({ action, answers, code }) => {
+    const failing = failure(code, "nobody knows");
+    const { clock, memories, execute } = executorOf(answers(() => failing));
+    await expect(execute(action)).rejects.toBe(failing);
+    clock.now += 10_000;
+    expect(await execute(action)).toBeTypeOf("function");
+    const { refusal } = memories.of(proxyUid).attempts.get("west") ?? {};
+    expect(refusal?.message).toBe(
+      "its API server failed before it was sent the pod (create pods team/web-0): nobody knows",
+    );
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  });
 
   const each = Object.entries(before).map(([what, parts]) => ({ what, ...parts }));
   test.each(each)("$what does not end the doubt about an earlier creation", async ({ action, answers }) => {
