@@ -8,7 +8,7 @@ import {
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
@@ -394,12 +394,31 @@ export class Executor {
     return shown;
   }
 
-  async #report({ proxyUid, reason, message }: ActionOf<"report">, { key, signal }: Context): Result {
-    const { host, memories, clock, authorEvents } = this.#options;
-    const now = clock.wall();
-    const conditions = [notPlacedCondition(this.#options.proxyOf(key), { reason, message, now })];
+  /** What is refused here would be so again: the event tells it, and no other write of the pod waits for the condition. */
+  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
+    const { memories, clock, authorEvents } = this.#options;
+    const { key, log } = context;
+    let shown: Awaited<Result>;
+    try {
+      shown = await this.#condition(proxyUid, { reason, message }, context);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
+    }
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    memories.reported(proxyUid, message, clock.now());
+    return shown;
+  }
+
+  #condition(
+    proxyUid: string,
+    why: { readonly reason: string; readonly message: string },
+    { key, signal }: Context,
+  ): Result {
+    const { host, clock, proxyOf } = this.#options;
+    const conditions = [notPlacedCondition(proxyOf(key), { ...why, now: clock.wall() })];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
-    const shown = await patchProxy(proxyUid, () =>
+    return patchProxy(proxyUid, () =>
       host.patch(
         pods,
         objectRef(key),
@@ -407,9 +426,6 @@ export class Executor {
         { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.reported(proxyUid, message, clock.now());
-    return shown;
   }
 
   #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {

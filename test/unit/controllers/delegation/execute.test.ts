@@ -206,6 +206,22 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });
 
+test.each(["Forbidden", "Unprocessable"] as const)(
+  "a condition that this cluster refuses (%s) holds nothing up",
+  async (code) => {
+    let answer = (): Promise<unknown> => Promise.reject(failure("ServerError", "no"));
+    const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
+    const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+    await expect(execute(report)).rejects.toThrow("no");
+    expect(memories.of(proxyUid).reported).toBeUndefined();
+    answer = () => Promise.reject(failure(code, "denied by policy"));
+    expect(await execute(report)).toBeUndefined();
+    // As an event it is told, and it is not tried again.
+    expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
+    expect(memories.of(proxyUid).reported).toBe("west: full");
+  },
+);
+
 const unasked = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
 
 test("a pod that is made again in its member, whose webhook does not answer, says so and is made when it does", async () => {
