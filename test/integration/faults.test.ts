@@ -16,6 +16,7 @@ import { inPhase, podGone, podsOf, podThat } from "../support/harness/pods-of.ts
 import { useQuickProbes } from "../support/harness/quick-probes.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+import { createIn, type Workload } from "../support/harness/workloads.ts";
 
 const legation = useLegation();
 const clients = useClients();
@@ -236,6 +237,30 @@ describe("a member that is soon missed", () => {
       await west.proxy.heal();
     }
     await allRun(first.length + second.length);
+    await expectOneEach(await podsOf(host, namespace));
+  });
+
+  test("pods of a Job that a member was never sent run in another while it is not heard", async () => {
+    const { host, east: other } = clients();
+    const COUNT = 20;
+    const { metadata, spec } = delegatedPod(namespace, "task");
+    const template = { metadata: { annotations: metadata?.annotations }, spec: { ...spec, restartPolicy: "Never" } };
+    const job: Workload = {
+      apiVersion: "batch/v1",
+      kind: "Job",
+      metadata: { name: "task" },
+      spec: { parallelism: COUNT, completions: COUNT, template },
+    };
+    await Promise.all(["west", "east"].map((name) => clusterIs(name, "True")));
+    try {
+      // Before its first delegate there is made, a member is asked for the namespace.
+      await west.proxy.deaf("requests");
+      await createIn(host, namespace, [job]);
+      await allRun(COUNT);
+      expect(await podsOf(other, namespace)).toHaveLength(COUNT);
+    } finally {
+      await west.proxy.heal();
+    }
     await expectOneEach(await podsOf(host, namespace));
   });
 });

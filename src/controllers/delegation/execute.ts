@@ -8,7 +8,7 @@ import {
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
@@ -25,7 +25,7 @@ import { KnownFields } from "./known-fields.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { CREATE_ENDS_MS, isUnasked, refusalOf, UNASKED_MS } from "./refusal.ts";
+import { CREATE_ENDS_MS, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "./refusal.ts";
 import type { Reservations } from "./reservations.ts";
 import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -156,8 +156,12 @@ export class Executor {
     if (!prepared && !mayBeThere) return shownPrepared(name);
     const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
     reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
+    let ofCreation: unknown;
+    const onFailure = (error: unknown): void => {
+      ofCreation = error;
+    };
     try {
-      const made = await member.answerOf(this.#make(member, action, context.signal));
+      const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
       this.#noteDelegated(context.key, proxyUid, name);
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.uncertain(proxyUid, name);
@@ -165,17 +169,20 @@ export class Executor {
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
-      const refused = refusalOf(error);
-      if (refused === undefined && isKubeError(error, "AnswerLost", "ServerError", "BadAnswer")) {
+      // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
+      const mayBeMade = mayBeThere || error === ofCreation;
+      if (mayBeMade && leavesDoubt(error)) {
         memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (refused === undefined || this.#isEarly(error, proxyUid, name)) throw error;
+      const passing = passingRefusalOf(error);
+      const refused = passing ?? refusalOf(error);
+      if (refused === undefined || (passing !== undefined && this.#isEarly(proxyUid, member))) throw error;
       const proxy = proxyOf(context.key);
-      // Nobody else can have it, and a refusal would be its end: it is made when the webhook is back.
-      if (isUnasked(error) && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
+      // Nobody else can have it, and a refusal would be its end: it is made when what is in the way has passed.
+      if (passing !== undefined && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
         this.#exchange.tellOnce(context.key, proxyUid, refused.reason, `${name}: ${refused.message}`);
         throw error;
       }
@@ -195,21 +202,29 @@ export class Executor {
     }
   }
 
-  /** Creates the delegate in its namespace, which is made first if need be. */
+  /** Creates the delegate in its namespace, which is made first if need be. `onFailure` hears how the creation itself failed. */
   #make(
     member: Member,
     { delegate, controlled }: ActionOf<"create">,
     signal: AbortSignal,
+    onFailure: (error: unknown) => void,
   ): Promise<Stored<KubeObject>> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
     const options = { signal, dropManagedFields: true, metadataOnly: true };
+    const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
+      try {
+        return await member.client.create(pods, pod, options);
+      } catch (error) {
+        onFailure(error);
+        throw error;
+      }
+    };
     return memberNamespaces.createIn(member, namespace, signal, async () => {
       await this.#try(member, delegate, signal);
-      if (!controlled) return await member.client.create(pods, delegate, options);
+      if (!controlled) return await create(delegate);
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace);
-      const owned = { ...delegate, metadata: { ...delegate.metadata, ownerReferences } };
-      return await member.client.create(pods, owned, options);
+      return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
   }
 
@@ -225,12 +240,13 @@ export class Executor {
     }
   }
 
-  /** A webhook that does not answer may be back in a moment, unless what an earlier creation did has to be found out. */
-  #isEarly(error: unknown, proxyUid: string, member: string): boolean {
+  /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
+  #isEarly(proxyUid: string, { name, reachableSince }: Member): boolean {
     const { memories, clock } = this.#options;
-    const { uncertain, attempts } = memories.of(proxyUid);
-    const { since = clock.now() } = attempts.get(member) ?? {};
-    return isUnasked(error) && uncertain !== member && clock.now() < since + UNASKED_MS;
+    const now = clock.now();
+    // What it answered before it was lost says nothing of now.
+    const since = Math.max(memories.failing(proxyUid, name, now), reachableSince);
+    return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
   }
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
@@ -378,12 +394,31 @@ export class Executor {
     return shown;
   }
 
-  async #report({ proxyUid, reason, message }: ActionOf<"report">, { key, signal }: Context): Result {
-    const { host, memories, clock, authorEvents } = this.#options;
-    const now = clock.wall();
-    const conditions = [notPlacedCondition(this.#options.proxyOf(key), { reason, message, now })];
+  /** What is refused here would be so again: the event tells it, and no other write of the pod waits for the condition. */
+  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
+    const { memories, clock, authorEvents } = this.#options;
+    const { key, log } = context;
+    let shown: Awaited<Result>;
+    try {
+      shown = await this.#condition(proxyUid, { reason, message }, context);
+    } catch (error) {
+      if (!isRefusal(error)) throw error;
+      log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
+    }
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    memories.reported(proxyUid, message, clock.now());
+    return shown;
+  }
+
+  #condition(
+    proxyUid: string,
+    why: { readonly reason: string; readonly message: string },
+    { key, signal }: Context,
+  ): Result {
+    const { host, clock, proxyOf } = this.#options;
+    const conditions = [notPlacedCondition(proxyOf(key), { ...why, now: clock.wall() })];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
-    const shown = await patchProxy(proxyUid, () =>
+    return patchProxy(proxyUid, () =>
       host.patch(
         pods,
         objectRef(key),
@@ -391,9 +426,6 @@ export class Executor {
         { subresource: "status", signal, dropManagedFields: true, metadataOnly: true },
       ),
     );
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.reported(proxyUid, message, clock.now());
-    return shown;
   }
 
   #announce({ proxyUid, reason, message }: ActionOf<"announce">, { key }: Context): Result {

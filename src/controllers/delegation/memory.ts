@@ -59,6 +59,15 @@ export class Memories {
     entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
   }
 
+  /** The attempt under way has failed, as it may not in a moment. Returns since when it does so; epoch ms. */
+  failing(proxyUid: string, member: string, now: number): number {
+    const { attempts } = this.#entry(proxyUid);
+    const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
+    const { failingSince = now } = attempt;
+    attempts.set(member, { ...attempt, failingSince });
+    return failingSince;
+  }
+
   /** Room is kept for the pod in this member. */
   promised(proxyUid: string, member: string): void {
     const entry = this.#entry(proxyUid);

@@ -33,6 +33,8 @@ export interface MemberView {
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
+  /** When it first failed as it may not in a moment; epoch ms. */
+  readonly failingSince?: number;
   /** No member had room by what Legation knows: it waits there until one has. */
   readonly parked?: boolean;
   /** Why it did not work out; undefined while it is under way. */

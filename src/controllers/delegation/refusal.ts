@@ -4,18 +4,47 @@ import type { RefusalReason } from "../../placement/candidate.ts";
 /** An API server gives up what it has begun after its --request-timeout, a minute by default. */
 export const CREATE_ENDS_MS = 60_000;
 
-/** A member's webhook that does not answer is asked again for so long: most are back soon. */
-export const UNASKED_MS = 10_000;
+/** A member whose answer may be another one in a moment is asked again for so long: most are. */
+export const PASSES_MS = 10_000;
 
-/** True when a webhook of the member did not answer. Admission comes before anything is stored: it was surely not done. */
-export function isUnasked(error: unknown): error is KubeError {
-  return isKubeError(error, "ServerError") && /failed (calling|to call) webhook/.test(error.detail);
+/** Why a member does not get the pod. */
+export interface PodRefusal {
+  readonly reason: RefusalReason;
+  readonly message: string;
 }
 
 /** Why a member's API server refused a delegate; undefined when the same request may work next time. */
-export function refusalOf(error: unknown): { reason: RefusalReason; message: string } | undefined {
+export function refusalOf(error: unknown): PodRefusal | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound") && !isUnasked(error)) return undefined;
-  // The member's controller manager makes the default account some moments after the namespace.
-  if (/serviceaccount "default" not found/.test(error.detail)) return undefined;
-  return { reason: "RefusedByMember", message: `its API server refused the pod: ${error.detail}` };
+  return lacksAccount(error) ? undefined : refusedFor(error);
+}
+
+/** True for a creation's failure that may come after the delegate was stored. */
+export function leavesDoubt(error: unknown): error is KubeError {
+  return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !isUnasked(error);
+}
+
+/**
+ * Why a member counts as having refused a delegate once it goes on answering so: the same request may work in a moment. For a failure
+ * after which the delegate is surely not there. Undefined when the answer is the member's word, or says nothing of the member.
+ */
+export function passingRefusalOf(error: unknown): PodRefusal | undefined {
+  if (isUnasked(error) || isKubeError(error, "TooManyRequests") || lacksAccount(error)) return refusedFor(error);
+  if (!leavesDoubt(error)) return undefined;
+  const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
+  return { reason: "RefusedByMember", message };
+}
+
+/** True when a webhook of the member did not answer. Admission comes before anything is stored: it was surely not done. */
+function isUnasked(error: unknown): error is KubeError {
+  return isKubeError(error, "ServerError") && /failed (calling|to call) webhook/.test(error.detail);
+}
+
+/** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */
+function lacksAccount(error: unknown): error is KubeError {
+  return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
+}
+
+function refusedFor({ detail }: KubeError): PodRefusal {
+  return { reason: "RefusedByMember", message: `its API server refused the pod: ${detail}` };
 }

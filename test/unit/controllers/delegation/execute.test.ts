@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
@@ -32,12 +32,13 @@ interface Answers {
   readonly patch?: () => Promise<unknown>;
   readonly remove?: () => Promise<unknown>;
   readonly controllersOf?: () => Promise<OwnerReference[]>;
+  readonly createIn?: (create: () => Promise<unknown>) => Promise<unknown>;
   /** The proxy, where it matters. */
   readonly proxyOf?: () => Stored<Pod>;
 }
 
 function executorOf(answers: Answers) {
-  const { create, find, createSubresource, patch, remove, controllersOf, proxyOf } = answers;
+  const { create, find, createSubresource, patch, remove, controllersOf, createIn, proxyOf } = answers;
   const clock = { now: 1_000_000 };
   const client = fakeClient({
     create: (create ?? unexpected) as never,
@@ -53,6 +54,7 @@ function executorOf(answers: Answers) {
     nodesVersion: 1,
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },
+    reachableSince: 0,
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
@@ -76,7 +78,8 @@ function executorOf(answers: Answers) {
     deletionCost: () => ({}),
     dependencies: { prepare: () => true },
     memberNamespaces: {
-      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => unknown) => make(),
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => Promise<unknown>) =>
+        createIn === undefined ? make() : createIn(make),
       controllersOf: controllersOf ?? unexpected,
     },
   };
@@ -203,6 +206,22 @@ test("a delegate that is on record is in no doubt any more, unless the record wa
   expect(memories.of(proxyUid).uncertain).toBeUndefined();
 });
 
+test.each(["Forbidden", "Unprocessable"] as const)(
+  "a condition that this cluster refuses (%s) holds nothing up",
+  async (code) => {
+    let answer = (): Promise<unknown> => Promise.reject(failure("ServerError", "no"));
+    const { memories, told, execute } = executorOf({ patch: () => answer(), proxyOf: () => proxy });
+    const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+    await expect(execute(report)).rejects.toThrow("no");
+    expect(memories.of(proxyUid).reported).toBeUndefined();
+    answer = () => Promise.reject(failure(code, "denied by policy"));
+    expect(await execute(report)).toBeUndefined();
+    // As an event it is told, and it is not tried again.
+    expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
+    expect(memories.of(proxyUid).reported).toBe("west: full");
+  },
+);
+
 const unasked = failure("ServerError", 'Internal error occurred: failed calling webhook "images.example": refused');
 
 test("a pod that is made again in its member, whose webhook does not answer, says so and is made when it does", async () => {
@@ -237,6 +256,72 @@ test("one that has overflowed is refused by it after a while, so that others lik
   expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
 });
 
+describe("a member that goes on saying that it may take the pod in a moment refuses it in the end:", () => {
+  const answers = {
+    "the namespace's default account is not there": failure(
+      "Forbidden",
+      'pods "web-0" is forbidden: error looking up service account team/default: serviceaccount "default" not found',
+    ),
+    "too many requests": failure("TooManyRequests", "too many requests, please try again later"),
+    "its webhook does not answer": unasked,
+  };
+  const each = Object.entries(answers).map(([what, answer]) => ({ what, answer }));
+
+  test.each(each)("$what", async ({ answer }) => {
+    const { clock, members, memories, execute } = executorOf({ create: () => Promise.reject(answer) });
+    memories.attempt(proxyUid, "west", clock.now);
+    // Its turn came late, which the member is not to blame for.
+    clock.now += 60_000;
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 9_999;
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    expect(members.west.load.used).toEqual({ pods: 0 });
+    clock.now += 1;
+    expect(await execute(create)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
+      reason: "RefusedByMember",
+      message: expect.stringContaining(answer.detail),
+    });
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  });
+
+  test.each(each)("$what, unless it was away meanwhile", async ({ answer }) => {
+    const { clock, members, execute } = executorOf({ create: () => Promise.reject(answer) });
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 3_600_000;
+    members.west.reachableSince = clock.now;
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 10_000;
+    expect(await execute(create)).toBeTypeOf("function");
+  });
+
+  test.each(each)("$what, unless the pod can go nowhere else: it says so", async ({ answer }) => {
+    const { clock, memories, told, execute } = executorOf({
+      create: () => Promise.reject(answer),
+      proxyOf: () => boundProxy(),
+    });
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 10_000;
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining(answer.detail) }]);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  });
+
+  test.each(each)("$what, unless an earlier creation may have been done", async ({ answer }) => {
+    let stored: Stored<Pod> | undefined;
+    const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
+    memories.attempt(proxyUid, "west", clock.now);
+    memories.uncertain(proxyUid, "west", { at: clock.now, message: "cut" });
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+    stored = delegate;
+    clock.now += 60_000;
+    expect(await execute(create)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+  });
+});
+
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];
@@ -250,7 +335,6 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
   });
   const controlled: Action = { ...create, controlled: true };
   await expect(execute(controlled)).rejects.toMatchObject({ code: "AnswerLost", detail: "timed out" });
-  memories.certain(proxyUid);
   known = () => Promise.reject(failure("NotFound", 'namespaces "team" not found'));
   expect(await execute(controlled)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain('namespaces "team" not found');
@@ -258,6 +342,72 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
   await execute(controlled);
   await execute(create);
   expect(made).toEqual([[namespace], undefined]);
+});
+
+const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+
+describe("a request before the creation that has no plain answer, of which the delegate cannot be made:", () => {
+  const cut = failure("AnswerLost", "cut");
+  const before: Record<string, { readonly action: Action; readonly answers: (fails: () => unknown) => Answers }> = {
+    "the dry run": {
+      action: isolated,
+      answers: (fails) => ({
+        create: (_resource, _pod, { dryRun }) => Promise.reject(dryRun === true ? fails() : cut),
+      }),
+    },
+    "the read of its namespace": {
+      action: { ...create, controlled: true },
+      answers: (fails) => ({ create: () => Promise.reject(cut), controllersOf: () => Promise.reject(fails()) }),
+    },
+    "the creation of its namespace": {
+      action: create,
+      answers: (fails) => ({
+        create: () => Promise.reject(failure("NotFound", 'namespaces "team" not found')),
+        createIn: async (make) => {
+          await expect(make()).rejects.toThrow("not found");
+          throw fails();
+        },
+      }),
+    },
+  };
+  const cases = Object.entries(before).flatMap(([what, parts]) =>
+    (["AnswerLost", "ServerError", "BadAnswer"] as const).map((code) => ({ what, code, ...parts })),
+  );
+
+  test.each(cases)(
+    "$what ($code) leaves nothing in doubt, and gives the room back",
+    async ({ action, answers, code }) => {
+      const lost = failure(code, "nobody knows");
+      const { members, memories, execute } = executorOf(answers(() => lost));
+      await expect(execute(action)).rejects.toBe(lost);
+      expect(memories.of(proxyUid).uncertain).toBeUndefined();
+      expect(memories.of(proxyUid).doubt).toBeUndefined();
+      expect(members.west.load.used).toEqual({ pods: 0 });
+    },
+  );
+
+  test.each(cases)("$what ($code) that goes on failing is a refusal", async ({ action, answers, code }) => {
+    const failing = failure(code, "nobody knows");
+    const { clock, memories, execute } = executorOf(answers(() => failing));
+    await expect(execute(action)).rejects.toBe(failing);
+    clock.now += 10_000;
+    expect(await execute(action)).toBeTypeOf("function");
+    const { refusal } = memories.of(proxyUid).attempts.get("west") ?? {};
+    expect(refusal?.message).toBe(
+      "its API server failed before it was sent the pod (create pods team/web-0): nobody knows",
+    );
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+  });
+
+  const each = Object.entries(before).map(([what, parts]) => ({ what, ...parts }));
+  test.each(each)("$what does not end the doubt about an earlier creation", async ({ action, answers }) => {
+    const lost = failure("AnswerLost", "timed out");
+    const { members, memories, execute } = executorOf(answers(() => lost));
+    memories.uncertain(proxyUid, "west");
+    await expect(execute(action)).rejects.toBe(lost);
+    expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", doubt: { message: "timed out" } });
+    expect(members.west.load.used).toEqual({ pods: 1 });
+  });
 });
 
 test("a member that would drop a field of the pod is asked before, and refuses it", async () => {
@@ -270,7 +420,6 @@ test("a member that would drop a field of the pod is asked before, and refuses i
       return keeps ? pod : { ...(pod as Pod), spec: rest };
     },
   });
-  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
   await execute(isolated);
   expect(memories.of(proxyUid).attempts.get("west")?.refusal).toMatchObject({
     reason: "RefusedByMember",
@@ -293,7 +442,6 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
   const { clock, memories, execute } = executorOf({
     create: (_resource, pod, options) => (options.dryRun === true ? Promise.reject(answer) : Promise.resolve(pod)),
   });
-  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
   await expect(execute(isolated)).rejects.toBe(answer);
   clock.now += 10_000;
   expect(await execute(isolated)).toBeTypeOf("function");
