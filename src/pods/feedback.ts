@@ -4,7 +4,7 @@ import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
 import { specFollows } from "./forward.ts";
-import { conditionOf, isTerminal } from "./phase.ts";
+import { conditionOf, isGated, isTerminal } from "./phase.ts";
 import { isHostsGate } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
@@ -109,6 +109,16 @@ export function notPlacedCondition(
   const lastTransitionTime = (status === "False" ? since : undefined) ?? new Date(now).toISOString();
   const shown = message.length > LONGEST_MESSAGE ? `${message.slice(0, LONGEST_MESSAGE)}…` : message;
   return { type: PLACED_CONDITION, status: "False", reason, message: shown, lastTransitionTime };
+}
+
+/**
+ * What a waiting proxy no longer is, as a strategic merge patch has it: the API server says of a pod with scheduling gates that it is gated, and
+ * the scheduler that finds it without them says something else. kubectl shows it as its status.
+ */
+export function outdatedConditions(proxy: Pod | undefined): object[] {
+  const isGatedStill = proxy !== undefined && isGated(proxy);
+  const { type, reason } = (proxy && conditionOf(proxy, "PodScheduled")) ?? {};
+  return reason === "SchedulingGated" && !isGatedStill ? [{ type, $patch: "delete" }] : [];
 }
 
 function conditionsFrom(

@@ -85,6 +85,21 @@ describe("cluster affinity", () => {
     );
   });
 
+  test("that is met nowhere makes a pod wait that was gated, and is so no more", async () => {
+    const { host } = clients();
+    const spec = { schedulingGates: [{ name: "example.com/quota" }] };
+    const annotations = { "legation.dev/cluster-selector": "region=nowhere" };
+    await host.create(pods, delegatedPod(namespace, "gated", { annotations, spec }));
+    const status = (): Promise<string> =>
+      kubectl(hostCluster(), ["get", "pod", "gated", "-n", namespace, "--no-headers"]);
+    expect(await status()).toMatch(/ SchedulingGated /);
+    await host.patch(pods, { namespace, name: "gated" }, { type: "merge", body: { spec: { schedulingGates: [] } } });
+    await eventuallyPasses(async () => expect(await status()).toMatch(/ Pending /), patient);
+    const waits = await host.get(pods, { namespace, name: "gated" });
+    expect(conditionOf(waits, "legation.dev/Placed")).toMatchObject({ status: "False" });
+    expect(conditionOf(waits, "PodScheduled")).toBeUndefined();
+  });
+
   test("that makes no sense is refused with every problem", async () => {
     const annotations = { "legation.dev/cluster-affinity": "required: []", "legation.dev/cluster-spread": "[{}]" };
     const refused = clients().host.create(pods, delegatedPod(namespace, "wrong", { annotations }));

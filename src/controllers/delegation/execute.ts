@@ -13,7 +13,7 @@ import { pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { droppable } from "../../pods/dropped-fields.ts";
-import { notPlacedCondition } from "../../pods/feedback.ts";
+import { notPlacedCondition, outdatedConditions } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
@@ -416,7 +416,8 @@ export class Executor {
     { key, signal }: Context,
   ): Result {
     const { host, clock, proxyOf } = this.#options;
-    const conditions = [notPlacedCondition(proxyOf(key), { ...why, now: clock.wall() })];
+    const proxy = proxyOf(key);
+    const conditions = [notPlacedCondition(proxy, { ...why, now: clock.wall() }), ...outdatedConditions(proxy)];
     const body = { metadata: { uid: proxyUid }, status: { conditions } };
     return patchProxy(proxyUid, () =>
       host.patch(

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, PodStatus } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
-import { notPlacedCondition, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
+import { notPlacedCondition, outdatedConditions, statusFrom, statusPatch } from "../../../src/pods/feedback.ts";
 import { containerStatus, endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
 
 const now = Date.parse("2026-02-03T04:05:06.789Z");
@@ -251,6 +251,9 @@ describe("a status patch", () => {
   });
 });
 
+const gates = { schedulingGates: [{ name: "example.com/quota" }] };
+const gated: PodCondition = { type: "PodScheduled", status: "False", reason: "SchedulingGated" };
+
 test("the time since when a proxy waits stays while what it waits for changes", () => {
   const since = "2026-02-03T04:00:00.000Z";
   const waits = (...conditions: PodCondition[]) => proxyPod({ status: { phase: "Pending", conditions } });
@@ -264,6 +267,14 @@ test("the time since when a proxy waits stays while what it waits for changes", 
   ]) {
     expect(told(proxy)).toBe("2026-02-03T04:05:06.789Z");
   }
+});
+
+test.each<[string, Pod, object[]]>([
+  ["is gated", proxyPod({ spec: gates, status: { conditions: [gated] } }), []],
+  ["is gated no more", proxyPod({ status: { conditions: [gated] } }), [{ type: "PodScheduled", $patch: "delete" }]],
+  ["never was", proxyPod({ status: { conditions: [] } }), []],
+])("a proxy that waits and %s is not called gated any more, if it was", (_, proxy, expected) => {
+  expect(outdatedConditions(proxy)).toEqual(expected);
 });
 
 /** What the API server makes of a strategic merge patch, for the fields the property uses. */
