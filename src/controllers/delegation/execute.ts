@@ -5,45 +5,26 @@ import {
   MEMBER_NODE_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ObjectKey } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
-import { podRequests } from "../../placement/requests.ts";
-import { madeByHost, ownerOf } from "../../pods/delegate.ts";
-import { droppable } from "../../pods/dropped-fields.ts";
 import { notPlacedCondition, outdatedConditions } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
-import { isUntryable, tryDelegate } from "../try-delegate.ts";
-import { awaitsDelegate } from "./decide-awaited.ts";
+import { Creation, type CreationOptions } from "./creation.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
-import { KnownFields } from "./known-fields.ts";
-import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
-import type { DelegationOptions } from "./options.ts";
-import { CREATE_ENDS_MS, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "./refusal.ts";
-import type { Reservations } from "./reservations.ts";
-import { shownChanged, shownGone, shownInMember, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
+import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-interface ExecutorOptions extends DelegationOptions {
-  readonly memories: Memories;
-  /** The proxy as the host last showed it. */
-  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  readonly reservations: Reservations;
-  /** Since when the proxy waits for a member; epoch ms. */
-  readonly waitingSince: (key: ObjectKey) => number | undefined;
-  /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
-  readonly onRoom: () => void;
-  /** Whether the pod's group lets it into the member at this moment. */
-  readonly mayEnter: (proxyUid: string, member: string) => boolean;
+interface ExecutorOptions extends Omit<CreationOptions, "exchange"> {
   /** Annotations that say when the proxy goes if its owner shrinks. */
   readonly deletionCost: (proxyUid: string) => Readonly<Record<string, string>>;
   readonly held: HeldDelegates;
@@ -55,26 +36,24 @@ const SWEEP_MS = 2_000;
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
-  readonly #knownFields: KnownFields;
-  /** How many creations each member has not answered yet. */
-  readonly #creating = new Map<string, number>();
+  readonly #creation: Creation;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
-    this.#knownFields = new KnownFields(options.clock);
+    this.#creation = new Creation({ ...options, exchange: this.#exchange });
   }
 
   /** How many delegates are being created in a member at this moment. */
   creatingIn(member: string): number {
-    return this.#creating.get(member) ?? 0;
+    return this.#creation.under(member);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
   execute(action: Action, context: Context): Result {
     switch (action.type) {
       case "create":
-        return this.#counted(action.member, () => this.#create(action, context));
+        return this.#creation.create(action, context);
       case "promise": {
         const { member, proxyUid, requests } = action;
         this.#options.reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace });
@@ -87,7 +66,7 @@ export class Executor {
       case "sweep":
         return this.#sweep(action, context);
       case "resolve":
-        return this.#resolve(action, context);
+        return this.#creation.resolve(action, context);
       case "bind":
         return this.#bind(action, context);
       case "hold":
@@ -116,17 +95,6 @@ export class Executor {
     }
   }
 
-  async #counted<T>(member: string, create: () => Promise<T>): Promise<T> {
-    this.#creating.set(member, this.creatingIn(member) + 1);
-    try {
-      return await create();
-    } finally {
-      const rest = this.creatingIn(member) - 1;
-      if (rest === 0) this.#creating.delete(member);
-      else this.#creating.set(member, rest);
-    }
-  }
-
   async #status(action: ActionOf<"status">, context: Context): Result {
     const shown = await this.#exchange.status(action, context);
     const { metrics, clock, proxyOf } = this.#options;
@@ -141,133 +109,6 @@ export class Executor {
   #prepare({ member, proxyUid }: ActionOf<"prepare">, { key }: Context): Result {
     this.#options.dependencies.prepare(key, proxyUid, member);
     return Promise.resolve(shownPrepared(member));
-  }
-
-  async #create(action: ActionOf<"create">, context: Context): Result {
-    const { member: name, delegate, proxyUid, parked } = action;
-    const { memories, reservations, clock, proxyOf } = this.#options;
-    const member = this.#member(name);
-    if (member === undefined) return undefined;
-    // Another pod of its group was faster, and goes elsewhere.
-    if (memories.of(proxyUid).uncertain !== name && !this.#options.mayEnter(proxyUid, name)) return () => true;
-    const prepared = this.#options.dependencies.prepare(context.key, proxyUid, name);
-    // A copy that went since the decision is made again first, unless the delegate may be there already.
-    const mayBeThere = memories.of(proxyUid).uncertain === name;
-    if (!prepared && !mayBeThere) return shownPrepared(name);
-    const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
-    reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
-    let ofCreation: unknown;
-    const onFailure = (error: unknown): void => {
-      ofCreation = error;
-    };
-    try {
-      const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
-      this.#noteDelegated(context.key, proxyUid, name);
-      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
-      memories.uncertain(proxyUid, name);
-      const { uid } = made.metadata;
-      return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
-    } catch (error) {
-      member.noteFailure(error);
-      // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
-      const mayBeMade = mayBeThere || error === ofCreation;
-      if (mayBeMade && leavesDoubt(error)) {
-        memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
-        throw error;
-      }
-      reservations.release(proxyUid, name);
-      if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      const passing = passingRefusalOf(error);
-      const refused = passing ?? refusalOf(error);
-      if (refused === undefined || (passing !== undefined && this.#isEarly(proxyUid, member))) throw error;
-      const proxy = proxyOf(context.key);
-      // Nobody else can have it, and a refusal would be its end: it is made when what is in the way has passed.
-      if (passing !== undefined && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
-        this.#exchange.tellOnce(context.key, proxyUid, refused.reason, `${name}: ${refused.message}`);
-        throw error;
-      }
-      // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
-      if (mayBeThere) {
-        const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
-        const shown = await this.#find(member, proxyUid, context);
-        if (shown === undefined && clock.now() < since + CREATE_ENDS_MS) throw error;
-        return shown ?? this.#unmade(member, proxyUid);
-      }
-      // A definite no: the server has not made it, and others may have the room that was kept for it.
-      this.#options.onRoom();
-      memories.certain(proxyUid);
-      reservations.refuse(proxyUid, { cluster: name, ...refused }, member.nodesVersion, proxyOf(context.key));
-      context.log.info({ member: name, reason: refused.reason }, refused.message);
-      return () => true;
-    }
-  }
-
-  /** Creates the delegate in its namespace, which is made first if need be. `onFailure` hears how the creation itself failed. */
-  #make(
-    member: Member,
-    { delegate, controlled }: ActionOf<"create">,
-    signal: AbortSignal,
-    onFailure: (error: unknown) => void,
-  ): Promise<Stored<KubeObject>> {
-    const { memberNamespaces } = this.#options;
-    const namespace = delegate.metadata?.namespace ?? "";
-    const options = { signal, dropManagedFields: true, metadataOnly: true };
-    const create = async (pod: Pod): Promise<Stored<KubeObject>> => {
-      try {
-        return await member.client.create(pods, pod, options);
-      } catch (error) {
-        onFailure(error);
-        throw error;
-      }
-    };
-    return memberNamespaces.createIn(member, namespace, signal, async () => {
-      await this.#try(member, delegate, signal);
-      if (!controlled) return await create(delegate);
-      const ownerReferences = await memberNamespaces.controllersOf(member, namespace);
-      return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
-    });
-  }
-
-  /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */
-  async #try(member: Member, delegate: Pod, signal: AbortSignal): Promise<void> {
-    const fields = droppable(delegate.spec ?? { containers: [] });
-    if (this.#knownFields.unknown(member, fields).length === 0) return;
-    try {
-      await tryDelegate(member, delegate, signal);
-      this.#knownFields.learn(member, fields);
-    } catch (error) {
-      if (!isUntryable(error)) throw error;
-    }
-  }
-
-  /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
-  #isEarly(proxyUid: string, { name, reachableSince }: Member): boolean {
-    const { memories, clock } = this.#options;
-    const now = clock.now();
-    // What it answered before it was lost says nothing of now.
-    const since = Math.max(memories.failing(proxyUid, name, now), reachableSince);
-    return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
-  }
-
-  /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
-  async #taken(member: Member, proxyUid: string, { key, signal }: Context): Result {
-    const { memories, clock, identity } = this.#options;
-    const pod = await member.client.find(pods, objectRef(key), { signal });
-    if (pod === undefined) return () => true;
-    if (!madeByHost(pod, identity.id)) {
-      memories.certain(proxyUid);
-      const message = "a pod of that name, not made by Legation for this host, is there";
-      memories.refuse(
-        proxyUid,
-        { cluster: member.name, reason: "NameTaken", message },
-        member.nodesVersion,
-        clock.now(),
-      );
-      return () => true;
-    }
-    const { uid } = pod.metadata;
-    if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member.name);
-    return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
   async #delete(action: ActionOf<"delete">, { key, signal }: Context): Result {
@@ -319,30 +160,6 @@ export class Executor {
       log.warn({ member: action.member, code: error.code }, error.message);
     }
     return undefined;
-  }
-
-  async #resolve({ member: name, proxyUid, refusal }: ActionOf<"resolve">, context: Context): Result {
-    const member = this.#member(name);
-    if (member === undefined) return undefined;
-    const found = await this.#find(member, proxyUid, context);
-    if (found !== undefined) return found;
-    if (refusal !== undefined) {
-      this.#options.memories.refuse(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
-    }
-    return this.#unmade(member, proxyUid);
-  }
-
-  /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
-  async #find(member: Member, proxyUid: string, { key, signal }: Context): Result {
-    const pod = await member.client.find(pods, objectRef(key), { signal });
-    if (pod === undefined || ownerOf(pod)?.uid !== proxyUid) return undefined;
-    return shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
-  }
-
-  /** The member is known not to have the proxy's delegate. */
-  #unmade(member: Member, proxyUid: string): Shown<Observed> {
-    this.#options.reservations.unmade(proxyUid, member.name);
-    return () => true;
   }
 
   async #bind(action: ActionOf<"bind">, { key, signal }: Context): Result {
@@ -465,15 +282,6 @@ export class Executor {
       ),
     );
     return shown === undefined ? undefined : shownReleased(proxyUid);
-  }
-
-  /** Only the first attempt: what another member took before that is in its own figures. */
-  #noteDelegated(key: ObjectKey, proxyUid: string, member: string): void {
-    const { metrics, memories, clock } = this.#options;
-    const since = this.#options.waitingSince(key);
-    const { fresh, attempts } = memories.of(proxyUid);
-    if (metrics === undefined || since === undefined || !fresh || attempts.size !== 1) return;
-    metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
   }
 
   #noteBound(proxyUid: string, member: string): void {
