@@ -5,7 +5,7 @@ import { statusFrom } from "../../pods/feedback.ts";
 import { lostStatus } from "../../pods/lost-status.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
-import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
+import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
 import { isFor, withdraw } from "./delegates.ts";
 import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
 
@@ -26,7 +26,10 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: numbe
     if (!concerns(member, proxy, observed)) continue;
     if (mayBeAbandoned(member, proxy, observed)) continue;
     waiting = true;
-    if (!member.reachable || !member.read) continue;
+    if (!member.reachable || !member.read) {
+      if (member === boundMember(proxy, observed)) actions.push(...unheardOf(proxy, member, observed, wall));
+      continue;
+    }
     if (member.delegate !== undefined && isFor(member.delegate, proxy)) {
       actions.push(...end(proxy, member, member.delegate, bound));
     } else if (observed.memory.uncertain === member.name) {

@@ -16,11 +16,7 @@ import { unknownPlacement } from "./unknown-placement.ts";
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   const member = boundMember(proxy, observed);
   if (member === undefined || !member.reachable || !member.read) {
-    const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
-    return {
-      actions: unheard ? statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall)) : [],
-      outcome: "Unreachable",
-    };
+    return { actions: unheardOf(proxy, member, observed, wall), outcome: "Unreachable" };
   }
   const { delegate } = member;
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
@@ -36,6 +32,20 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     return { actions: adopt(proxy, member, delegate), outcome: "Running" };
   }
   return vanished(proxy, member, observed, { now, wall });
+}
+
+/**
+ * Nobody may count on a pod whose node is not heard of, or send it requests: an EndpointSlice calls it serving for as long as it is
+ * Ready, also while it ends. As the node lifecycle controller does, which leaves out no pod that is being deleted.
+ */
+export function unheardOf(
+  proxy: Stored<Pod>,
+  member: MemberView | undefined,
+  observed: Observed,
+  wall: number,
+): Action[] {
+  if (member === undefined || isTerminal(proxy) || observed.unheard?.(member.name) !== true) return [];
+  return statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall));
 }
 
 /** The members that have, or say that they have, a delegate of a bound proxy beside that in its own member. */

@@ -887,6 +887,33 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
     });
 
+    test("is not Ready any more while nobody hears of its node, and that is written once", () => {
+      const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+      const proxy = boundProxy({ ...ending, status: { ...runningStatus(), conditions } });
+      const unheard = { unheard: () => true };
+      const { actions, outcome } = decide(world(proxy, [lost(proxy)], unheard), now);
+      expect(outcome).toBe("Ending");
+      expect(actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+      ]);
+      const shown = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "False" }] },
+      });
+      expect(decide(world(shown, [lost(shown)], unheard), now).actions).toEqual([]);
+    });
+
+    test("says nothing of its readiness for another member that may have a delegate of it", () => {
+      const proxy = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+      });
+      const west = member("west", { delegate: delegateOf(proxy, { metadata: deleting, status: proxy.status ?? {} }) });
+      const east = member("east", { reachable: false });
+      const observed = world(proxy, [west, east], { unheard: () => true, memory: memory({ uncertain: "east" }) });
+      expect(names(decide(observed, now).actions)).toEqual([]);
+    });
+
     test("goes when it was deleted by force", () => {
       const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
       expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["release"]);
