@@ -18,6 +18,8 @@ export interface MemberView {
   readonly reachableSince: number;
   /** Its delegates have been listed since this controller started to lead. */
   readonly read: boolean;
+  /** It has failed to answer a moment ago, and does not count as lost: that it is, or answers again, is an event of its own. */
+  readonly faltering?: boolean;
   /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
   readonly delegate?: Stored<Pod>;
   /** Last state of a delegate under that name which was seen to go. */
