@@ -6,6 +6,7 @@ import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
+import { decideLooking } from "./decide-looking.ts";
 import { createIn, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
@@ -132,6 +133,8 @@ function vanished(
   const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
   if (last !== undefined && isTerminal(last)) return { actions: feedback(proxy, last), outcome: "Finished" };
+  const looking = decideLooking(proxy, member, observed, now);
+  if (looking !== undefined) return looking;
   const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
   const overridden = observed.specIn?.(member.candidate) ?? {};
   const refusal = "problem" in overridden ? { message: overridden.problem } : memory.attempts.get(member.name)?.refusal;

@@ -22,6 +22,7 @@ import { awaitsDelegate } from "./decide-awaited.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { KnownFields } from "./known-fields.ts";
+import { look } from "./look.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -88,6 +89,8 @@ export class Executor {
         return this.#sweep(action, context);
       case "resolve":
         return this.#resolve(action, context);
+      case "look":
+        return look(action, context, { ...this.#options, exchange: this.#exchange });
       case "bind":
         return this.#bind(action, context);
       case "hold":
