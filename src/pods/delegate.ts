@@ -98,7 +98,7 @@ export function toDelegate(
   const { name, namespace = "", uid, generateName } = proxy.metadata;
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
-  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  const marks = marksOf({ namespace, name, uid }, host);
   // For what it makes with the host's API. Agents on the member's node know it by its own.
   const known = spec !== undefined && access.mode === "host" ? withProxyUid(spec) : spec;
   return {
@@ -108,17 +108,30 @@ export function toDelegate(
       name,
       namespace,
       ...(generateName === undefined ? {} : { generateName }),
-      labels: { ...labels, [HOST_LABEL]: host.id },
+      labels: { ...labels, ...marks.labels },
       annotations: {
         ...(mayMove(proxy) ? { [SAFE_TO_EVICT_ANNOTATION]: "true" } : {}),
         ...annotations,
-        [OWNER_ANNOTATION]: JSON.stringify(owner),
+        ...marks.annotations,
         ...(known === spec ? {} : { [PROXY_UID_ANNOTATION]: uid }),
         [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, createdWith(proxy)),
       },
     },
     ...(known === undefined ? {} : { spec: delegateSpec(known, proxy, access) }),
   };
+}
+
+/** What the delegate of a proxy is known by: the watch selects by the label, and the annotation says whose it is. */
+export function marksOf(
+  {
+    namespace = "",
+    name,
+    uid,
+  }: { readonly namespace?: string | undefined; readonly name: string; readonly uid: string },
+  host: HostIdentity,
+): { readonly labels: Record<string, string>; readonly annotations: Record<string, string> } {
+  const owner: Owner = { cluster: host.name, namespace, name, uid };
+  return { labels: { [HOST_LABEL]: host.id }, annotations: { [OWNER_ANNOTATION]: JSON.stringify(owner) } };
 }
 
 /** A pod that autoscalers move on the host, where they see its controller: its workload replaces it, and it keeps nothing. */

@@ -317,6 +317,56 @@ describe("a delegate deleted in its member by somebody else", () => {
   });
 });
 
+describe("a delegate whose marks somebody in its member takes off", () => {
+  test.for([
+    { what: "the label", metadata: { labels: { [HOST_LABEL]: null } } },
+    { what: "the owner annotation", metadata: { annotations: { [OWNER_ANNOTATION]: null } } },
+    { what: "both", metadata: { labels: null, annotations: null } },
+  ])("gets $what back, and the pod goes on as it was", async ({ metadata }) => {
+    const namespace = await optedIn();
+    const { proxy, delegate, member } = await runningPod(aPod(namespace, "web"));
+    const ref = { namespace, name: "web" };
+    await clients()[member].patch(pods, ref, { type: "merge", body: { metadata } });
+    const marks = ({ labels, annotations }: Stored<Pod>["metadata"]): (string | undefined)[] => [
+      labels?.[HOST_LABEL],
+      annotations?.[OWNER_ANNOTATION],
+    ];
+    const again = await podThat(clients()[member], namespace, "web", (pod) =>
+      marks(pod.metadata).every((mark) => mark !== undefined),
+    );
+    expect(marks(again.metadata)).toEqual(marks(delegate.metadata));
+    expect(again.metadata.uid).toBe(delegate.metadata.uid);
+    // What is told of it from now on is heard again.
+    const ready = { type: "example.com/seen", status: "True" };
+    await clients()[member].patch(
+      pods,
+      ref,
+      { type: "strategic", body: { status: { conditions: [ready] } } },
+      { subresource: "status" },
+    );
+    const told = await podThat(clients().host, namespace, "web", (pod) => conditionOf(pod, ready.type) !== undefined);
+    expect(told.status?.phase).toBe("Running");
+    expect(told.metadata.uid).toBe(proxy.metadata.uid);
+    await clients().host.delete(pods, ref);
+    await nowhere(namespace, "web");
+  });
+
+  test("is not left behind when its proxy is deleted before anybody has seen that", async () => {
+    const namespace = await optedIn();
+    const { member } = await runningPod(aPod(namespace, "web"));
+    const ref = { namespace, name: "web" };
+    const body = { metadata: { labels: { [HOST_LABEL]: null } } };
+    legation().controller.freeze();
+    try {
+      await clients()[member].patch(pods, ref, { type: "merge", body });
+      await clients().host.delete(pods, ref);
+    } finally {
+      legation().controller.thaw();
+    }
+    await nowhere(namespace, "web");
+  });
+});
+
 describe("what is not this host's", () => {
   test("a pod that bears this host's label and the mark of a proxy that is not there is swept", async () => {
     const namespace = await optedIn();

@@ -5,12 +5,18 @@ import { statusFrom } from "../../pods/feedback.ts";
 import { lostStatus } from "../../pods/lost-status.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
-import { boundMember, feedback, isRecorded, statusWrite, verdict } from "./decide-running.ts";
+import { decideLooking } from "./decide-looking.ts";
+import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
 import { isFor, withdraw } from "./delegates.ts";
 import { type Action, type DelegationDecision, type MemberView, mayHold, type Observed } from "./model.ts";
 
 /** A proxy whose deletion was asked for: end its delegate, bring the last status back, then let the proxy go. */
-export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: number): DelegationDecision {
+export function decideEnding(
+  proxy: Stored<Pod>,
+  observed: Observed,
+  now: number,
+  wall: number = now,
+): DelegationDecision {
   const bound = isBound(proxy);
   if (!holdsFinalizer(proxy)) {
     const { uid: proxyUid } = proxy.metadata;
@@ -26,7 +32,10 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: numbe
     if (!concerns(member, proxy, observed)) continue;
     if (mayBeAbandoned(member, proxy, observed)) continue;
     waiting = true;
-    if (!member.reachable || !member.read) continue;
+    if (!member.reachable || !member.read) {
+      if (member === boundMember(proxy, observed)) actions.push(...unheardOf(proxy, member, observed, wall));
+      continue;
+    }
     if (member.delegate !== undefined && isFor(member.delegate, proxy)) {
       actions.push(...end(proxy, member, member.delegate, bound));
     } else if (observed.memory.uncertain === member.name) {
@@ -34,7 +43,16 @@ export function decideEnding(proxy: Stored<Pod>, observed: Observed, wall: numbe
     }
   }
   if (waiting) return { actions, outcome: "Ending" };
-  return { actions: farewell(proxy, observed, wall), outcome: "Released" };
+  return lookFirst(proxy, observed, now, wall) ?? { actions: farewell(proxy, observed, wall), outcome: "Released" };
+}
+
+/** Nobody would ever find a delegate without its marks once its proxy is gone. */
+function lookFirst(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision | undefined {
+  const member = boundMember(proxy, observed);
+  if (member === undefined || mayBeAbandoned(member, proxy, observed)) return undefined;
+  const looking = decideLooking(proxy, member, observed, now);
+  if (looking === undefined || (member.reachable && member.read)) return looking;
+  return { actions: unheardOf(proxy, member, observed, wall), outcome: "Ending" };
 }
 
 /** What still runs of a proxy that nobody waits for and that others hold: as kubelet, which ends every pod that is being deleted. */

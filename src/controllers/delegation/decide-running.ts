@@ -6,6 +6,7 @@ import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards } from "./decide-forwarding.ts";
+import { decideLooking } from "./decide-looking.ts";
 import { createIn, endsUnstarted, isFor, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
@@ -16,11 +17,7 @@ import { unknownPlacement } from "./unknown-placement.ts";
 export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
   const member = boundMember(proxy, observed);
   if (member === undefined || !member.reachable || !member.read) {
-    const unheard = member !== undefined && observed.unheard?.(member.name) === true && !isTerminal(proxy);
-    return {
-      actions: unheard ? statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall)) : [],
-      outcome: "Unreachable",
-    };
+    return { actions: unheardOf(proxy, member, observed, wall), outcome: "Unreachable" };
   }
   const { delegate } = member;
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
@@ -36,6 +33,20 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
     return { actions: adopt(proxy, member, delegate), outcome: "Running" };
   }
   return vanished(proxy, member, observed, { now, wall });
+}
+
+/**
+ * Nobody may count on a pod whose node is not heard of, or send it requests: an EndpointSlice calls it serving for as long as it is
+ * Ready, also while it ends. As the node lifecycle controller does, which leaves out no pod that is being deleted.
+ */
+export function unheardOf(
+  proxy: Stored<Pod>,
+  member: MemberView | undefined,
+  observed: Observed,
+  wall: number,
+): Action[] {
+  if (member === undefined || isTerminal(proxy) || observed.unheard?.(member.name) !== true) return [];
+  return statusWrite(proxy, notReady(proxy, proxy.status ?? {}, wall));
 }
 
 /** The members that have, or say that they have, a delegate of a bound proxy beside that in its own member. */
@@ -122,6 +133,8 @@ function vanished(
   const { memory } = observed;
   const last = member.departed !== undefined && isRecorded(member.departed, proxy) ? member.departed : undefined;
   if (last !== undefined && isTerminal(last)) return { actions: feedback(proxy, last), outcome: "Finished" };
+  const looking = decideLooking(proxy, member, observed, now);
+  if (looking !== undefined) return looking;
   const started = hasStarted(proxy) || (last !== undefined && hasStarted(last));
   const overridden = observed.specIn?.(member.candidate) ?? {};
   const refusal = "problem" in overridden ? { message: overridden.problem } : memory.attempts.get(member.name)?.refusal;

@@ -1,3 +1,4 @@
+import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
@@ -31,7 +32,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
 }
 
 function decideFor(proxy: Stored<Pod>, observed: Observed, now: number, wall: number): DelegationDecision {
-  if (isDeleting(proxy)) return decideEnding(proxy, observed, wall);
+  if (isDeleting(proxy)) return decideEnding(proxy, observed, now, wall);
   return isBound(proxy) ? decideRunning(proxy, observed, now, wall) : decidePlacing(proxy, observed, now);
 }
 
@@ -72,6 +73,8 @@ function staleDelegates({ proxy, members }: Observed): Action[] {
     if (delegate === undefined || isDeleting(delegate)) return [];
     const proxyUid = ownerOf(delegate)?.uid;
     if (proxyUid === undefined || proxyUid === proxy?.metadata.uid) return [];
+    // Somebody has made it another one's: it gets its own back.
+    if (delegate.metadata.uid === proxy?.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) return [];
     return [{ type: "sweep", member: member.name, uid: delegate.metadata.uid, proxyUid }];
   });
 }

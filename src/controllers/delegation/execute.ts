@@ -17,6 +17,7 @@ import { notConfirmed } from "../not-confirmed.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
+import { look } from "./look.ts";
 import type { Action, Observed } from "./model.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
@@ -67,6 +68,8 @@ export class Executor {
         return this.#sweep(action, context);
       case "resolve":
         return this.#creation.resolve(action, context);
+      case "look":
+        return look(action, context, { ...this.#options, exchange: this.#exchange });
       case "bind":
         return this.#bind(action, context);
       case "hold":

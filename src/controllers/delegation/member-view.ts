@@ -4,6 +4,8 @@ import type { Member } from "../../clusters/member.ts";
 import { candidateOf } from "../../placement/member-candidate.ts";
 import type { MemberView } from "./model.ts";
 
+type Connection = Pick<Member, "probed" | "reachable" | "read" | "nodesRead" | "unreadable">;
+
 /** A Cluster without a connection, for the reason given. */
 export function unknownView(cluster: Stored<Cluster>, problem: string): MemberView {
   return {
@@ -32,15 +34,23 @@ export function unknownView(cluster: Stored<Cluster>, problem: string): MemberVi
 export function viewOf(member: Member, key: ObjectKey): MemberView {
   const delegate = member.delegate(key);
   const departed = member.departed(key);
+  const candidate = member.candidate();
   return {
     name: member.name,
     reachable: member.reachable,
     reachableSince: member.reachableSince,
     read: member.read,
+    ...(candidate.closed !== undefined && isFaltering(member) ? { faltering: true } : {}),
     ...(delegate === undefined ? {} : { delegate }),
     ...(departed === undefined ? {} : { departed }),
-    candidate: member.candidate(),
+    candidate,
     scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? 30) * 1000,
     nodesVersion: member.nodesVersion,
   };
+}
+
+/** Its probe, or one of its watches, has failed; not for so long that its virtual node would say so. */
+export function isFaltering({ probed, reachable, read, nodesRead, unreadable }: Connection): boolean {
+  if (!probed.reachable || unreadable.pods !== undefined || unreadable.nodes !== undefined) return false;
+  return probed.message !== undefined || !(reachable && read && nodesRead);
 }

@@ -19,7 +19,16 @@ interface Entry {
   reported?: string;
   reportedAt?: number;
   ineffective?: Map<string, number>;
+  gone?: string;
+  /** When its delegate got its marks back, lately; epoch ms. */
+  remarked?: readonly number[];
 }
+
+/** What stands for a delegate's marks among patches that have no effect. */
+export const MARKS = "marks";
+// More than anybody takes off by hand, and less than a controller.
+const MOST_REMARKS = 5;
+const WITHIN_MS = 60_000;
 
 const NOTHING: Memory = { fresh: true, attempts: new Map() };
 
@@ -132,6 +141,20 @@ export class Memories {
     for (const [known, until] of patches) if (until <= now) patches.delete(known);
     patches.set(patch, now + INEFFECTIVE_MS);
     entry.ineffective = patches;
+  }
+
+  /** The member was asked for the delegate of this uid, and does not have it. */
+  gone(proxyUid: string, delegateUid: string): void {
+    this.#entry(proxyUid).gone = delegateUid;
+  }
+
+  /** Its delegate got its marks back; true when somebody has taken them off so often that they are left off for a while. */
+  remarked(proxyUid: string, now: number): boolean {
+    const entry = this.#entry(proxyUid);
+    entry.remarked = [...(entry.remarked ?? []).filter((at) => now - at < WITHIN_MS), now];
+    if (entry.remarked.length < MOST_REMARKS) return false;
+    this.ineffective(proxyUid, MARKS, now);
+    return true;
   }
 
   /** The proxy is bound or gone: nothing of its search for a member matters any more. */

@@ -18,6 +18,8 @@ export interface MemberView {
   readonly reachableSince: number;
   /** Its delegates have been listed since this controller started to lead. */
   readonly read: boolean;
+  /** It has failed to answer a moment ago, and does not count as lost: that it is, or answers again, is an event of its own. */
+  readonly faltering?: boolean;
   /** The pod under the proxy's name that this host made there, whichever proxy uid it was made for. */
   readonly delegate?: Stored<Pod>;
   /** Last state of a delegate under that name which was seen to go. */
@@ -76,6 +78,8 @@ export interface Memory {
   readonly reported?: string;
   /** When it said that; epoch ms. */
   readonly reportedAt?: number;
+  /** The uid of the delegate that its member has been asked for, and does not have. */
+  readonly gone?: string;
   /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
   readonly ineffective?: ReadonlyMap<string, number>;
 }
@@ -163,6 +167,8 @@ export type Action =
       /** What is noted of the member when it has not. */
       readonly refusal?: Refusal;
     }
+  /** Asks the member itself for a delegate that it does not show any more, which gets its marks back when it is there. */
+  | { readonly type: "look"; readonly member: string; readonly proxyUid: string; readonly delegateUid: string }
   | {
       readonly type: "bind";
       readonly member: string;
@@ -223,6 +229,7 @@ export type Outcome =
   | "Binding"
   | "Running"
   | "Unreachable" // its member does not answer
+  | "Looking" // whether the delegate has gone, or only what it is known by
   | "Lost" // the delegate went without being asked to
   | "Finished"
   | "Ending"

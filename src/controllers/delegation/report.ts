@@ -1,11 +1,9 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Action, Observed } from "./model.ts";
+import { newness } from "./retelling.ts";
 
-/** How soon other numbers in the same words are worth telling. */
+/** How soon little news is worth telling. */
 export const COUNT_AGAIN_MS = 60_000;
-
-// A number of its own: not a part of a name, nor anything between quotes.
-const NUMBER = /(?<![\w./"'-])\d[\d.]*/g;
 
 /** Why a pod waits, in one word and in a sentence, as of a time in epoch ms. */
 export interface Report {
@@ -16,15 +14,15 @@ export interface Report {
 
 /**
  * Tells the author why the pod waits; nothing when that was the last thing said. Where only numbers differ (what is left in
- * members changes with each pod that comes or goes), it is said anew once a minute at most: each is two writes.
+ * members changes with each pod that comes or goes), or whether members answer, it is said anew once a minute at most: each is
+ * two writes.
  */
-export function report(proxy: Stored<Pod>, { memory }: Observed, { reason, message, now }: Report): Action[] {
+export function report(proxy: Stored<Pod>, { memory, members }: Observed, { reason, message, now }: Report): Action[] {
   const { reported, reportedAt = 0 } = memory;
   if (reported === message) return [];
-  if (reported !== undefined && inWords(reported) === inWords(message) && now < reportedAt + COUNT_AGAIN_MS) return [];
+  if (reported !== undefined) {
+    const news = newness(proxy, { reason, message, reported }, members);
+    if (news === "none" || (news === "little" && now < reportedAt + COUNT_AGAIN_MS)) return [];
+  }
   return [{ type: "report", proxyUid: proxy.metadata.uid, reason, message }];
-}
-
-function inWords(message: string): string {
-  return message.replaceAll(NUMBER, "0");
 }

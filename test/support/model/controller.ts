@@ -4,7 +4,7 @@ import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import { bindPod, deletePod, holdPod, meets, patchStatus, recordOn, releasePod } from "./api-server.ts";
-import { recorded, same } from "./pods.ts";
+import { isSelected, recorded, same, withMarks } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
 import {
   changeMember,
@@ -143,6 +143,8 @@ export function perform(world: World, step: Step): World {
       return inMember(world, step.member, (slot) => deletePod(slot, step));
     case "swept":
       return inMember(world, step.member, (slot) => deletePod(slot, { uid: step.uid }));
+    case "look":
+      return inMember(world, step.member, (slot) => (meets(slot, { uid: step.delegateUid }) ? withMarks(slot) : slot));
     case "bind":
       return onHost(world, bindPod(proxy, step));
     case "hold":
@@ -192,6 +194,9 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
         memories.certain(step.proxyUid);
       });
     }
+    case "look":
+      if (truth(memberOf(before, step.member))?.metadata.uid === step.delegateUid) return world;
+      return forgets((memories) => memories.gone(step.proxyUid, step.delegateUid));
     case "taken":
       return taken(world, step);
     case "create":
@@ -283,7 +288,8 @@ export function seeMember(world: World, name: string): World {
     if (!member.read) return { ...member, read: true, reachable: true, versions: [truth(member)] };
     const [before, ...versions] = member.versions;
     if (versions.length === 0) return member;
-    const gone = before !== undefined && before.metadata.uid !== versions[0]?.metadata.uid;
+    const [next] = versions;
+    const gone = before !== undefined && (before.metadata.uid !== next?.metadata.uid || !isSelected(next));
     // Only the last state of a recorded delegate is ever asked for.
     const asked =
       gone && world.host.versions.some((pod) => pod !== undefined && recorded(pod).uid === before.metadata.uid);

@@ -1,3 +1,4 @@
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { deletePod, type Slot } from "./api-server.ts";
@@ -13,7 +14,17 @@ import {
   planOverflow,
   seeWaiting,
 } from "./overflow.ts";
-import { ended, foreignPod, newProxy, running, scheduled, unschedulable, withStatus } from "./pods.ts";
+import {
+  ended,
+  foreignPod,
+  newProxy,
+  recorded,
+  running,
+  scheduled,
+  unschedulable,
+  withoutMarks,
+  withStatus,
+} from "./pods.ts";
 import { later } from "./recollection.ts";
 import { changeMember, type Event, inMember, type MemberState, marked, onHost, truth, type World } from "./world.ts";
 
@@ -36,6 +47,8 @@ export interface Scenario {
   readonly forgets?: boolean;
   /** The host may be set back to a backup. */
   readonly restores?: boolean;
+  /** Somebody in a member may take the marks off a delegate that is on record. */
+  readonly unmarks?: boolean;
   /** They are the host's own scheduler's first; what decides when that has found no node. */
   readonly overflow?: DecideOverflow;
 }
@@ -164,6 +177,9 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
     if (slot === undefined && world.members.every((other) => !isForeign(truth(other)))) {
       found.push({ what: `${name}: somebody else's pod`, world: inMember(world, name, foreignPod) });
     }
+    if (scenario.unmarks === true && slot !== undefined && isOnRecord(world, slot)) {
+      found.push({ what: `${name}: its marks taken off`, world: inMember(world, name, () => withoutMarks(slot)) });
+    }
     if (slot !== undefined && !isForeign(slot) && !isDeleting(slot)) {
       const uid = ownerOf(slot)?.uid ?? "";
       const gone = inMember(world, name, (pod) => deletePod(pod));
@@ -237,6 +253,13 @@ function outOfService(world: World, name: string): World {
   const proxy = truth(world.host);
   const out = changeMember(world, name, (member) => ({ ...member, outOfService: true }));
   return proxy === undefined ? out : marked(out, proxy.metadata.uid);
+}
+
+/** The proxy's own, that still has to do something. */
+function isOnRecord({ host }: World, slot: Stored<Pod>): boolean {
+  const proxy = truth(host);
+  if (proxy === undefined || recorded(proxy).uid !== slot.metadata.uid) return false;
+  return !isDeleting(slot) && !isTerminal(slot);
 }
 
 /** Not Legation's. */

@@ -1,4 +1,4 @@
-import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
+import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, HOST_LABEL } from "../../../src/api/keys.ts";
 import type { ContainerStatus, Pod, PodStatus, Stored } from "../../../src/api/kubernetes.ts";
 import { proxyPod } from "../builders/pod.ts";
 
@@ -77,6 +77,21 @@ export function ended(pod: Stored<Pod>, phase: "Succeeded" | "Failed"): Stored<P
 /** The uid of the delegate that the pod's status came from; undefined when none has told of a container. */
 export function statusSource(pod: Stored<Pod>): string | undefined {
   return pod.status?.containerStatuses?.[0]?.containerID?.replace("model://", "");
+}
+
+/** The delegate without the label that its watch selects by. */
+export function withoutMarks(pod: Stored<Pod>): Stored<Pod> {
+  return withMetadata(pod, { labels: {} });
+}
+
+/** The same with it again. */
+export function withMarks(pod: Stored<Pod>): Stored<Pod> {
+  return isSelected(pod) ? pod : withMetadata(pod, { labels: { [HOST_LABEL]: "host-id" } });
+}
+
+/** True for what the watch of delegates shows. */
+export function isSelected({ metadata }: Stored<Pod>): boolean {
+  return metadata.labels?.[HOST_LABEL] === "host-id";
 }
 
 /** The delegate that a proxy records. */

@@ -17,8 +17,9 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, uncertain, doubt, promised, attempts } = memories.of(uid);
-    if (fresh && uncertain === undefined && promised === undefined && attempts.size === 0) continue;
+    const { fresh, uncertain, doubt, promised, attempts, gone } = memories.of(uid);
+    const isKnown = uncertain !== undefined || promised !== undefined || gone !== undefined;
+    if (fresh && !isKnown && attempts.size === 0) continue;
     result[uid] = {
       fresh,
       // How often a member refused only changes for how long.
@@ -26,6 +27,7 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
       ...(uncertain === undefined ? {} : { uncertain }),
       ...(doubt === undefined ? {} : { doubt }),
       ...(promised === undefined ? {} : { promised }),
+      ...(gone === undefined ? {} : { gone }),
     };
   }
   return result;
@@ -46,7 +48,8 @@ export function later(memory: Recollections): Recollections {
   );
 }
 
-function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, doubt, promised }: Memory): void {
+function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, doubt, promised, gone }: Memory): void {
+  if (gone !== undefined) memories.gone(uid, gone);
   if (!fresh) memories.inherited(uid);
   if (uncertain !== undefined && doubt !== undefined) {
     const { message } = doubt;

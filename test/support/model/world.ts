@@ -160,6 +160,7 @@ export function freeUid(world: World, member: string): string {
   }
   for (const step of [...world.pending, ...(world.late ?? [])])
     used.add("uid" in step ? step.uid : "delegateUid" in step ? step.delegateUid : "");
+  for (const { gone } of Object.values(world.memory)) used.add(gone);
   for (const uid of [...(world.held ?? []), ...(world.backup?.delegates ?? [])]) used.add(uid);
   let number = 1;
   while (used.has(`${member}-${number}`)) number += 1;
@@ -194,9 +195,9 @@ export function keyOf(world: World): string {
   ].join("|");
 }
 
-function memoryKey({ fresh, uncertain, promised, attempts }: Memory): string {
+function memoryKey({ fresh, uncertain, promised, attempts, gone }: Memory): string {
   const each = [...attempts].map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
-  return [fresh, uncertain, promised, ...each.sort()].join(";");
+  return [fresh, uncertain, promised, gone, ...each.sort()].join(";");
 }

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
 import { decide } from "../../../src/controllers/delegation/decide.ts";
 import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
 import type { Decide } from "../../support/model/controller.ts";
@@ -28,6 +29,8 @@ describe("in every state of the model, and from each at rest, the rules hold", (
     { what: "a bare pod that runs, and two faults", pods: 1, faults: 2, running: true },
     { what: "a pod that runs, one of its name after it, and two faults", pods: 2, faults: 2, running: true },
     { what: "two pods of one name and two faults", pods: 2, faults: 2 },
+    { what: "a pod whose delegate loses its marks", pods: 2, faults: 1, running: true, unmarks: true },
+    { what: "the same with a controller", pods: 2, faults: 1, running: true, unmarks: true, controlled: true },
   ])("$what", { timeout: TIMEOUT_MS }, ({ what: _, ...scenario }) => {
     const { violation, states, complete } = explore({ decide, ...scenario }, { states: STATES });
     expect(violation).toBeUndefined();
@@ -73,12 +76,24 @@ describe("the model finds a decide that", () => {
       rule: /./,
     },
     {
+      forgets: "that a delegate may only have lost its marks",
+      decide: broken({
+        sees: (observed) => {
+          const gone = observed.proxy?.metadata.annotations?.[DELEGATE_UID_ANNOTATION] ?? "";
+          return { ...observed, memory: { ...observed.memory, gone } };
+        },
+      }),
+      rule: /nobody had deleted its delegate|left behind|its delegate lives/,
+      running: true,
+      unmarks: true,
+    },
+    {
       forgets: "to release the proxy",
       decide: broken({ does: (action) => (action.type === "release" ? [] : [action]) }),
       rule: /never goes/,
     },
-  ])("forgets $forgets", { timeout: TIMEOUT_MS }, ({ decide: careless, rule, running = false }) => {
-    const { violation } = explore({ decide: careless, pods: 2, faults: 1, running }, { states: STATES });
+  ])("forgets $forgets", { timeout: TIMEOUT_MS }, ({ decide: careless, rule, running = false, unmarks = false }) => {
+    const { violation } = explore({ decide: careless, pods: 2, faults: 1, running, unmarks }, { states: STATES });
     expect(violation?.rule).toMatch(rule);
     expect(violation?.trace.length).toBeGreaterThan(1);
   });

@@ -6,7 +6,7 @@ import { report } from "../../../../src/controllers/delegation/report.ts";
 import type { Rule } from "../../../../src/placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../../src/placement/member-candidate.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
-import { boundProxy, delegateOf, member, memory, world } from "./world.ts";
+import { boundProxy, delegateOf, gone, member, memory, world } from "./world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const deleting = { deletionTimestamp: "2026-02-03T04:05:00Z" };
@@ -634,7 +634,7 @@ describe("a bound proxy", () => {
 
   test("whose delegate went ends Failed as a disruption", () => {
     const proxy = boundProxy({ status: runningStatus() });
-    const { actions, outcome } = decide(world(proxy, [member("west")]), now);
+    const { actions, outcome } = decide(world(proxy, [member("west")], gone), now);
     expect(outcome).toBe("Lost");
     expect(actions).toEqual([
       expect.objectContaining({
@@ -661,7 +661,7 @@ describe("a bound proxy", () => {
 
   test("without a controller and never started gets a new delegate in the same member, and records it", () => {
     const proxy = boundProxy();
-    expect(names(decide(world(proxy, [member("west"), member("east")]), now).actions)).toEqual(["create west"]);
+    expect(names(decide(world(proxy, [member("west"), member("east")], gone), now).actions)).toEqual(["create west"]);
     const again = delegateOf(proxy, { uid: "two", spec: { nodeName: "n2" } });
     expect(decide(world(proxy, [member("west", { delegate: again })]), now).actions).toEqual([
       { type: "record", proxyUid: "uid-1", resourceVersion: "1", delegateUid: "two", memberNode: "n2" },
@@ -669,7 +669,7 @@ describe("a bound proxy", () => {
   });
 
   test("is not made again while its namespace is not opted in, and says so", () => {
-    const observed = world(boundProxy(), [member("west")], { optedIn: false });
+    const observed = world(boundProxy(), [member("west")], { optedIn: false, ...gone });
     expect(decide(observed, now)).toMatchObject({
       actions: [{ type: "report", reason: "NotOptedIn" }],
       outcome: "Waiting",
@@ -679,7 +679,10 @@ describe("a bound proxy", () => {
 
   test("that the member would not take again is Failed, and not sent there without end", () => {
     const attempts = new Map([["west", refused("RefusedByMember")]]);
-    const { actions, outcome } = decide(world(boundProxy(), [member("west")], { memory: memory({ attempts }) }), now);
+    const { actions, outcome } = decide(
+      world(boundProxy(), [member("west")], { memory: { ...gone.memory, attempts } }),
+      now,
+    );
     expect(outcome).toBe("Lost");
     expect(actions).toEqual([
       expect.objectContaining({
@@ -696,7 +699,7 @@ describe("a bound proxy", () => {
 
   test("with a controller and never started is Failed, so that the controller replaces it", () => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "r", uid: "r", controller: true }];
-    const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")]), now);
+    const { outcome } = decide(world(boundProxy({ metadata: { ownerReferences } }), [member("west")], gone), now);
     expect(outcome).toBe("Lost");
   });
 
@@ -725,7 +728,10 @@ describe("a bound proxy", () => {
 
   test("whose delegate went is Failed whatever another member says it has, and is not made again before that is gone", () => {
     const lost = (proxy: ReturnType<typeof boundProxy>): ReturnType<typeof decide> =>
-      decide(world(proxy, [member("west"), member("east", { delegate: delegateOf(proxy, { uid: "forged" }) })]), now);
+      decide(
+        world(proxy, [member("west"), member("east", { delegate: delegateOf(proxy, { uid: "forged" }) })], gone),
+        now,
+      );
     const failed = lost(boundProxy({ status: runningStatus() }));
     expect([failed.outcome, ...names(failed.actions)]).toEqual(["Lost", "status", "delete east"]);
     const again = lost(boundProxy());
@@ -781,7 +787,7 @@ describe("a proxy that is being deleted", () => {
     const delegate = delegateOf(proxy, { status: runningStatus() });
     const { actions } = decide(world(proxy, [member("west", { delegate })]), now);
     expect(actions[0]).toMatchObject({ type: "delete", graceSeconds: Number.MAX_SAFE_INTEGER });
-    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["status", "finish", "release"]);
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "finish", "release"]);
   });
 
   test("still gets status while its delegate ends", () => {
@@ -801,7 +807,8 @@ describe("a proxy that is being deleted", () => {
   test("that had ended needs one write only", () => {
     const metadata = { ...deleting, deletionGracePeriodSeconds: 0 };
     const proxy = boundProxy({ metadata, status: endedStatus(0) });
-    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["release"]);
+    const departed = delegateOf(proxy, { status: endedStatus(0) });
+    expect(names(decide(world(proxy, [member("west", { departed })]), now).actions)).toEqual(["release"]);
   });
 
   test("before it was bound takes its delegate with it, which keeps its own grace period", () => {
@@ -896,6 +903,33 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(proxy, [lost(proxy)]), now)).toEqual({ actions: [], outcome: "Ending" });
     });
 
+    test("is not Ready any more while nobody hears of its node, and that is written once", () => {
+      const conditions = ["Ready", "ContainersReady"].map((type) => ({ type, status: "True" }));
+      const proxy = boundProxy({ ...ending, status: { ...runningStatus(), conditions } });
+      const unheard = { unheard: () => true };
+      const { actions, outcome } = decide(world(proxy, [lost(proxy)], unheard), now);
+      expect(outcome).toBe("Ending");
+      expect(actions).toMatchObject([
+        { type: "status", patch: { status: { conditions: [{ type: "Ready", status: "False" }] } } },
+      ]);
+      const shown = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "False" }] },
+      });
+      expect(decide(world(shown, [lost(shown)], unheard), now).actions).toEqual([]);
+    });
+
+    test("says nothing of its readiness for another member that may have a delegate of it", () => {
+      const proxy = boundProxy({
+        ...ending,
+        status: { ...runningStatus(), conditions: [{ type: "Ready", status: "True" }] },
+      });
+      const west = member("west", { delegate: delegateOf(proxy, { metadata: deleting, status: proxy.status ?? {} }) });
+      const east = member("east", { reachable: false });
+      const observed = world(proxy, [west, east], { unheard: () => true, memory: memory({ uncertain: "east" }) });
+      expect(names(decide(observed, now).actions)).toEqual([]);
+    });
+
     test("goes when it was deleted by force", () => {
       const proxy = boundProxy({ ...ending, metadata: { ...deleting, deletionGracePeriodSeconds: 0 } });
       expect(names(decide(world(proxy, [lost(proxy)]), now).actions)).toEqual(["release"]);
@@ -918,7 +952,7 @@ describe("a proxy that is being deleted", () => {
     const finalizers = [DELEGATE_FINALIZER, "batch.kubernetes.io/job-tracking"];
     const metadata = { ...deleting, deletionGracePeriodSeconds: 0, finalizers };
     const proxy = boundProxy({ metadata, status: runningStatus() });
-    expect(names(decide(world(proxy, [member("west")]), now).actions)).toEqual(["status", "release"]);
+    expect(names(decide(world(proxy, [member("west")], gone), now).actions)).toEqual(["status", "release"]);
   });
 });
 

@@ -3,7 +3,7 @@ import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Needs, Readiness } from "../../../../src/controllers/delegation/needs.ts";
 import { shownPrepared } from "../../../../src/controllers/delegation/shown.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { boundProxy, member, memory, world } from "./world.ts";
+import { boundProxy, gone, member, memory, world } from "./world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const missing = { reason: "FailedMount", message: 'configmap "a" not found' };
@@ -38,7 +38,7 @@ describe("a proxy that uses something of its namespace", () => {
     ["not there", needs({ west: "unprepared" }), ["Preparing"]],
     ["refused", needs({ west: { refused: "taken" } }), ["Preparing", "report"]],
   ])("whose delegate was deleted before it started gets another one when that is there: %s", (_, given, expected) => {
-    const { actions, outcome } = decide(world(boundProxy(), [member("west")], { needs: given }), now);
+    const { actions, outcome } = decide(world(boundProxy(), [member("west")], { needs: given, ...gone }), now);
     expect([outcome, ...actions.map(({ type }) => type)]).toEqual(expected);
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import { endedStatus, runningStatus } from "../../../support/builders/pod.ts";
-import { boundProxy, delegateOf, member, world } from "./world.ts";
+import { boundProxy, delegateOf, gone, member, world } from "./world.ts";
 
 const now = 1_000_000;
 const deletionTimestamp = "2026-01-01T00:00:00Z";
@@ -18,7 +18,7 @@ describe("when the host's store is behind", () => {
   test("a bound proxy gets no new delegate before one in another member has gone", () => {
     const proxy = boundProxy();
     const leaving = delegateOf(proxy, { uid: "leaving", metadata: { deletionTimestamp } });
-    const { actions } = decide(world(proxy, [member("west"), member("east", { delegate: leaving })]), now);
+    const { actions } = decide(world(proxy, [member("west"), member("east", { delegate: leaving })], gone), now);
     expect(actions).toEqual([]);
   });
 
@@ -32,7 +32,7 @@ describe("when the host's store is behind", () => {
   test("a proxy whose delegate vanished fails only if it has not changed since: it may have succeeded", () => {
     const proxy = boundProxy({ status: runningStatus() });
     const { uid, resourceVersion } = proxy.metadata;
-    const { actions } = decide(world(proxy, [member("west")]), now);
+    const { actions } = decide(world(proxy, [member("west")], gone), now);
     expect(actions).toMatchObject([{ type: "status", patch: { metadata: { uid, resourceVersion } } }]);
   });
 });

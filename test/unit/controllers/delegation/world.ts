@@ -41,6 +41,9 @@ export function memory(parts: Partial<Memory> = {}): Memory {
   return { fresh: true, attempts: new Map(), ...parts };
 }
 
+/** Its member was asked for the recorded delegate, and does not have it. */
+export const gone: Pick<Observed, "memory"> = { memory: memory({ gone: "delegate-uid" }) };
+
 /** The delegate of a proxy, as its member holds it. */
 export function delegateOf(proxy: Stored<Pod>, { metadata, ...parts }: PodParts = {}): Stored<Pod> {
   const made = toDelegate(proxy, host);

@@ -1,0 +1,89 @@
+import { HOST_LABEL } from "../../api/keys.ts";
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import { objectRef } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { pods } from "../../kube/resources.ts";
+import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { Exchange } from "./exchange.ts";
+import { MARKS, type Memories } from "./memory.ts";
+import type { Action, Observed } from "./model.ts";
+import type { DelegationOptions } from "./options.ts";
+import { shownInMember } from "./shown.ts";
+
+type LookAction = Extract<Action, { readonly type: "look" }>;
+type Context = ActionContext<ObjectKey>;
+type Result = Promise<Shown<Observed> | undefined>;
+
+interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
+  readonly memories: Memories;
+  readonly exchange: Pick<Exchange, "tellOnce">;
+}
+
+/**
+ * Asks a member for the delegate that a proxy records. One that is there is this host's, whatever it bears: the uid says so. It gets
+ * back the label and the annotation that it is known by. Rejects with KubeError: as long as nobody answers, nothing is known.
+ */
+export async function look(action: LookAction, context: Context, options: LookOptions): Result {
+  const { registry, memories, identity } = options;
+  const { proxyUid, delegateUid } = action;
+  const member = registry.member(action.member);
+  if (member === undefined) return undefined;
+  try {
+    const { key, signal } = context;
+    const there = await member.client.find(pods, objectRef(key), { signal });
+    if (there?.metadata.uid !== delegateUid) {
+      memories.gone(proxyUid, delegateUid);
+      return () => true;
+    }
+    if (!isMarked(there, proxyUid, identity.id)) return await mark(member, action, context, options);
+    // The watch has yet to tell of it.
+    return shownInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
+  } catch (error) {
+    member.noteFailure(error);
+    throw error;
+  }
+}
+
+function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
+  return madeByHost(pod, hostId) && ownerOf(pod)?.uid === proxyUid;
+}
+
+/** The uid is a precondition of the API server's. */
+async function mark(member: Member, action: LookAction, context: Context, options: LookOptions): Result {
+  const { proxyUid, delegateUid: uid } = action;
+  const { memories, identity, clock } = options;
+  const { key, signal, log } = context;
+  const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
+  const leave = (why: string): Shown<Observed> => {
+    memories.ineffective(proxyUid, MARKS, clock.now());
+    tellUnmarked(member, action, why, context, options);
+    return () => true;
+  };
+  try {
+    const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
+    if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
+    if (memories.remarked(proxyUid, clock.now())) return leave("somebody keeps taking them off");
+    log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
+    return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
+  } catch (error) {
+    if (isRefusal(error)) return leave(error.detail);
+    // Gone, or another by now: looked for again.
+    if (!isKubeError(error, "Conflict", "NotFound")) throw error;
+    return () => true;
+  }
+}
+
+function tellUnmarked(
+  { name }: Member,
+  { proxyUid }: LookAction,
+  why: string,
+  { key, log }: Context,
+  { exchange, identity }: LookOptions,
+): void {
+  const label = `${HOST_LABEL}=${identity.id}`;
+  const message = `${name}: the pod is there without Legation's label ${label} and owner annotation, and does not get them back: ${why}; what happens to it is not told here until it has them`;
+  log.warn({ member: name }, message);
+  exchange.tellOnce(key, proxyUid, "NotFollowed", message);
+}
