@@ -13,6 +13,8 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/harness/one-seed.ts"],
           testTimeout: 20_000,
+          // Some reckon for seconds, and are not tried again.
+          hookTimeout: 60_000,
           // Sockets and timers are real, and the clusters are being started meanwhile.
           retry: 1,
           // Half of what they cost would be starting a process and loading the sources for each file.
