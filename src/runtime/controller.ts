@@ -224,13 +224,13 @@ export class Controller<Key extends string, Observed, Action> {
       this.#metrics?.worked(decision.outcome, 0);
       return;
     }
-    state.runningSince = now;
     const context = new ReconcileContext(key, {
       signal: this.#abort.signal,
       heardAt: state.heardAt,
       log: this.#log,
       bindings: { ...this.#spec.identify?.(observed), reconcile },
     });
+    state.runningSince = now;
     const run = this.#execute(state, decision, context);
     this.#running.add(run);
     void run.finally(() => this.#running.delete(run));

@@ -81,12 +81,13 @@ describe.each(["before", "after"] as const)("a controller that is killed just %s
       let starting = Promise.resolve();
       const killedAt: Place[] = [];
       const kill = async (place: Place): Promise<void> => {
-        await starting;
-        await controller.stop("SIGKILL");
+        // At once: after its last write a pod may be gone before the controller is.
         killedAt.push(place);
-        starting = controller.start();
+        const stopped = starting.then(() => controller.stop("SIGKILL"));
+        starting = stopped.then(() => controller.start());
         // Told where it is waited for.
         starting.catch(() => {});
+        await stopped;
       };
       await liveThrough(point, { when, onFinished: onTestFinished }, kill);
       await starting;

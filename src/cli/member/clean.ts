@@ -1,7 +1,7 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
 import {
   endpointSlices,
@@ -27,6 +27,8 @@ export interface CleaningContext {
   readonly waitsFor: (what: string) => void;
   /** What is still there, and why. */
   readonly remains: (what: string) => void;
+  /** Nobody can come back with this access: what cannot be looked at now remains, and all else goes, the access too. */
+  readonly isLast?: boolean;
 }
 
 /**
@@ -109,7 +111,8 @@ class Cleaner {
       }
     }
     // Before the access goes that whoever tries again needs.
-    if (failed !== undefined) throw failed;
+    if (failed !== undefined && this.#context.isLast !== true) throw failed;
+    if (failed instanceof KubeError) this.#remains("objects that could not be looked for", failed.message);
     // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
   }

@@ -48,6 +48,8 @@ async function leaveMember(
     }
     await cleanMember(member.client, hostId, {
       signal,
+      // Its credentials go with all that is Legation's.
+      isLast: true,
       removed: (what) => report(`${name}: ${what} removed`),
       waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
       remains: (what) => remains(`${name}: ${what}`),

@@ -20,12 +20,12 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
   let rest: readonly Stored<Pod>[];
   try {
     rest = await cordonAndDrain(node, options, context);
+    if (rest.length > 0 && !force) throw drainTimedOut(name, rest, timeoutMs);
   } catch (error) {
     if (!wasCordoned && !drain && !force) await takeBackCordon(node, context);
     throw error;
   }
   if (rest.length === 0) return;
-  if (!force) throw drainTimedOut(name, rest, timeoutMs);
   // The controller does not do it; the admission policy lets nobody else take this finalizer off.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);

@@ -12,7 +12,8 @@ import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
 import type { Exchange } from "./exchange.ts";
 import { KnownFields } from "./known-fields.ts";
-import type { Memories } from "./memory.ts";
+import { mark } from "./look.ts";
+import { MARKS, type Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { CREATE_ENDS_MS, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "./refusal.ts";
@@ -113,9 +114,9 @@ export class Creation {
     try {
       const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
       this.#noteDelegated(context.key, proxyUid, name);
-      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
-      memories.uncertain(proxyUid, name);
       const { uid } = made.metadata;
+      // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
+      memories.made(proxyUid, name, uid);
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
@@ -146,7 +147,8 @@ export class Creation {
       // A definite no: the server has not made it, and others may have the room that was kept for it.
       this.#options.onRoom();
       memories.certain(proxyUid);
-      reservations.refuse(proxyUid, { cluster: name, ...refused }, member.nodesVersion, proxyOf(context.key));
+      const refusal = { cluster: name, ...refused };
+      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), passing !== undefined);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -200,11 +202,12 @@ export class Creation {
   }
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
-  async #taken(member: Member, proxyUid: string, { key, signal }: Context): Result {
+  async #taken(member: Member, proxyUid: string, context: Context): Result {
     const { memories, clock, identity } = this.#options;
-    const pod = await member.client.find(pods, objectRef(key), { signal });
+    const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
+      if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
       memories.certain(proxyUid);
       const message = "a pod of that name, not made by Legation for this host, is there";
       memories.refuse(
@@ -218,6 +221,20 @@ export class Creation {
     const { uid } = pod.metadata;
     if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member.name);
     return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
+  }
+
+  /** Somebody may have taken its marks off: its uid, or what is left of them, says whose it is. */
+  #isOurs(pod: Stored<Pod>, proxyUid: string): boolean {
+    return pod.metadata.uid === this.#options.memories.of(proxyUid).made || ownerOf(pod)?.uid === proxyUid;
+  }
+
+  /** It gets its marks back. As long as it does not, no other member may have the pod. */
+  #remark({ name, client }: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
+    const { memories, clock } = this.#options;
+    memories.uncertain(proxyUid, name);
+    // Looked at again when that is not shown.
+    if (clock.now() < (memories.of(proxyUid).ineffective?.get(MARKS) ?? 0)) return Promise.resolve(() => false);
+    return mark({ name, client }, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
   }
 
   /** Only the first attempt: what another member took before that is in its own figures. */

@@ -1,6 +1,6 @@
 import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { isDeleting, isTerminal } from "../../pods/phase.ts";
+import { deletionGrace, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { isFor } from "./delegates.ts";
 import { MARKS } from "./memory.ts";
 import type { DelegationDecision, MemberView, Observed } from "./model.ts";
@@ -22,7 +22,12 @@ export function decideLooking(
   const isLast = departed?.metadata.uid === delegateUid && isFor(departed, proxy);
   if (isLast && (isDeleting(departed) || isTerminal(departed))) return undefined;
   const outcome = "Looking";
+  const look = { type: "look", member: name, proxyUid, delegateUid } as const;
+  if (isDeleting(proxy)) {
+    const gracePeriodSeconds = deletionGrace(proxy);
+    const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
+    return { actions: [{ ...look, ends }], outcome };
+  }
   const until = memory.ineffective?.get(MARKS) ?? 0;
-  if (now < until) return { actions: [], outcome, requeueAt: until };
-  return { actions: [{ type: "look", member: name, proxyUid, delegateUid }], outcome };
+  return now < until ? { actions: [], outcome, requeueAt: until } : { actions: [look], outcome };
 }

@@ -1,7 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
@@ -71,7 +71,7 @@ export class Exchange {
     const { authorEvents, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.reported(proxyUid, message, clock.now());
+    memories.reported(proxyUid, { message }, clock.now());
   }
 
   /**
@@ -92,7 +92,7 @@ export class Exchange {
       return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
-      if (!isRefusal(error)) throw error;
+      if (!isRefusal(error) || mayBeStarting(error)) throw error;
       this.#noteRefused(action, error.detail, context);
       const end = endOf(patch);
       return end === undefined ? undefined : this.status({ ...action, patch: end }, context);

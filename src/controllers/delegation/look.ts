@@ -2,7 +2,7 @@ import { HOST_LABEL } from "../../api/keys.ts";
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -26,7 +26,7 @@ interface LookOptions extends Pick<DelegationOptions, "registry" | "identity" | 
  * back the label and the annotation that it is known by. Rejects with KubeError: as long as nobody answers, nothing is known.
  */
 export async function look(action: LookAction, context: Context, options: LookOptions): Result {
-  const { registry, memories, identity } = options;
+  const { registry, memories, identity, clock } = options;
   const { proxyUid, delegateUid } = action;
   const member = registry.member(action.member);
   if (member === undefined) return undefined;
@@ -37,7 +37,10 @@ export async function look(action: LookAction, context: Context, options: LookOp
       memories.gone(proxyUid, delegateUid);
       return () => true;
     }
-    if (!isMarked(there, proxyUid, identity.id)) return await mark(member, action, context, options);
+    if (!isMarked(there, proxyUid, identity.id)) {
+      const isLeft = clock.now() < (memories.of(proxyUid).ineffective?.get(MARKS) ?? 0);
+      return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
+    }
     // The watch has yet to tell of it.
     return shownInMember(member.name, ({ metadata }) => metadata.uid === delegateUid);
   } catch (error) {
@@ -46,12 +49,32 @@ export async function look(action: LookAction, context: Context, options: LookOp
   }
 }
 
+/** What cannot be followed ends with its proxy all the same; whether it has is asked again, since no watch tells. */
+async function endUnmarked(
+  { client }: Member,
+  { delegateUid: uid, ends }: LookAction,
+  { key, signal }: Context,
+): Result {
+  if (ends === undefined) return undefined;
+  try {
+    await client.delete(pods, objectRef(key), { uid, signal, ...ends });
+  } catch (error) {
+    if (!isKubeError(error, "NotFound", "Conflict")) throw error;
+  }
+  return () => false;
+}
+
 function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
   return madeByHost(pod, hostId) && ownerOf(pod)?.uid === proxyUid;
 }
 
-/** The uid is a precondition of the API server's. */
-async function mark(member: Member, action: LookAction, context: Context, options: LookOptions): Result {
+/** Gives a delegate its marks back; its uid is a precondition of the API server's. Rejects with KubeError. */
+export async function mark(
+  member: Pick<Member, "name" | "client">,
+  action: Pick<LookAction, "proxyUid" | "delegateUid">,
+  context: Context,
+  options: LookOptions,
+): Result {
   const { proxyUid, delegateUid: uid } = action;
   const { memories, identity, clock } = options;
   const { key, signal, log } = context;
@@ -68,7 +91,7 @@ async function mark(member: Member, action: LookAction, context: Context, option
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
-    if (isRefusal(error)) return leave(error.detail);
+    if (isRefusal(error) && !mayBeStarting(error)) return leave(error.detail);
     // Gone, or another by now: looked for again.
     if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     return () => true;
@@ -76,8 +99,8 @@ async function mark(member: Member, action: LookAction, context: Context, option
 }
 
 function tellUnmarked(
-  { name }: Member,
-  { proxyUid }: LookAction,
+  { name }: Pick<Member, "name">,
+  { proxyUid }: Pick<LookAction, "proxyUid">,
   why: string,
   { key, log }: Context,
   { exchange, identity }: LookOptions,

@@ -18,8 +18,10 @@ interface Entry {
   room?: string;
   reported?: string;
   reportedAt?: number;
+  reportedReason?: string;
   ineffective?: Map<string, number>;
   gone?: string;
+  made?: string;
   /** When its delegate got its marks back, lately; epoch ms. */
   remarked?: readonly number[];
 }
@@ -85,13 +87,13 @@ export class Memories {
     this.#onPlace(proxyUid, member);
   }
 
-  /** The member did not take the pod. */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number): void {
+  /** The member did not take the pod. What passes by itself (`passes`) is not waited for longer each time. */
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, passes = false): void {
     const entry = this.#entry(proxyUid);
     if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = entry.attempts.get(refusal.cluster);
-    const refusals = (earlier?.refusals ?? 0) + 1;
-    const waitMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
+    const refusals = (earlier?.refusals ?? 0) + (passes ? 0 : 1);
+    const waitMs = passes ? RETRY_AFTER_MS : Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
     const since = earlier?.since ?? now;
     entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
   }
@@ -113,6 +115,17 @@ export class Memories {
     entry.attempts.set(member, { since: lost.at, refusals: attempt.refusals });
   }
 
+  /** The member has made the delegate of this uid; nothing has been in the way since. */
+  made(proxyUid: string, member: string, delegateUid: string): void {
+    this.uncertain(proxyUid, member);
+    const entry = this.#entry(proxyUid);
+    entry.made = delegateUid;
+    const attempt = entry.attempts.get(member);
+    if (attempt?.failingSince === undefined) return;
+    const { failingSince: _, ...rest } = attempt;
+    entry.attempts.set(member, rest);
+  }
+
   /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
   found(proxyUid: string, member: string, now: number): void {
     const entry = this.#entry(proxyUid);
@@ -128,10 +141,12 @@ export class Memories {
     if (entry !== undefined) settle(entry);
   }
 
-  reported(proxyUid: string, message: string, now: number): void {
+  /** The author was told this; `reason` is absent where it was no reason to wait. */
+  reported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
     const entry = this.#entry(proxyUid);
-    entry.reported = message;
+    entry.reported = told.message;
     entry.reportedAt = now;
+    if (told.reason !== undefined) entry.reportedReason = told.reason;
   }
 
   /** The API server took the patch and kept what it had: not the same patch again for a while. */

@@ -78,6 +78,10 @@ export interface Memory {
   readonly reported?: string;
   /** When it said that; epoch ms. */
   readonly reportedAt?: number;
+  /** Why it waited then, in one word. */
+  readonly reportedReason?: string;
+  /** The uid of the last delegate that was made for it. */
+  readonly made?: string;
   /** The uid of the delegate that its member has been asked for, and does not have. */
   readonly gone?: string;
   /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
@@ -168,7 +172,14 @@ export type Action =
       readonly refusal?: Refusal;
     }
   /** Asks the member itself for a delegate that it does not show any more, which gets its marks back when it is there. */
-  | { readonly type: "look"; readonly member: string; readonly proxyUid: string; readonly delegateUid: string }
+  | {
+      readonly type: "look";
+      readonly member: string;
+      readonly proxyUid: string;
+      readonly delegateUid: string;
+      /** Its proxy is being deleted, with this grace: it ends, too, when it cannot have its marks. */
+      readonly ends?: { readonly gracePeriodSeconds?: number };
+    }
   | {
       readonly type: "bind";
       readonly member: string;

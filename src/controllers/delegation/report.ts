@@ -18,10 +18,10 @@ export interface Report {
  * two writes.
  */
 export function report(proxy: Stored<Pod>, { memory, members }: Observed, { reason, message, now }: Report): Action[] {
-  const { reported, reportedAt = 0 } = memory;
+  const { reported, reportedAt = 0, reportedReason } = memory;
   if (reported === message) return [];
   if (reported !== undefined) {
-    const news = newness(proxy, { reason, message, reported }, members);
+    const news = newness({ reason, message, reported, reportedReason }, members);
     if (news === "none" || (news === "little" && now < reportedAt + COUNT_AGAIN_MS)) return [];
   }
   return [{ type: "report", proxyUid: proxy.metadata.uid, reason, message }];

@@ -66,10 +66,10 @@ export class Reservations {
 
   /**
    * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
-   * member's that the answer was for; the pod is absent when nobody knows it any more.
+   * member's that the answer was for; the pod is absent when nobody knows it any more. `passes`: it may be another in a moment.
    */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined): void {
-    this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now());
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, passes = false): void {
+    this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now(), passes);
     if (pod !== undefined) this.refuseShape(pod, refusal);
   }
 

@@ -1,6 +1,3 @@
-import { PLACED_CONDITION } from "../../api/keys.ts";
-import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { conditionOf } from "../../pods/phase.ts";
 import type { MemberView } from "./model.ts";
 
 /** Why a pod waits, as it is told now and as it was told last. */
@@ -8,6 +5,8 @@ export interface Retelling {
   readonly reason: string;
   readonly message: string;
   readonly reported: string;
+  /** Undefined where it was told something else meanwhile. */
+  readonly reportedReason: string | undefined;
 }
 
 /** `none`: not worth a word yet. `little`: worth telling now and then. `news`: worth telling at once. */
@@ -27,9 +26,9 @@ const NOT_READY = "ClusterNotReady";
  * thousands, each of two writes. Where nothing else differs, nobody is told of one whose probe has failed once, as most such
  * are back before they count as lost.
  */
-export function newness(proxy: Stored<Pod>, { reason, message, reported }: Retelling, members: Members): Newness {
+export function newness({ reason, message, reported, reportedReason }: Retelling, members: Members): Newness {
   if (inWords(reported) === inWords(message)) return "little";
-  if (conditionOf(proxy, PLACED_CONDITION)?.reason !== reason) return "news";
+  if (reportedReason !== reason) return "news";
   const [before, now] = [wordsOf(reported), wordsOf(message)];
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
   if (isSame(before, now, faltering)) return "none";

@@ -239,7 +239,7 @@ export class Simulation {
         reservations.refuse(uid, action.refusal, 0, proxy);
         return;
       case "report": {
-        this.#placing.memories.reported(uid, action.message, this.#now);
+        this.#placing.memories.reported(uid, action, this.#now);
         const { reason, message } = action;
         const condition = { type: PLACED_CONDITION, status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });

@@ -67,6 +67,7 @@ function executorOf(answers: Answers) {
   const options = {
     memories,
     reservations,
+    identity: { id: "host-id", name: "cern" },
     clock: now,
     host: client,
     authorEvents: { tell: (_about: unknown, news: unknown) => told.push(news) },
@@ -99,6 +100,44 @@ function unexpected(): Promise<never> {
 }
 
 const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
+
+describe("a delegate from which somebody has taken the marks, and that is not bound yet,", () => {
+  const taken = failure("AlreadyExists", "already exists");
+  const unmarked = { ...delegate, metadata: { ...delegate.metadata, labels: {}, annotations: {} } };
+
+  test("gets them back, and no other member gets the pod", async () => {
+    let patched = 0;
+    let made = false;
+    const { memories, execute } = executorOf({
+      create: () => (made ? Promise.reject(taken) : Promise.resolve(delegate)),
+      find: async () => unmarked,
+      patch: async () => {
+        patched += 1;
+        return delegate;
+      },
+    });
+    await execute(create);
+    made = true;
+    await execute(create);
+    expect(patched).toBe(1);
+    expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", made: delegate.metadata.uid });
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  });
+
+  test("is known by what is left of them, whoever made it", async () => {
+    const half = { ...unmarked, metadata: { ...unmarked.metadata, annotations: delegate.metadata.annotations ?? {} } };
+    const answers = { create: () => Promise.reject(taken), find: async () => half, patch: async () => delegate };
+    const { memories, execute } = executorOf(answers);
+    await execute(create);
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+  });
+
+  test("is somebody else's when nothing says otherwise: another member gets the pod", async () => {
+    const { memories, execute } = executorOf({ create: () => Promise.reject(taken), find: async () => unmarked });
+    await execute(create);
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
+  });
+});
 
 // No API server can be made to have a creation under way that has charged the quota and is not stored yet.
 test("a refusal says nothing of a creation before it that was not answered, until that one is over", async () => {

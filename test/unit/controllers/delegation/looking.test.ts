@@ -26,7 +26,8 @@ describe("a delegate that its member does not show any more", () => {
   ])("%s is asked for there before anything is said of its end", (_case, proxy) => {
     const departed = delegateOf(proxy, { status: proxy.status ?? {} });
     for (const parts of [{}, { departed }, { departed: delegateOf(proxy, { uid: "other", metadata: deleting }) }]) {
-      expect(decide(world(proxy, [member("west", parts)]), now)).toEqual({ actions: [action], outcome: "Looking" });
+      const expected = proxy === ending ? { ...action, ends: { gracePeriodSeconds: 17 } } : action;
+      expect(decide(world(proxy, [member("west", parts)]), now)).toEqual({ actions: [expected], outcome: "Looking" });
     }
     expect(decide(world(proxy, [member("west")], gone), now).outcome).not.toBe("Looking");
   });
@@ -51,6 +52,9 @@ describe("a delegate that its member does not show any more", () => {
     const observed = world(running, [member("west")], { memory: memory({ ineffective: new Map([[MARKS, now + 5]]) }) });
     expect(decide(observed, now)).toEqual({ actions: [], outcome: "Looking", requeueAt: now + 5 });
     expect(decide(observed, now + 5).actions).toEqual([action]);
+    // But not its end.
+    const over = decide({ ...observed, proxy: ending }, now).actions;
+    expect(over).toEqual([{ ...action, ends: { gracePeriodSeconds: 17 } }]);
   });
 
   test("but under the name of another owner is not swept, as the proxy records it", () => {
@@ -70,8 +74,12 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
   const patches: unknown[] = [];
   const told: string[] = [];
   const failures: unknown[] = [];
+  const deletions: unknown[] = [];
   const client = fakeClient({
     find: find as never,
+    delete: (async (_resource: unknown, _ref: unknown, { signal: _, ...how }: { signal: AbortSignal }) => {
+      deletions.push(how);
+    }) as never,
     patch: ((_resource: unknown, _ref: unknown, { body }: { body: unknown }) => {
       patches.push(body);
       return patch(body);
@@ -91,7 +99,8 @@ function looking({ find, patch = () => Promise.reject(new Error("nobody should w
     heardAt: now,
     log: createLogger({ level: "silent" }),
   };
-  return { memories, patches, told, failures, run: () => look(action, context, options as never) };
+  const run = (ends?: object) => look(ends === undefined ? action : { ...action, ends }, context, options as never);
+  return { memories, patches, told, failures, deletions, run };
 }
 
 const bare = delegateOf(running, { metadata: { labels: {}, annotations: {} } });
@@ -160,6 +169,19 @@ describe("the member, asked for a delegate,", () => {
     expect(isShown(await run())).toBe(true);
     expect(told).toEqual(["NotFollowed"]);
     expect(memories.of("uid-1").ineffective?.get(MARKS)).toBe(now + INEFFECTIVE_MS);
+  });
+
+  test("does not put them back, and the pod is being deleted: it is deleted there, until it has gone", async () => {
+    let there: Stored<Pod> | undefined = bare;
+    const patch = () => Promise.reject(refused("Forbidden"));
+    const { memories, deletions, run } = looking({ find: async () => there, patch });
+    await run({ gracePeriodSeconds: 17 });
+    expect(deletions).toEqual([]);
+    expect(isShown(await run({ gracePeriodSeconds: 17 }))).toBe(false);
+    expect(deletions).toEqual([{ uid: "delegate-uid", gracePeriodSeconds: 17 }]);
+    there = undefined;
+    await run({ gracePeriodSeconds: 17 });
+    expect(memories.of("uid-1").gone).toBe("delegate-uid");
   });
 
   test("has somebody who keeps taking them off: after some times it is left so for a while", async () => {

@@ -1,5 +1,4 @@
 import { describe, expect, test } from "vitest";
-import { PLACED_CONDITION } from "../../../../src/api/keys.ts";
 import { unreadable } from "../../../../src/clusters/reading.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import { isFaltering } from "../../../../src/controllers/delegation/member-view.ts";
@@ -25,8 +24,8 @@ interface Told {
 /** How many reports there are of a pod that was told the first, and now the second. */
 function told(reported: string, message: string, { afterMs, reasons = ["NotPlaced"], members = [] }: Told): number {
   const [first] = reasons;
-  const proxy = proxyPod({ status: { conditions: [{ type: PLACED_CONDITION, status: "False", reason: first }] } });
-  const observed = world(proxy, members, { memory: memory({ reported, reportedAt: now }) });
+  const proxy = proxyPod();
+  const observed = world(proxy, members, { memory: memory({ reported, reportedAt: now, reportedReason: first }) });
   return report(proxy, observed, { reason: reasons.at(-1) ?? first, message, now: now + afterMs }).length;
 }
 
@@ -81,12 +80,12 @@ describe("a pod that waits", () => {
   });
 
   test("hears what it was not told when the minute is over", () => {
-    const proxy = proxyPod({
-      status: { conditions: [{ type: PLACED_CONDITION, status: "False", reason: "NotPlaced" }] },
-    });
+    const proxy = proxyPod();
     const west = member("west");
     const closed = { ...west, candidate: { ...west.candidate, closed: notAnswering("reset") } };
-    const observed = world(proxy, [closed], { memory: memory({ reported: full, reportedAt: now }) });
+    const observed = world(proxy, [closed], {
+      memory: memory({ reported: full, reportedAt: now, reportedReason: "NotPlaced" }),
+    });
     expect(decide(observed, now + 1)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
     expect(decide(observed, now + 60_000).actions).toMatchObject([
       { type: "report", message: "west: its API server does not answer: reset" },

@@ -83,7 +83,7 @@ describe("a proxy without a node", () => {
     const { clock, waiting, memories, add, lookedAt } = waitingProxies();
     add("a");
     const told = add("b");
-    memories.reported("b", "no member fits", clock.now());
+    memories.reported("b", { reason: "NotPlaced", message: "no member fits" }, clock.now());
     waiting.onPlaced();
     await clock.advance(1_000);
     expect(lookedAt()).toEqual([told]);
