@@ -35,10 +35,12 @@ function member(
   {
     configMaps,
     undiscovered = {},
+    isLast = false,
   }: {
     readonly configMaps?: KubeErrorCode;
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
+    readonly isLast?: boolean;
   } = {},
 ): { run: Promise<{ readonly removed: string[]; readonly remained: string[] }> } {
   const object = (name: string, host: string): Stored<KubeObject> => ({
@@ -72,6 +74,7 @@ function member(
   const told = { removed: [] as string[], remained: [] as string[] };
   const context = {
     signal,
+    isLast,
     removed: (what: string) => void told.removed.push(what),
     waitsFor: () => {},
     remains: (what: string) => void told.remained.push(what),
@@ -97,6 +100,19 @@ describe("cleaning a member", () => {
     ["/apis/networking.k8s.io/v1", "BadAnswer"],
   ] as const)("stops, with its access kept, when %s of its own kinds answers with %s", async (path, code) => {
     await expect(member([], { undiscovered: { [path]: code } }).run).rejects.toThrow(`says ${code}`);
+  });
+
+  test.each([
+    ["a kind is not listed", { configMaps: "ServerError" }, []],
+    [
+      "a version is not discovered",
+      { undiscovered: { "/apis/networking.k8s.io/v1": "ServerError" } },
+      ["ConfigMap shop/ours"],
+    ],
+  ] as const)("goes on when %s, and says so, where nobody can come back with its access", async (_, broken, gone) => {
+    const { removed, remained } = await member([], { ...broken, isLast: true }).run;
+    expect(removed).toEqual(gone);
+    expect(remained).toEqual([expect.stringMatching(/^objects that could not be looked for: .*says ServerError/)]);
   });
 
   test.each([
