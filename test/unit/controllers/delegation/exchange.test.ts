@@ -164,3 +164,20 @@ test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(
     expect(told).toEqual(["StatusRefused"]);
   },
 );
+
+test("an end that an API server denies which has just started, and knows no roles yet, is told when it does", async () => {
+  const detail =
+    'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-controller" cannot patch resource "pods/status"';
+  const denied = new KubeError(detail, { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods" });
+  const told: string[] = [];
+  const subject = new Exchange({
+    host: fakeClient({ patch: (() => Promise.reject(denied)) as never }),
+    memories: new Memories(),
+    clock: { now: () => 1_000_000, wall: () => 1_000_000 },
+    authorEvents: { tell: (_about: unknown, { reason }: { readonly reason: string }) => told.push(reason) },
+  } as never);
+  const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+  const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Failed", reason: "Evicted" } };
+  await expect(subject.status({ type: "status", patch, resourceVersion: "1" }, context)).rejects.toBe(denied);
+  expect(told).toEqual([]);
+});

@@ -35,6 +35,29 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now + 29_000, refusals: 0 });
   });
 
+  test("is a refusal that is waited for longer each time, unless it passes by itself", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
+    const waits = (passes: boolean): number[] => {
+      const memories = new Memories();
+      return [1, 2, 3].map(() => {
+        memories.attempt("uid-1", "west", now);
+        memories.refuse("uid-1", refusal, 1, now, passes);
+        return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
+      });
+    };
+    expect(waits(false)).toEqual([30_000, 60_000, 120_000]);
+    expect(waits(true)).toEqual([30_000, 30_000, 30_000]);
+  });
+
+  test("is since when something is in the way of an attempt, until a delegate is made", () => {
+    const memories = new Memories();
+    memories.attempt("uid-1", "west", now);
+    expect(memories.failing("uid-1", "west", now)).toBe(now);
+    expect(memories.failing("uid-1", "west", now + 5_000)).toBe(now);
+    memories.made("uid-1", "west", "delegate-uid");
+    expect(memories.failing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
+  });
+
   test("is since when an attempt is under way, however often its create is sent", () => {
     const memories = new Memories();
     memories.attempt("uid-1", "west", now);
