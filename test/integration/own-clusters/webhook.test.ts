@@ -697,7 +697,7 @@ describe("the serving certificate", () => {
   test("is trusted by an entry that a version adds, from its first moment on", async () => {
     const last = JSON.stringify([{ op: "remove", path: "/webhooks/8" }]);
     await kubectl(host, ["patch", "mutatingwebhookconfiguration/legation", "--type=json", `--patch=${last}`]);
-    expect(await bundles()).toHaveLength(9);
+    expect(await bundles()).toHaveLength(10);
     await install();
     const trusted = await bundles();
     expect(trusted).toHaveLength(11);
