@@ -115,12 +115,11 @@ describe("a burst", () => {
       how: "frozen, and killed and started again",
       breakIt: () => west.apiServer.freeze(),
       mendIt: () => west.apiServer.restart(),
-      // On a full machine, the scheduler of a member that has been frozen may come back too late for those that it had not seen.
-      timeoutSeconds: 600,
     },
-  ])("goes on in one member while the other's API server is $how", async ({ breakIt, mendIt, timeoutSeconds }) => {
+  ])("goes on in one member while the other's API server is $how", async ({ breakIt, mendIt }) => {
     const { host } = clients();
-    if (timeoutSeconds !== undefined) onTestFinished(await scheduleTimeout(host, timeoutSeconds));
+    // On a full machine, the scheduler of such a member may come back too late for pods that it had not seen: it is waited for.
+    onTestFinished(await scheduleTimeout(host, 600));
     const { histories, stop } = await watchPods(host, namespace);
     onTestFinished(stop);
     const names = numbered("pod", COUNT);
