@@ -126,6 +126,11 @@ export function isRefusal(error: unknown): error is KubeError {
   return error instanceof KubeError && IS_REFUSAL[error.code];
 }
 
+/** The same, but for what an API server also says for a moment after its start: worth giving something up for. */
+export function isLastingRefusal(error: unknown): error is KubeError {
+  return isRefusal(error) && !mayBeStarting(error);
+}
+
 /** Words of an answer that was cut because it was larger than what may be on its way from one server. */
 export const TOO_LARGE = "the server's answers are larger than";
 

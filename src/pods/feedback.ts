@@ -116,9 +116,9 @@ export function notPlacedCondition(
  * the scheduler that finds it without them says something else. kubectl shows it as its status.
  */
 export function outdatedConditions(proxy: Pod | undefined): object[] {
-  const isGatedStill = proxy !== undefined && isGated(proxy);
-  const { type, reason } = (proxy && conditionOf(proxy, "PodScheduled")) ?? {};
-  return reason === "SchedulingGated" && !isGatedStill ? [{ type, $patch: "delete" }] : [];
+  if (proxy === undefined || isGated(proxy)) return [];
+  const { type, reason } = conditionOf(proxy, "PodScheduled") ?? {};
+  return reason === "SchedulingGated" ? [{ type, $patch: "delete" }] : [];
 }
 
 function conditionsFrom(

@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../pods/claims.ts";
-import type { Needs, Readiness } from "../delegation/needs.ts";
+import { leastReady, type Needs, type Readiness } from "../delegation/needs.ts";
 
 /** The claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {
@@ -33,11 +33,7 @@ export function claimNeeds(
   }
   return {
     state: "there",
-    in: (name) => {
-      const answers = claims.map((claim) => readiness(name, claim));
-      const refused = answers.find((answer) => typeof answer === "object");
-      return refused ?? (answers.includes("unprepared") ? "unprepared" : "ready");
-    },
+    in: (name) => leastReady(claims.map((claim) => readiness(name, claim))),
   };
 }
 

@@ -1,4 +1,4 @@
-import { type Needs, readinessIn } from "../delegation/needs.ts";
+import { leastReady, type Needs, readinessIn } from "../delegation/needs.ts";
 import type { Dependencies } from "../delegation/options.ts";
 
 /** What several controllers make for pods, as one: a pod has what it needs when each of them says so. */
@@ -19,11 +19,6 @@ function merged(needs: readonly Needs[]): Needs | undefined {
   if (unmet !== undefined) return unmet;
   return {
     state: "there",
-    in: (member) => {
-      const answers = needs.map((one) => readinessIn(one, member));
-      return (
-        answers.find((answer) => typeof answer === "object") ?? answers.find((answer) => answer !== "ready") ?? "ready"
-      );
-    },
+    in: (member) => leastReady(needs.map((one) => readinessIn(one, member))),
   };
 }

@@ -229,12 +229,12 @@ export class Creation {
   }
 
   /** It gets its marks back. As long as it does not, no other member may have the pod. */
-  #remark({ name, client }: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
+  #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const { memories, clock } = this.#options;
-    memories.uncertain(proxyUid, name);
+    memories.uncertain(proxyUid, member.name);
     // Looked at again when that is not shown.
-    if (clock.now() < (memories.of(proxyUid).ineffective?.get(MARKS) ?? 0)) return Promise.resolve(() => false);
-    return mark({ name, client }, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
+    if (memories.isIneffective(proxyUid, MARKS, clock.now())) return Promise.resolve(() => false);
+    return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);
   }
 
   /** Only the first attempt: what another member took before that is in its own figures. */

@@ -1,7 +1,7 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
@@ -92,7 +92,7 @@ export class Exchange {
       return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
-      if (!isRefusal(error) || mayBeStarting(error)) throw error;
+      if (!isLastingRefusal(error)) throw error;
       this.#noteRefused(action, error.detail, context);
       const end = endOf(patch);
       return end === undefined ? undefined : this.status({ ...action, patch: end }, context);
@@ -114,8 +114,7 @@ export class Exchange {
    */
   #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
     const { memories, clock } = this.#options;
-    const until = memories.of(proxyUid).ineffective?.get(JSON.stringify(patch));
-    return until !== undefined && clock.now() < until;
+    return memories.isIneffective(proxyUid, JSON.stringify(patch), clock.now());
   }
 
   #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {

@@ -8,7 +8,7 @@ import {
 import type { ObjectKey } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { notPlacedCondition, outdatedConditions } from "../../pods/feedback.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
@@ -222,7 +222,7 @@ export class Executor {
     try {
       shown = await this.#condition(proxyUid, { reason, message }, context);
     } catch (error) {
-      if (!isRefusal(error) || mayBeStarting(error)) throw error;
+      if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });

@@ -2,7 +2,7 @@ import { HOST_LABEL } from "../../api/keys.ts";
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -38,7 +38,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
       return () => true;
     }
     if (!isMarked(there, proxyUid, identity.id)) {
-      const isLeft = clock.now() < (memories.of(proxyUid).ineffective?.get(MARKS) ?? 0);
+      const isLeft = memories.isIneffective(proxyUid, MARKS, clock.now());
       return isLeft ? await endUnmarked(member, action, context) : await mark(member, action, context, options);
     }
     // The watch has yet to tell of it.
@@ -70,7 +70,7 @@ function isMarked(pod: Stored<Pod>, proxyUid: string, hostId: string): boolean {
 
 /** Gives a delegate its marks back; its uid is a precondition of the API server's. Rejects with KubeError. */
 export async function mark(
-  member: Pick<Member, "name" | "client">,
+  member: Member,
   action: Pick<LookAction, "proxyUid" | "delegateUid">,
   context: Context,
   options: LookOptions,
@@ -91,7 +91,7 @@ export async function mark(
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {
-    if (isRefusal(error) && !mayBeStarting(error)) return leave(error.detail);
+    if (isLastingRefusal(error)) return leave(error.detail);
     // Gone, or another by now: looked for again.
     if (!isKubeError(error, "Conflict", "NotFound")) throw error;
     return () => true;
@@ -99,7 +99,7 @@ export async function mark(
 }
 
 function tellUnmarked(
-  { name }: Pick<Member, "name">,
+  { name }: Member,
   { proxyUid }: Pick<LookAction, "proxyUid">,
   why: string,
   { key, log }: Context,

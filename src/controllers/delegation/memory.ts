@@ -158,6 +158,11 @@ export class Memories {
     entry.ineffective = patches;
   }
 
+  /** Whether that is not to be tried now. */
+  isIneffective(proxyUid: string, patch: string, now: number): boolean {
+    return now < (this.of(proxyUid).ineffective?.get(patch) ?? 0);
+  }
+
   /** The member was asked for the delegate of this uid, and does not have it. */
   gone(proxyUid: string, delegateUid: string): void {
     this.#entry(proxyUid).gone = delegateUid;

@@ -27,10 +27,21 @@ export function isPrepared(needs: Needs | undefined, member: string): boolean {
   return readinessIn(needs, member) === "ready";
 }
 
+/** Why the member cannot have what the pod needs; undefined while it has it, or may. */
+export function refusedIn(needs: Needs | undefined, member: string): string | undefined {
+  const readiness = readinessIn(needs, member);
+  return typeof readiness === "object" ? readiness.refused : undefined;
+}
+
+/** How ready a member is for all, by how ready it is for each: one refusal is enough. */
+export function leastReady(all: readonly Readiness[]): Readiness {
+  const refused = all.find((readiness) => typeof readiness === "object");
+  return refused ?? (all.includes("unprepared") ? "unprepared" : "ready");
+}
+
 /** What a pod is told when neither time nor Legation gives the member what it needs. */
 export function whyUnprepared(needs: Needs | undefined, member: string): Why | undefined {
   if (needs?.state === "missing") return { reason: needs.reason, message: needs.message };
-  const readiness = readinessIn(needs, member);
-  if (typeof readiness !== "object") return undefined;
-  return { reason: "RefusedByMember", message: `${member}: ${readiness.refused}` };
+  const refused = refusedIn(needs, member);
+  return refused === undefined ? undefined : { reason: "RefusedByMember", message: `${member}: ${refused}` };
 }

@@ -1,10 +1,10 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Amounts } from "../../api/quantity.ts";
-import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
+import type { Refusal, Rule } from "../../placement/candidate.ts";
 import { type RankInput, type Ranking, rank } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
 import type { Attempt, Observed } from "./model.ts";
-import { type Needs, readinessIn } from "./needs.ts";
+import { type Needs, refusedIn } from "./needs.ts";
 
 /** What `decidePlacing` decides by, for who explains it. */
 export function placementOf(
@@ -28,13 +28,9 @@ export function requestsFor(proxy: Stored<Pod>, { members, requestsIn }: Observe
 
 function rankInput(proxy: Stored<Pod>, observed: Observed, needs?: Needs): RankInput {
   const { members, excludes, lacks, rules, requestsIn } = observed;
-  const refused = ({ name }: Candidate): string | undefined => {
-    const readiness = readinessIn(needs, name);
-    return typeof readiness === "object" ? readiness.refused : undefined;
-  };
   const selection: Rule = {
     refusal: (candidate) => {
-      const message = excludes(candidate) ?? lacks?.(candidate) ?? refused(candidate);
+      const message = excludes(candidate) ?? lacks?.(candidate) ?? refusedIn(needs, candidate.name);
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };

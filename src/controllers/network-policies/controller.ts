@@ -10,7 +10,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
-import { isPrepared, type Needs, type Readiness, readinessIn } from "../delegation/needs.ts";
+import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/needs.ts";
 import { NAMESPACE_INDEX } from "../delegation/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -161,8 +161,7 @@ export class NetworkPolicyController implements Copier {
   /** Why the member cannot have them, as far as is known before the pod is given to it. */
   refusal(pod: Stored<Pod>, member: string): string | undefined {
     this.#sources.start();
-    const readiness = readinessIn(this.needs(pod), member);
-    return typeof readiness === "object" ? readiness.refused : undefined;
+    return refusedIn(this.needs(pod), member);
   }
 
   /** Has them made in the member; true when they are there. */
