@@ -1,5 +1,5 @@
 import fastJsonPatch from "fast-json-patch";
-import { type Annotations, asksForDelegation, authorAnnotations } from "../src/api/annotations.ts";
+import { type Annotations, asksForDelegation, authorAnnotations, type Placement } from "../src/api/annotations.ts";
 import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
@@ -78,7 +78,7 @@ function mayChangeTemplate(job: ReviewedObject): boolean {
 }
 
 /** Everything that is wrong with what the author wrote, with the place where it is. */
-function problemsOf(object: ReviewedObject, { outer, template }: Shape, { overflows }: NamespaceMode): string[] {
+function problemsOf(object: ReviewedObject, { outer, template }: Shape, namespace: NamespaceMode): string[] {
   const problems: string[] = [];
   const copied: Record<string, string> = {};
   for (const path of [...outer, [...template, "metadata"]]) {
@@ -94,20 +94,31 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, { overfl
     Object.assign(copied, annotations);
   }
   const { placement } = readAnnotations(copied);
-  const wanted = overflows === true ? placement.delegate !== false : asksForDelegation(placement);
-  if (problems.length > 0 || !wanted) return problems;
+  if (problems.length > 0 || !asks(placement, namespace)) return problems;
   const written = valueAt(object, [...template, "spec"]);
   const spec = readPodSpec(written);
   // What is no pod's spec is the API server's to refuse.
   if (typeof spec === "string") return [];
   const path = template.join(".");
   const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
-  if ((placement.mode ?? (overflows === true ? "overflow" : undefined)) === "overflow") {
+  if (modeOf(placement, namespace) === "overflow") {
     const ofOverflow = overflowProblems(placement, spec.tolerations ?? []);
     return [...ofOverrides, ...ofOverflow.map((problem) => `${path}: ${problem}`)];
   }
   const problem = nodeNameProblem(spec.nodeName ?? "");
   return problem === undefined ? ofOverrides : [...ofOverrides, `${path}.${problem}`];
+}
+
+/** Whether its pods are to be delegated, as far as the namespace is known. */
+function asks(placement: Placement, { overflows }: NamespaceMode): boolean {
+  return overflows === true ? placement.delegate !== false : asksForDelegation(placement);
+}
+
+/** Undefined where the namespace's label may say that the host is asked first. */
+function modeOf({ mode }: Placement, { mustAsk, overflows }: NamespaceMode): Placement["mode"] {
+  if (mode !== undefined) return mode;
+  if (overflows === true) return "overflow";
+  return mustAsk === true ? "always" : undefined;
 }
 
 /** A DaemonSet has a pod on every node of its own cluster: nothing that it could ask for would happen. */
@@ -127,15 +138,14 @@ function warningsOf(
   object: ReviewedObject,
   { template }: Shape,
   annotations: Annotations,
-  { mustAsk = false, overflows = false }: NamespaceMode,
+  namespace: NamespaceMode,
 ): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  const asks = overflows ? placement.delegate !== false : asksForDelegation(placement);
-  const stays = placement.delegate === false || (mustAsk && !asks);
-  const delegated = asks && typeof spec !== "string";
-  // Where neither is known, the namespace's label may say that the host is asked first.
-  const mode = placement.mode ?? (overflows ? "overflow" : mustAsk ? "always" : undefined);
+  const isAsking = asks(placement, namespace);
+  const stays = placement.delegate === false || (namespace.mustAsk === true && !isAsking);
+  const delegated = isAsking && typeof spec !== "string";
+  const mode = modeOf(placement, namespace);
   return [
     ...placementWarnings(placement),
     ...(delegated && mode === "overflow" ? overflowWarnings(placement, spec) : []),

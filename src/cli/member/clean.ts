@@ -1,7 +1,7 @@
 import { HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
 import {
   endpointSlices,
@@ -29,6 +29,14 @@ export interface CleaningContext {
   readonly remains: (what: string) => void;
   /** Nobody can come back with this access: what cannot be looked at now remains, and all else goes, the access too. */
   readonly isLast?: boolean;
+}
+
+/** Tells of each as a line about the member. */
+export function reportsOf(name: string, report: (line: string) => void): Pick<CleaningContext, "removed" | "waitsFor"> {
+  return {
+    removed: (what) => report(`${name}: ${what} removed`),
+    waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+  };
 }
 
 /**
@@ -82,7 +90,7 @@ class Cleaner {
 
   async sweepObjects(): Promise<void> {
     const { resources, unknown } = await this.#discovery.removable();
-    let failed: unknown;
+    let failed: KubeError | undefined;
     for (const [apiVersion, error] of unknown) {
       // One that is not there any more holds nothing, and one that may not be asked for is as one without rights.
       if (!isOwnVersion(apiVersion) || isKubeError(error, "Forbidden", "NotFound")) {
@@ -111,8 +119,10 @@ class Cleaner {
       }
     }
     // Before the access goes that whoever tries again needs.
-    if (failed !== undefined && this.#context.isLast !== true) throw failed;
-    if (failed instanceof KubeError) this.#remains("objects that could not be looked for", failed.message);
+    if (failed !== undefined) {
+      if (this.#context.isLast !== true) throw failed;
+      this.#remains("objects that could not be looked for", failed.message);
+    }
     // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
   }

@@ -6,7 +6,7 @@ import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { secrets } from "../../kube/resources.ts";
 import { clusterId } from "../identity.ts";
-import { cleanMember } from "../member/clean.ts";
+import { cleanMember, reportsOf } from "../member/clean.ts";
 import { storedConnection } from "../unjoin/unjoin.ts";
 import type { RemovalContext } from "./objects.ts";
 import type { UninstallContext } from "./uninstall.ts";
@@ -50,8 +50,7 @@ async function leaveMember(
       signal,
       // Its credentials go with all that is Legation's.
       isLast: true,
-      removed: (what) => report(`${name}: ${what} removed`),
-      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+      ...reportsOf(name, report),
       remains: (what) => remains(`${name}: ${what}`),
     });
   } catch (error) {

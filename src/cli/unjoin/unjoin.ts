@@ -7,7 +7,7 @@ import { clusters, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { cleanMember } from "../member/clean.ts";
+import { cleanMember, reportsOf } from "../member/clean.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import { remove } from "../removal.ts";
@@ -110,8 +110,7 @@ async function cleanUp(
     report(`${name}: looking for what this host made there`);
     await cleanMember(member.client, hostId, {
       signal,
-      removed: (what) => report(`${name}: ${what} removed`),
-      waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
+      ...reportsOf(name, report),
       remains: (what) => {
         remained.push(what);
         report(`${name}: remains: ${what}`);
