@@ -368,6 +368,12 @@ const WORKLOADS: readonly Workload[] = [
   },
 ];
 
+function workload(kind: string): Workload {
+  const found = WORKLOADS.find((one) => one.kind === kind);
+  if (found === undefined) throw new Error(`no ${kind}`);
+  return found;
+}
+
 function createWorkload(
   namespace: string,
   { path, apiVersion, kind, spec }: Workload,
@@ -397,8 +403,7 @@ describe("a workload", () => {
   });
 
   test("that makes proxies makes no more ReplicaSets than it needs", async () => {
-    const [deployment] = WORKLOADS;
-    if (deployment === undefined) throw new Error("no Deployment");
+    const deployment = workload("Deployment");
     const spec = { ...deployment.spec, replicas: 2 };
     const created = await createWorkload(
       annotated,
@@ -431,8 +436,7 @@ describe("a workload", () => {
       warnings: 1,
     },
   ])("Job $what", async ({ suspend, clusters, warnings }) => {
-    const job = WORKLOADS.find(({ kind }) => kind === "Job");
-    if (job === undefined) throw new Error("no Job");
+    const job = workload("Job");
     const spec = { ...job.spec, suspend, parallelism: 0 };
     const name = `job-${suspend ? "waiting" : "started"}`;
     await createWorkload(annotated, { ...job, spec }, { name, annotations: { [CLUSTERS]: "west" } }, false);
@@ -447,8 +451,7 @@ describe("a workload", () => {
   });
 
   test("whose template says otherwise keeps the template's, with a warning", async () => {
-    const [deployment] = WORKLOADS;
-    if (deployment === undefined) throw new Error("no Deployment");
+    const deployment = workload("Deployment");
     const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "east" }) };
     const { body, warnings } = await createWorkload(
       annotated,
@@ -460,8 +463,7 @@ describe("a workload", () => {
   });
 
   test("that asks for nothing where pods must ask is let in with a warning, and without one where all are delegated", async () => {
-    const [deployment] = WORKLOADS;
-    if (deployment === undefined) throw new Error("no Deployment");
+    const deployment = workload("Deployment");
     const written = { annotations: { "legation.dev/group": "flow-7" } };
     const { status, warnings } = await createWorkload(annotated, deployment, written);
     expect(status).toBe(201);
@@ -472,8 +474,7 @@ describe("a workload", () => {
   });
 
   test("whose pods would all be refused in a namespace where they overflow is refused there, and nowhere else", async () => {
-    const [deployment] = WORKLOADS;
-    if (deployment === undefined) throw new Error("no Deployment");
+    const deployment = workload("Deployment");
     const written = { annotations: { "legation.dev/failover": "never" } };
     const { status, body } = await createWorkload(overflow, deployment, written);
     expect(status).toBe(422);
@@ -483,8 +484,7 @@ describe("a workload", () => {
   });
 
   test("with malformed values, on itself or in its template, is refused with the place", async () => {
-    const [deployment] = WORKLOADS;
-    if (deployment === undefined) throw new Error("no Deployment");
+    const deployment = workload("Deployment");
     const spec = { ...deployment.spec, template: template({ [CLUSTERS]: "" }) };
     const { status, body } = await createWorkload(
       annotated,

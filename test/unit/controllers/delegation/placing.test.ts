@@ -1,47 +1,28 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { Load } from "../../../../src/clusters/load.ts";
-import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
+import type { Placing } from "../../../../src/controllers/delegation/placing.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { rank } from "../../../../src/placement/rank.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod } from "../../../support/builders/pod.ts";
+import { placingOver } from "./placing-over.ts";
 
 const size = { pods: 100 };
 
 /** Pods in overflow mode are placed on two members of two regions; `west` has the more room. */
 function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; place(pod: Stored<Pod>): string } {
-  const members = [candidate("west", "eu", 0), candidate("east", "us", 50)].map((one) => ({
-    name: one.name,
-    read: true,
-    settling: false,
-    roomVersion: "",
-    load: new Load(),
-    candidate: () => one,
-  }));
-  const proxies = new Store<Pod>(PLACING_INDEXES);
+  const candidates = [candidate("west", "eu", 0), candidate("east", "us", 50)];
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
-  const placing = new Placing({
-    registry: {
-      members: () => members,
-      member: (name) => members.find((member) => member.name === name),
-      unconnected: () => [],
-    },
-    namespaces: () => namespaces,
-    defaults: () => new Store<PlacementDefaults>(),
-    proxies: () => proxies,
-    homeApi: () => ({ state: "unknown", message: "" }),
-    clock: { now: () => 0 },
-  });
+  const homeApi = () => ({ state: "unknown", message: "" }) as const;
+  const { proxies, placing } = placingOver(candidates, { namespaces, homeApi });
   const place = (waiting: Stored<Pod>): string => {
     const rules = placing.view.of(waiting).rules?.() ?? [];
     const [best = "none"] = rank({
       requests: { pods: 1 },
       rules,
-      candidates: members.map((one) => one.candidate()),
+      candidates,
     }).fitting;
     placing.overflow(waiting, best, { requests: { pods: 1 }, namespace: "team" });
     return best;

@@ -1,13 +1,11 @@
 import { describe, expect, test } from "vitest";
 import { PREFERENCES_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { Load } from "../../../../src/clusters/load.ts";
-import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
 import type { Sharing } from "../../../../src/controllers/preferences/controller.ts";
 import type { HomeApi } from "../../../../src/pods/home-api.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
+import { placingOver } from "./placing-over.ts";
 
 const NAMES = ["west", "east", "north"];
 const size = { pods: 100 };
@@ -37,29 +35,10 @@ function sharing({
   readonly homeApi?: (member: string) => HomeApi;
   readonly annotations?: Record<string, string>;
 } = {}): Sharing | undefined {
-  const members = NAMES.map((name) => ({
-    name,
-    read: true,
-    settling: false,
-    roomVersion: "",
-    load: new Load(),
-    candidate: () => ({ name, labels: {}, allocatable: size, largestNode: size, used: {} }),
-  }));
+  const candidates = NAMES.map((name) => ({ name, labels: {}, allocatable: size, largestNode: size, used: {} }));
   const namespaces = new Store<Namespace>();
   if (namespace !== null) namespaces.set(namespace);
-  const proxies = new Store<Pod>(PLACING_INDEXES);
-  const placing = new Placing({
-    registry: {
-      members: () => members,
-      member: (name) => members.find((member) => member.name === name),
-      unconnected: () => [],
-    },
-    namespaces: () => namespaces,
-    defaults: () => new Store<PlacementDefaults>(),
-    proxies: () => proxies,
-    homeApi,
-    clock: { now: () => 0 },
-  });
+  const { placing } = placingOver(candidates, { namespaces, homeApi });
   return placing.view.sharing(replica(annotations));
 }
 
