@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { parse } from "yaml";
-import type { Secret } from "../../../../src/api/kubernetes.ts";
+import type { ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/session.ts";
@@ -248,6 +248,81 @@ describe("a member that joins again", () => {
     notReady();
     await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({ exit: "notReady" });
     expect(stored()?.cluster).toMatchObject({ server: SERVER });
+  });
+});
+
+describe("a member whose Secret somebody else made", () => {
+  const OWN_SECRET = { ...SECRET, name: "made-by-gitops" };
+
+  /** A token of a service account; `endsInMs` from now. */
+  function tokenFor({ sub = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`, endsInMs = 0 }): string {
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { sub, iat: now - 3600, exp: now + Math.floor(endsInMs / 1000) };
+    return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.signature`;
+  }
+
+  const contentOf = (ref: ObjectRef, key: string): string =>
+    Buffer.from(host.peek<Secret>(secrets, ref)?.data?.[key] ?? "", "base64").toString("utf8");
+
+  /** Puts a kubeconfig with this token, or text, in place of what `legation join` stored. */
+  function storeByManifests(token: string, { ref = SECRET, key = "kubeconfig" } = {}): void {
+    const kubeconfig = contentOf(SECRET, "kubeconfig").replace(/token-of-\S+/, token);
+    host.drop(secrets, SECRET);
+    const data = { [key]: Buffer.from(kubeconfig).toString("base64"), other: "b3RoZXI=" };
+    host.put(secrets, Object.assign({ metadata: { ...ref, labels: { app: "gitops" } } }, { data }));
+    const west = host.peek(clusters, { name: "west" });
+    if (west !== undefined)
+      host.put(clusters, { ...west, spec: { credentialsSecret: { name: ref.name, key } } } as never);
+  }
+
+  const tokenIn = (ref: ObjectRef, key: string): string => parse(contentOf(ref, key)).users[0].user.token;
+
+  test.each([
+    ["its token has ended", {}, SERVER],
+    ["its token has ended", {}, INTERNAL],
+    ["its token is refused", { endsInMs: 3_600_000 }, SERVER],
+  ])(
+    "gets a new token in it, since %s, and nothing else of the Secret changes (%o, %s)",
+    async (problem, token, server) => {
+      await joinAs("west", server === INTERNAL ? { memberServer: server } : {});
+      storeByManifests(tokenFor(token));
+      notReady();
+      const reported: string[] = [];
+      await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
+      expect(reported).toContain(`west: new credentials, since ${problem}`);
+      expect(stored()).toMatchObject({ cluster: { server }, token: `token-of-${uidOfAccount()}` });
+      const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
+      expect(metadata).toMatchObject({ labels: { app: "gitops" } });
+      expect(metadata?.annotations ?? {}).toEqual({});
+      expect(data).toMatchObject({ other: "b3RoZXI=" });
+    },
+  );
+
+  test("gets it under whatever name and key the Secret has", async () => {
+    await joinAs("west");
+    storeByManifests(tokenFor({}), { ref: OWN_SECRET, key: "config" });
+    await joinAs("west");
+    expect(tokenIn(OWN_SECRET, "config")).toBe(`token-of-${uidOfAccount()}`);
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test("gets it when the service account is a new one", async () => {
+    await joinAs("west", { memberServer: INTERNAL });
+    storeByManifests(tokenFor({ endsInMs: 3_600_000 }));
+    member.drop(serviceAccounts, ACCOUNT);
+    await joinAs("west");
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+  });
+
+  test.each([
+    ["another account's token", tokenFor({ sub: "system:serviceaccount:ops:legation" })],
+    ["a token that does not say when it ends", "static"],
+    ["a token that ends later, at an address that cannot be reached from here", tokenFor({ endsInMs: 3_600_000 })],
+  ])("keeps %s", async (_what, token) => {
+    await joinAs("west", { memberServer: INTERNAL });
+    storeByManifests(token);
+    await joinAs("west");
+    expect(stored()?.token).toBe(token);
   });
 });
 

@@ -89,9 +89,10 @@ export class MemoryCluster {
     return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
   }
 
-  #patch(resource: Resource<KubeObject>, ref: ObjectRef, { body }: Patch): void {
-    const before = this.peek(resource, ref);
-    const { metadata = {}, ...rest } = body as KubeObject;
+  #patch(resource: Resource<KubeObject>, ref: ObjectRef, { type, body }: Patch): void {
+    const before = this.peek<KubeObject & { readonly data?: object }>(resource, ref);
+    const { metadata = {}, ...rest } = body as KubeObject & { data?: object };
+    if (type === "merge" && rest.data !== undefined) rest.data = { ...before?.data, ...rest.data };
     const labels = { ...before?.metadata.labels, ...metadata.labels };
     const annotations = { ...before?.metadata.annotations, ...metadata.annotations };
     this.put(resource, { ...before, ...rest, metadata: { ...before?.metadata, ...metadata, labels, annotations } });
