@@ -162,9 +162,16 @@ describe("legation install", () => {
     for (const keys of await targets()) expect(keys).toEqual(["service"]);
   });
 
-  test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster", async () => {
+  test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster; removes what another version made", async () => {
     const caBundle = btoa(host.caData);
-    const patch = JSON.stringify({ webhooks: [{ name: "pods-all.legation.dev", clientConfig: { caBundle } }] });
+    const added = ["of-another-version.legation.dev", "somebody-elses.example.com"].map((name) => ({
+      name,
+      admissionReviewVersions: ["v1"],
+      sideEffects: "None",
+      clientConfig: { url: `${WEBHOOK_URL}/mutate/all` },
+    }));
+    const ours = { name: "pods-all.legation.dev", clientConfig: { caBundle } };
+    const patch = JSON.stringify({ webhooks: [ours, ...added] });
     await kubectl(host, ["patch", "mutatingwebhookconfiguration", "legation", "--type=strategic", "-p", patch]);
     await kubectl(host, ["create", "clusterrole", "legation-of-old", "--verb=get", "--resource=pods"]);
     const labels = ["app.kubernetes.io/managed-by=legation", "app.kubernetes.io/part-of=legation"];
@@ -180,6 +187,9 @@ describe("legation install", () => {
       url: `${WEBHOOK_URL}/mutate/all`,
       caBundle,
     });
+    const names = webhooks.map(({ name }) => name);
+    expect(names).not.toContain("of-another-version.legation.dev");
+    expect(names).toContain("somebody-elses.example.com");
   });
 });
 
