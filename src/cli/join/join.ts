@@ -15,6 +15,7 @@ import type { Connection } from "../session.ts";
 import { removeCluster } from "../unjoin/remove-cluster.ts";
 import { waitFor } from "../wait.ts";
 import { forestalled, isSameMember, joinedMeanwhile } from "./contest.ts";
+import { waitForController } from "./controller-leads.ts";
 import { isSameServer, memberKubeconfig } from "./kubeconfig.ts";
 import { type StoredCredentials, storedCredentials } from "./renew.ts";
 import { FIELD_MANAGER, grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
@@ -70,6 +71,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     signal,
   });
   if (joined !== undefined) refuseOtherSettings(options);
+  else await waitForController(host, { timeoutMs: options.timeoutMs, signal, report });
 
   const discovery = new Discovery(member.client, signal);
   const account = { hostId, hostName: options.hostName, cluster: name };

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
 import type { ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
@@ -6,7 +6,7 @@ import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/ac
 import type { Connection } from "../../../../src/cli/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { clusters, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { clusters, leases, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -39,7 +39,19 @@ beforeEach(() => {
   host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
   authority = authorityNamed("first");
   given = {};
+  leads({ renewedAt: Date.now() });
 });
+
+const LEASE = { namespace: "legation-system", name: "legation-controller" };
+
+/** A controller holds the Lease; epoch ms. */
+function leads({ holderIdentity = "one", renewedAt }: { holderIdentity?: string; renewedAt: number }): void {
+  const renewTime = new Date(renewedAt).toISOString();
+  host.put(
+    leases,
+    Object.assign({ metadata: LEASE }, { spec: { holderIdentity, renewTime, leaseDurationSeconds: 15 } }),
+  );
+}
 
 /** The member through a kubeconfig, whose token and authority count. */
 async function connectText(text: string): Promise<Connection> {
@@ -69,7 +81,11 @@ async function connectText(text: string): Promise<Connection> {
   };
 }
 
-function joinAs(name: string, options: Partial<JoinOptions> = {}, reported: string[] = []): Promise<unknown> {
+function joinAs(
+  name: string,
+  options: Partial<JoinOptions> = {},
+  reported: Pick<string[], "push"> = [],
+): Promise<unknown> {
   return join(
     { name, labels: {}, timeoutMs: 20, hostName: "host", ...options },
     {
@@ -125,6 +141,48 @@ describe("a first join", () => {
     await joinAs("west", { memberServer: INTERNAL });
     expect(stored()?.cluster).toMatchObject({ server: INTERNAL });
     expect(stored()?.cluster).not.toHaveProperty("proxy-url");
+  });
+});
+
+describe("a first join while no controller leads", () => {
+  const HOUR_MS = 3_600_000;
+
+  test.each([
+    ["there is no Lease", () => host.drop(leases, LEASE)],
+    ["nobody holds it", () => leads({ holderIdentity: "", renewedAt: Date.now() })],
+    ["it is not renewed", () => leads({ renewedAt: Date.now() - HOUR_MS })],
+  ])("makes nothing, and says what to do, when %s", async (_why, end) => {
+    end();
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({
+      exit: "notReady",
+      message: expect.stringContaining("no controller has led for 0.02 s, so nothing was made"),
+      remedy: expect.stringContaining("check that `legation controller` runs"),
+    });
+    expect(reported).toEqual([
+      "host: no controller leads yet (Lease legation-system/legation-controller); waiting for one",
+    ]);
+    expect(uidOfAccount()).toBeUndefined();
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test("waits for one, also where this machine's clock is ahead", async () => {
+    leads({ renewedAt: Date.now() - HOUR_MS });
+    const renew = (): number => {
+      leads({ renewedAt: Date.now() - HOUR_MS + 2_000 });
+      expect(uidOfAccount()).toBeUndefined();
+      return 1;
+    };
+    const push = vi.fn().mockImplementationOnce(renew);
+    await joinAs("west", { timeoutMs: 10_000 }, { push });
+    expect(push.mock.calls[0]).toEqual([expect.stringContaining("no controller leads yet")]);
+    expect(uidOfAccount()).toBeDefined();
+  });
+
+  test("is let through for a member that has joined before: its credentials are renewed all the same", async () => {
+    await joinAs("west");
+    host.drop(leases, LEASE);
+    await expect(joinAs("west")).resolves.toBeDefined();
   });
 });
 
