@@ -50,8 +50,8 @@ function lookAgain(
 }
 
 /**
- * What keeps proxy and delegate alike is looked at again, in case that it is not taken now; and what was not taken, as soon as it may
- * be tried. Done, it is another decision.
+ * A status or a forward is decided on again later, in case it has no effect. If it has, the decision is another one then. What was not taken
+ * lately is decided on again as soon as it may be tried.
  */
 function tryAgain(decision: DelegationDecision, { memory }: Observed, now: number): DelegationDecision {
   const { ineffective = new Map<string, number>(), resize } = memory;
