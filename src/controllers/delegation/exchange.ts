@@ -30,8 +30,8 @@ export class Exchange {
   }
 
   /**
-   * Makes the delegate follow its proxy. What its member will not take is told to the author, and holds up nothing else: all is
-   * decided anew without it.
+   * Makes the delegate follow its proxy. Rejects when the delegate has changed since that was decided. What its member will not take is
+   * told to the author, and holds up nothing else. Either way, all is decided anew.
    */
   async forward(action: ActionOf<"forward">, context: Context): Result {
     const member = this.#options.registry.member(action.member);
@@ -83,8 +83,8 @@ export class Exchange {
     } catch (error) {
       member.noteFailure(error);
       const isGone = isKubeError(error, "NotFound") && !isUnknownSubresource(error);
-      if (isGone || isKubeError(error, "Conflict")) return shownChanged(member.name, uid, resourceVersion);
-      throw error;
+      if (!isGone) throw error;
+      return shownChanged(member.name, uid, resourceVersion);
     }
   }
 
