@@ -196,7 +196,7 @@ export class VirtualNodeController {
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
     const server = registry.server(name);
-    const failure = member.probed.message ?? member.unreadable.pods;
+    const failure = member.mistaken ?? member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
     const reachable = isHeard(member) && member.read;
@@ -205,6 +205,7 @@ export class VirtualNodeController {
       reachable,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
+      ...(member.mistaken === undefined ? {} : { mistaken: true as const }),
       ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
       ...(server === undefined ? {} : { server }),

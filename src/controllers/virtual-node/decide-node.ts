@@ -109,7 +109,11 @@ export function desiredStatus(
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
     : facts.spared === undefined
-      ? { status: "Unknown", reason: "MemberUnreachable", message: facts.message ?? "the member does not answer" }
+      ? {
+          status: "Unknown",
+          reason: facts.mistaken ? "AnotherCluster" : "MemberUnreachable",
+          message: facts.message ?? "the member does not answer",
+        }
       : { status: "True", reason: "MostMembersUnreachable", message: facts.spared };
   const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
   const since = before?.status === ready.status ? before.lastTransitionTime : undefined;

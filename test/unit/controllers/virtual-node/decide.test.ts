@@ -321,3 +321,24 @@ describe("a Cluster that is being deleted", () => {
     expect(types(decide(observed({ cluster: undefined, node: stored() }), now).actions)).toEqual(["deleteNode"]);
   });
 });
+
+test("a member in whose place another cluster answers is lost, and its node and Cluster say why", () => {
+  const lost = facts({ reachable: false, mistaken: true, message: "another cluster answers" });
+  const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
+  expect(actions).toContainEqual({
+    type: "patchNodeStatus",
+    patch: {
+      status: expect.objectContaining({
+        conditions: [
+          expect.objectContaining({ status: "Unknown", reason: "AnotherCluster", message: "another cluster answers" }),
+        ],
+      }),
+    },
+  });
+  expect(actions).toContainEqual({
+    type: "patchClusterStatus",
+    status: expect.objectContaining({
+      conditions: [expect.objectContaining({ status: "False", reason: "AnotherCluster" })],
+    }),
+  });
+});
