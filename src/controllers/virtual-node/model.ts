@@ -56,6 +56,8 @@ export interface Observed {
   readonly cluster: Stored<Cluster> | undefined;
   readonly facts: MemberFacts;
   readonly node: Stored<KubeNode> | undefined;
+  /** The node that was there before, when somebody has deleted it since this controller began. */
+  readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
   /** When this controller last wrote each; epoch ms. */
   readonly renewedAt: number;
