@@ -3,7 +3,7 @@ import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL } from "../api/keys.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
-import type { Amounts } from "../api/quantity.ts";
+import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
@@ -28,6 +28,7 @@ import { MemberNodes } from "./member-nodes.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
 import { type Counted, type Unreadable, unreadable } from "./reading.ts";
+import { Turns } from "./turns.ts";
 
 /** What a member tells the controllers. */
 export interface MemberListener {
@@ -98,10 +99,12 @@ export class Member {
     readonly client: ClusterClient;
     readonly hostId: string;
     readonly listener: MemberListener;
+    /** Shared by all members, for what one of them is read of at a time. */
+    readonly turns?: Turns;
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { cluster, hostId, listener, clock } = options;
+    const { cluster, hostId, listener, turns = new Turns(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
     this.#identity = new Identity({
@@ -153,13 +156,14 @@ export class Member {
     this.#foreign = new ForeignUsage({
       client,
       hostId,
+      turns,
       clock,
       onChange: () => {
         this.#candidate = undefined;
       },
       log,
     });
-    this.watches.add(this.#delegates).add(this.#nodes);
+    this.watches.add(this.#delegates).add(this.#nodes).add(this.#foreign);
     this.#probe = new Probe({
       client: options.client,
       clock,
@@ -373,7 +377,7 @@ export class Member {
       allocatable,
       largestNode,
       used: this.load.used,
-      foreign: this.#foreign.sum,
+      foreign: this.#foreign.sum ?? earlierForeign(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
@@ -478,4 +482,9 @@ export class Member {
     if (at === undefined || this.#stopped) return;
     this.#failureTimer = this.#clock.after(at - this.#clock.now(), () => this.#onConnection());
   }
+}
+
+/** What an earlier controller, or connection, has read of others' pods. */
+function earlierForeign({ status }: Cluster): Amounts | undefined {
+  return status?.requestedByOthers && parseAmounts(status.requestedByOthers);
 }
