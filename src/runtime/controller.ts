@@ -140,6 +140,11 @@ export class Controller<Key extends string, Observed, Action> {
     this.#add(key, this.#clock.now());
   }
 
+  /** Whether something of the key was left when it was last looked at. */
+  knows(key: Key): boolean {
+    return this.#keys.has(key);
+  }
+
   /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
   async stop(): Promise<void> {
     this.#abort.abort();
