@@ -1,6 +1,6 @@
 /** How hard one cluster's API server may be driven. */
 export interface ClientLimits {
-  /** Requests under way at once; a server that never answers holds no more than this. */
+  /** Requests under way at once; a server that never answers holds no more than this, and three quarters for one namespace. */
   readonly concurrency: number;
   /** Requests a second on average, and how many may go at once after a pause. */
   readonly perSecond: number;
@@ -52,48 +52,91 @@ export class TokenBucket {
   }
 }
 
-/** A place in the queue for a slot. */
+/** A place in the queue for a slot, and the slot when it has been granted. */
 export interface Waiter {
+  /** Of the request; empty for what is in no namespace, or in all. */
+  readonly namespace: string;
   /** Called when the slot is the waiter's. */
   readonly granted: () => void;
 }
 
-/** At most `size` holders at once; who waits longest is next. */
+/**
+ * At most `size` holders at once. Namespaces that wait take turns, and within one who waits longest is next: one whose requests hang
+ * (a webhook of its own that does not answer) must not take the server from all others. While others wait it has no more than half
+ * of the slots, and a quarter it never has, so that they need not wait until its first requests end.
+ */
 export class Slots {
+  readonly #half: number;
+  readonly #most: number;
   #free: number;
-  // A Set keeps insertion order and gives up any place at once.
-  readonly #waiting = new Set<Waiter>();
+  readonly #held = new Map<string, number>();
+  // Maps and Sets keep the order of insertion and give up any place at once. Who has had a turn goes to the end.
+  readonly #waiting = new Map<string, Set<Waiter>>();
 
   constructor(size: number) {
     this.#free = size;
+    this.#half = Math.ceil(size / 2);
+    this.#most = size - Math.floor(size / 4);
   }
 
   get waiting(): number {
-    return this.#waiting.size;
+    let count = 0;
+    for (const waiters of this.#waiting.values()) count += waiters.size;
+    return count;
   }
 
   /** Takes a free slot, or joins the queue and returns false. */
   take(waiter: Waiter): boolean {
-    if (this.#free > 0) {
-      this.#free -= 1;
+    const { namespace } = waiter;
+    const waiters = this.#waiting.get(namespace);
+    if (waiters === undefined && this.#free > 0 && this.#holds(namespace) < this.#most) {
+      this.#hold(namespace, 1);
       return true;
     }
-    this.#waiting.add(waiter);
+    if (waiters === undefined) this.#waiting.set(namespace, new Set([waiter]));
+    else waiters.add(waiter);
     return false;
   }
 
   /** Leaves the queue; false when the slot was granted already. */
   leave(waiter: Waiter): boolean {
-    return this.#waiting.delete(waiter);
+    const waiters = this.#waiting.get(waiter.namespace);
+    if (waiters?.delete(waiter) !== true) return false;
+    if (waiters.size === 0) this.#waiting.delete(waiter.namespace);
+    return true;
   }
 
-  release(): void {
-    for (const next of this.#waiting) {
-      this.#waiting.delete(next);
-      next.granted();
+  /** Gives back the slot that this waiter took or was granted. */
+  release({ namespace }: Pick<Waiter, "namespace">): void {
+    this.#hold(namespace, -1);
+    const next = this.#nextBelow(this.#half) ?? this.#nextBelow(this.#most);
+    if (next === undefined) return;
+    const [turn, waiters] = next;
+    this.#waiting.delete(turn);
+    for (const waiter of waiters) {
+      waiters.delete(waiter);
+      if (waiters.size > 0) this.#waiting.set(turn, waiters);
+      this.#hold(turn, 1);
+      waiter.granted();
       return;
     }
-    this.#free += 1;
+  }
+
+  /** The namespace that has waited longest for its turn, of those that hold fewer slots than this. */
+  #nextBelow(limit: number): readonly [string, Set<Waiter>] | undefined {
+    for (const entry of this.#waiting) if (this.#holds(entry[0]) < limit) return entry;
+    return undefined;
+  }
+
+  #holds(namespace: string): number {
+    return this.#held.get(namespace) ?? 0;
+  }
+
+  #hold(namespace: string, more: 1 | -1): void {
+    this.#free -= more;
+    const held = this.#holds(namespace) + more;
+    if (held > 0) this.#held.set(namespace, held);
+    else this.#held.delete(namespace);
   }
 }
 

@@ -45,7 +45,7 @@ export class StreamOpener {
   }
 
   async #exchange(
-    { signal }: WireRequest,
+    { signal, namespace = "" }: WireRequest,
     endsAt: number | undefined,
     dispatch: (exchange: StreamExchange) => void,
   ): Promise<StreamOutcome> {
@@ -53,7 +53,7 @@ export class StreamOpener {
       let holding = false;
       let forget = (): void => {};
       const release = (): void => {
-        if (holding) this.#connecting.release();
+        if (holding) this.#connecting.release(waiter);
         else this.#connecting.leave(waiter);
         holding = false;
       };
@@ -71,7 +71,7 @@ export class StreamOpener {
         holding = true;
         dispatch(exchange);
       };
-      const waiter = { granted: begin };
+      const waiter = { namespace, granted: begin };
       if (signal?.aborted === true) {
         onAbort();
         return;

@@ -331,8 +331,8 @@ export class Transport {
     endsAt: number,
   ): Promise<{ readonly queuedMs: number; readonly release: () => void }> {
     if (request.outOfTurn === true) return { queuedMs: 0, release: () => undefined };
-    const release = (): void => this.#slots.release();
-    const { signal, timeoutMs } = request;
+    const { signal, timeoutMs, namespace = "" } = request;
+    const release = (): void => this.#slots.release({ namespace });
     const queueMs = timeoutMs === undefined ? this.#options.limits.queueTimeoutMs : endsAt - performance.now();
     const startedAt = performance.now();
     await new Promise<void>((resolve, reject) => {
@@ -341,7 +341,7 @@ export class Transport {
         forget();
         end();
       };
-      const waiter: Waiter = { granted: () => settle(resolve) };
+      const waiter: Waiter = { namespace, granted: () => settle(resolve) };
       const giveUp = (error: KubeError): void => {
         if (this.#slots.leave(waiter)) settle(() => reject(error));
       };

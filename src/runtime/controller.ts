@@ -5,6 +5,7 @@ import type { Metrics } from "../telemetry/metrics.ts";
 import type { QueueLoad, QueueMetrics } from "../telemetry/workqueue.ts";
 import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
+import { had, KeyQueue } from "./key-queue.ts";
 
 /** What one reconcile wants done. */
 export interface Decision<Action> {
@@ -110,8 +111,7 @@ export class Controller<Key extends string, Observed, Action> {
   readonly #clock: Clock;
   readonly #log: Logger;
   readonly #keys = new Map<Key, KeyState<Observed>>();
-  /** Keys that wait for their turn, and since when. */
-  readonly #ready = new Map<Key, number>();
+  readonly #ready = new KeyQueue<Key>();
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
   /** In no key's context: what a trace tells of one pod must not hold what another's news led to. */
@@ -140,6 +140,29 @@ export class Controller<Key extends string, Observed, Action> {
     this.#add(key, this.#clock.now());
   }
 
+  /**
+   * Asks for reconciles of many keys, in this order, when nothing else waits. `done` hears how long they have kept the process
+   * busy, in milliseconds, once all have had their turn; those that come to it by news of their own are not counted.
+   */
+  enqueueBehind(keys: Iterable<Key>, done: (busyMs: number) => void): void {
+    if (this.#abort.signal.aborted) return;
+    const now = this.#clock.now();
+    // One for this method, so that it is not over before it is complete.
+    const pass = { left: 1, busyMs: 0, done };
+    for (const key of keys) {
+      const state = this.#keys.get(key);
+      if (state?.runningSince !== undefined) state.dirtySince ??= now;
+      else if (this.#ready.addBehind(key, now, pass)) this.#metrics?.added();
+    }
+    had(pass);
+    if (this.#ready.size > 0) this.#planDrain();
+  }
+
+  /** Whether something of the key was left when it was last looked at. */
+  knows(key: Key): boolean {
+    return this.#keys.has(key);
+  }
+
   /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
   async stop(): Promise<void> {
     this.#abort.abort();
@@ -150,9 +173,7 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   #add(key: Key, heardAt: number): void {
-    if (this.#ready.has(key)) return;
-    this.#ready.set(key, heardAt);
-    this.#metrics?.added();
+    if (this.#ready.add(key, heardAt)) this.#metrics?.added();
     this.#planDrain();
   }
 
@@ -172,12 +193,13 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   #drain(): void {
-    let turn = 0;
-    for (const [key, readyAt] of this.#ready) {
-      if (turn === KEYS_PER_TURN) break;
-      turn += 1;
-      this.#ready.delete(key);
-      this.#reconcile(key, readyAt);
+    for (let turn = 1; turn <= KEYS_PER_TURN; turn += 1) {
+      // Of each turn one at least: what is behind the others comes to its end, too.
+      const taken = this.#ready.next(turn === KEYS_PER_TURN);
+      if (taken === undefined) return;
+      const begunAt = this.#clock.now();
+      this.#reconcile(taken.key, taken.since);
+      if (taken.pass !== undefined) had(taken.pass, this.#clock.now() - begunAt);
     }
     if (this.#ready.size > 0) this.#planDrain();
   }

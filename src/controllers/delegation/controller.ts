@@ -94,7 +94,12 @@ export class DelegationController {
     });
     const { memories, reservations } = this.#placing;
     const proxyOf = (key: ObjectKey): Stored<Pod> | undefined => this.#proxies.store.get(key);
-    this.#waiting = new WaitingProxies({ clock, memories, proxyOf, enqueue: (key) => this.#loop.enqueue(key) });
+    this.#waiting = new WaitingProxies({
+      clock,
+      memories,
+      proxyOf,
+      look: (keys, done) => this.#loop.enqueueBehind(keys, done),
+    });
     this.overflow = new OverflowPlacement({
       placing: this.#placing,
       registry: options.registry,

@@ -2,8 +2,6 @@ import { type ParsedPlacement, type Placement, parsePlacement } from "../../api/
 import type { ClusterSpread } from "../../api/cluster-spread.ts";
 import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
-import { selectorOf } from "../../api/label-expressions.ts";
-import { selectorMatches } from "../../api/label-selector.ts";
 import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Rule } from "../../placement/candidate.ts";
 import { groupRule } from "../../placement/group-rule.ts";
@@ -17,6 +15,7 @@ import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts"
 import type { Memories } from "./memory.ts";
 import { mayHold } from "./model.ts";
 import type { PlacementMembers } from "./placement-members.ts";
+import type { SpreadCounts } from "./spread-counts.ts";
 
 const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
 
@@ -36,6 +35,7 @@ export interface PlacementRulesOptions {
   readonly owned: OwnedProxies;
   readonly memories: Memories;
   readonly groups: Groups;
+  readonly spread: SpreadCounts;
 }
 
 /** The rules by which members are refused or preferred for a pod, as Clusters, namespaces and authors make them. */
@@ -101,31 +101,25 @@ export class PlacementRules {
   }
 
   #spreadCounts(proxy: Stored<Pod>, { labelSelector }: ClusterSpread): ReadonlyMap<string, number> {
-    const { overflowing, memories } = this.#options;
     const { namespace = "", uid } = proxy.metadata;
-    const owner = controllerOf(proxy)?.uid;
-    if (labelSelector === undefined && owner === undefined) return new Map();
-    const selector = labelSelector === undefined ? undefined : selectorOf(labelSelector);
-    const isCounted = (pod: Stored<Pod>): boolean => {
-      if (pod.metadata.uid === uid || isDeleting(pod) || isTerminal(pod)) return false;
-      if (selector === undefined) return controllerOf(pod)?.uid === owner;
-      return pod.metadata.namespace === namespace && selectorMatches(selector, pod.metadata.labels ?? {});
-    };
-    const counts = selector === undefined ? this.#placed(proxy) : new Map<string, number>();
-    const listed = selector === undefined ? [] : this.#options.proxies().byIndex(NAMESPACE_INDEX, namespace);
-    for (const pod of [...listed, ...overflowing.values()]) {
-      const member = isCounted(pod) ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
-      if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
-    }
-    return counts;
+    if (labelSelector !== undefined) return this.#options.spread.of(namespace, labelSelector, uid);
+    return controllerOf(proxy) === undefined ? new Map() : this.#placed(proxy);
   }
 
-  /** The other proxies of its owner, by member. */
+  /** The other pods of its owner, by member. */
   #placed(proxy: Stored<Pod>): Map<string, number> {
-    const { owned } = this.#options;
-    const counts = new Map(Object.entries(owned.placed(controllerOf(proxy)?.uid ?? "")));
-    const own = owned.get(proxy.metadata.uid)?.member;
+    const { owned, overflowing, memories } = this.#options;
+    const { uid } = proxy.metadata;
+    const owner = controllerOf(proxy)?.uid ?? "";
+    const counts = new Map(Object.entries(owned.placed(owner)));
+    const own = owned.get(uid)?.member;
     if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
+    for (const pod of overflowing.values()) {
+      const isCounted =
+        pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && !isDeleting(pod) && !isTerminal(pod);
+      const member = isCounted ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
+      if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
+    }
     return counts;
   }
 }

@@ -11,6 +11,7 @@ import { NAMESPACE_INDEX, PlacementRules, UID_INDEX } from "./placement-rules.ts
 import { PlacementView } from "./placement-view.ts";
 import { type Asked, Reservations } from "./reservations.ts";
 import { Shapes } from "./shapes.ts";
+import { SpreadCounts } from "./spread-counts.ts";
 
 /** What the store of proxies must be indexed by. */
 export const PLACING_INDEXES: Readonly<Record<string, IndexFunction<Pod>>> = {
@@ -42,17 +43,42 @@ export class Placing {
   readonly view: PlacementView;
   /** Pods in overflow mode that are about to be bound, by uid: no proxies yet. */
   readonly #overflowing = new Map<string, Stored<Pod>>();
+  readonly #spread: SpreadCounts;
+  readonly #proxies: () => ReadStore<Pod>;
 
   constructor({ registry, namespaces, defaults, proxies, homeApi, clock, onGroup = () => undefined }: PlacingOptions) {
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
-    const memories = new Memories((uid, member) => {
-      divisions.proxies.place(uid, member);
-      groups.place(uid, member);
-    });
-    const owned = divisions.proxies;
     const overflowing = this.#overflowing;
-    const rules = new PlacementRules({ registry, namespaces, defaults, proxies, overflowing, owned, memories, groups });
+    const memories = new Memories(
+      (uid, member) => {
+        divisions.proxies.place(uid, member);
+        groups.place(uid, member);
+      },
+      (uid) => spread.onRoom(uid),
+    );
+    const spread = new SpreadCounts({
+      podsIn: (namespace) => [
+        ...proxies().byIndex(NAMESPACE_INDEX, namespace),
+        ...[...overflowing.values()].filter(({ metadata }) => metadata.namespace === namespace),
+      ],
+      podOf: (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid),
+      roomOf: (uid) => memories.of(uid).room,
+    });
+    this.#spread = spread;
+    this.#proxies = proxies;
+    const owned = divisions.proxies;
+    const rules = new PlacementRules({
+      registry,
+      namespaces,
+      defaults,
+      proxies,
+      overflowing,
+      owned,
+      memories,
+      groups,
+      spread,
+    });
     this.groups = groups;
     this.memories = memories;
     this.reservations = new Reservations({ registry, memories, shapes, clock });
@@ -69,9 +95,11 @@ export class Placing {
 
   /** It was not bound. */
   giveUp(uid: string, member: string): void {
+    const pod = this.#overflowing.get(uid);
     this.#overflowing.delete(uid);
     this.reservations.unmade(uid, member);
     this.memories.forget(uid);
+    if (pod !== undefined && !this.#isProxy(uid)) this.#spread.remove(pod.metadata);
   }
 
   /** A proxy is in the store as the host shows it. */
@@ -79,14 +107,21 @@ export class Placing {
     this.#overflowing.delete(proxy.metadata.uid);
     this.divisions.update(proxy);
     this.rules.update(proxy);
+    this.#spread.update(proxy);
   }
 
   /** A proxy is gone, or about to be replaced. */
   remove(proxy: Stored<Pod>): void {
-    const { uid } = proxy.metadata;
+    const { uid, namespace = "" } = proxy.metadata;
     this.#overflowing.delete(uid);
     this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);
+    this.#spread.remove(proxy.metadata);
+    if (this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) === 0) this.#spread.forget(namespace);
+  }
+
+  #isProxy(uid: string): boolean {
+    return this.#proxies().countByIndex(UID_INDEX, uid) > 0;
   }
 }

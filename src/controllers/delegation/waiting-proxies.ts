@@ -1,6 +1,8 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { isGated } from "../../pods/phase.ts";
-import type { Clock, Timer } from "../../runtime/clock.ts";
+import { byPrecedence } from "../../pods/precedence.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { Passes, type PassesOptions } from "../../runtime/passes.ts";
 import type { Memories } from "./memory.ts";
 
 /** What waiting proxies are kept by. */
@@ -9,8 +11,8 @@ export interface WaitingProxiesOptions {
   readonly memories: Memories;
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
-  /** Has a proxy looked at again. */
-  readonly enqueue: (key: ObjectKey) => void;
+  /** Has proxies looked at again, behind all that has news of its own. */
+  readonly look: PassesOptions<ObjectKey>["look"];
 }
 
 // Delegates end all the time; proxies that wait are looked at together, this long after the first of those ends.
@@ -23,11 +25,14 @@ export class WaitingProxies {
   readonly #options: WaitingProxiesOptions;
   /** Since when nothing but a node is missing; epoch ms. */
   readonly #since = new Map<ObjectKey, number>();
-  #roomTimer: Timer | undefined;
-  #placedTimer: Timer | undefined;
+  readonly #passes: Passes<ObjectKey>;
+  /** The next pass looks at all of them, and not only at those that were told why they wait. */
+  #all = false;
 
   constructor(options: WaitingProxiesOptions) {
     this.#options = options;
+    const { clock, look } = options;
+    this.#passes = new Passes({ clock, look, keys: () => this.#next() });
   }
 
   /** A proxy without a node is there; one with scheduling gates waits for those. */
@@ -70,28 +75,17 @@ export class WaitingProxies {
   /** Members' nodes, or what is said of members, have changed: any may fit now. */
   onCapacity(): void {
     // Each look at one is a look at all members: what many of them are to hear of, they hear together.
-    if (this.#since.size > FEW) this.onRoom();
-    else this.#lookAtAll();
+    this.#ask(this.#since.size > FEW ? ROOM_DELAY_MS : 0);
   }
 
   /** A delegate has ended: one may have its place. */
   onRoom(): void {
-    if (this.#roomTimer !== undefined || this.#since.size === 0) return;
-    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
-      this.#roomTimer = undefined;
-      this.#lookAtAll();
-    });
+    this.#ask(ROOM_DELAY_MS);
   }
 
   /** A proxy has its place: one that was told why it waits may now have another (an even spread, a limit). */
   onPlaced(): void {
-    if (this.#placedTimer !== undefined || this.#since.size === 0) return;
-    this.#placedTimer = this.#options.clock.after(PLACED_DELAY_MS, () => {
-      this.#placedTimer = undefined;
-      for (const [key, { metadata }] of this.list()) {
-        if (this.#options.memories.of(metadata.uid).reported !== undefined) this.#options.enqueue(key);
-      }
-    });
+    if (this.#since.size > 0) this.#passes.ask(PLACED_DELAY_MS);
   }
 
   /** What was read of a member counts no more: its new connection must show first what it has of them. */
@@ -103,11 +97,24 @@ export class WaitingProxies {
   }
 
   stop(): void {
-    this.#roomTimer?.cancel();
-    this.#placedTimer?.cancel();
+    this.#passes.stop();
   }
 
-  #lookAtAll(): void {
-    for (const key of this.#since.keys()) this.#options.enqueue(key);
+  #ask(delayMs: number): void {
+    if (this.#since.size === 0) return;
+    this.#all = true;
+    this.#passes.ask(delayMs);
+  }
+
+  /** Whoever is looked at first has the choice of what has become free. */
+  #next(): readonly ObjectKey[] {
+    const all = this.#all;
+    this.#all = false;
+    const wasTold = ({ metadata }: Stored<Pod>): boolean =>
+      this.#options.memories.of(metadata.uid).reported !== undefined;
+    return [...this.list()]
+      .filter(([, proxy]) => all || wasTold(proxy))
+      .sort(([, a], [, b]) => byPrecedence(a, b))
+      .map(([key]) => key);
   }
 }

@@ -11,7 +11,7 @@ import {
   dependencyRef,
 } from "../../pods/dependencies.ts";
 import { standsFor } from "../../pods/dependencies-copy.ts";
-import { isBound } from "../../pods/phase.ts";
+import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
@@ -119,8 +119,10 @@ export class DependencyController implements Copier {
     const { object: proxy, type } = event;
     const dependencies = dependenciesOf(proxy);
     if (dependencies.length === 0) return;
+    // What has ended mounts nothing any more, however long it stays.
+    const isOver = type === "deleted" || isTerminal(proxy);
     for (const { kind, namespace } of dependencies) {
-      if (type === "deleted") this.#sources.release(kind, namespace);
+      if (isOver) this.#sources.release(kind, namespace);
       else this.#sources.need(kind, namespace);
     }
     if (type !== "deleted" && !isBound(proxy)) return;

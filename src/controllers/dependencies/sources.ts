@@ -66,7 +66,7 @@ export class Sources {
     reflector.start();
   }
 
-  /** A proxy there is gone: when it was the last, reading ends some time later. */
+  /** A proxy there has ended or gone: when it was the last, reading ends some time later. */
   release(kind: DependencyKind, namespace: string): void {
     const key = `${kind}/${namespace}`;
     const entry = this.#reflectors.get(key);

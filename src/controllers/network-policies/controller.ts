@@ -220,9 +220,12 @@ export class NetworkPolicyController implements Copier {
   }
 
   #onSource(namespace: string): void {
-    for (const { name: member } of this.#options.registry.members()) {
-      this.#enqueue({ member, namespace });
-      this.#assessed.delete(placeKey({ member, namespace }));
+    for (const member of this.#options.registry.members()) {
+      const place = { member: member.name, namespace };
+      const key = placeKey(place);
+      this.#assessed.delete(key);
+      // A host has many namespaces, and many members: only what is there, or remembered, is looked at.
+      if (this.#isUsed(member, namespace) || this.#loop.knows(key)) this.#enqueue(place);
     }
     this.#wake(namespace);
   }
@@ -259,6 +262,10 @@ export class NetworkPolicyController implements Copier {
     for (const proxy of proxies) if (!isBound(proxy)) this.#options.onProxy(objectKey(proxy.metadata));
   }
 
+  #isUsed(member: Member, namespace: string): boolean {
+    return member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
+  }
+
   #enqueue(place: Place): void {
     this.#loop.enqueue(placeKey(place));
   }
@@ -281,7 +288,7 @@ export class NetworkPolicyController implements Copier {
     const copies = this.#copies
       .inNamespace(member, KIND, namespace)
       .flatMap(({ name }) => this.#copies.of(member, KIND, namespace, name) ?? []);
-    const used = member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
+    const used = this.#isUsed(member, namespace);
     const refusedUntil = this.#executor.refusedUntil(place);
     if (copies.length === 0 && !used && refusedUntil === undefined) {
       this.#idle.forget(key);

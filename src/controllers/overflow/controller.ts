@@ -2,8 +2,10 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
+import { byPrecedence } from "../../pods/precedence.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { Controller } from "../../runtime/controller.ts";
+import { Passes } from "../../runtime/passes.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import type { FindPod } from "../delegation/groups.ts";
 import { UID_INDEX } from "../delegation/placement-rules.ts";
@@ -32,9 +34,9 @@ export class OverflowController {
   readonly #told = new Set<string>();
   readonly #groups: HostGroups;
   readonly #unmarked = new Unmarked();
+  readonly #passes: Passes<ObjectKey>;
   readonly #ended = new AbortController();
   #findTimer: Timer | undefined;
-  #roomTimer: Timer | undefined;
   #supported = false;
 
   constructor(options: OverflowOptions) {
@@ -72,6 +74,14 @@ export class OverflowController {
       },
       options,
     );
+    this.#passes = new Passes({
+      clock,
+      keys: () => {
+        const waiting = this.#pods.store.list().sort(byPrecedence);
+        return waiting.map(({ metadata }) => objectKey(metadata));
+      },
+      look: (keys, done) => this.#loop.enqueueBehind(keys, done),
+    });
   }
 
   /** Reads the pods without a node; the delegation controller must have started. */
@@ -100,18 +110,14 @@ export class OverflowController {
   async stop(): Promise<void> {
     this.#ended.abort(new Error("the controller stops"));
     this.#findTimer?.cancel();
-    this.#roomTimer?.cancel();
+    this.#passes.stop();
     await this.#pods.stop();
     await this.#loop.stop();
   }
 
   /** Members, or what is said of them, have changed: pods that wait may fit now. */
   onRoom(): void {
-    if (this.#roomTimer !== undefined || this.#pods.store.list().length === 0) return;
-    this.#roomTimer = this.#options.clock.after(ROOM_DELAY_MS, () => {
-      this.#roomTimer = undefined;
-      for (const { metadata } of this.#pods.store.list()) this.#loop.enqueue(objectKey(metadata));
-    });
+    if (this.#pods.store.size > 0) this.#passes.ask(ROOM_DELAY_MS);
   }
 
   #onPod({ type, object }: ReflectorEvent<Pod>): void {

@@ -14,7 +14,7 @@ import { isPrepared, type Needs, type Readiness } from "../delegation/needs.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
 import { ExportStatus } from "./export-status.ts";
-import { type Action, type CopyKey, copyKey, copyRef, type Observed, type Source } from "./model.ts";
+import { type Action, type CopyKey, type CopyRef, copyKey, copyRef, type Observed, type Source } from "./model.ts";
 import { Patience } from "./patience.ts";
 import { RESOURCES, Sources } from "./sources.ts";
 
@@ -232,7 +232,7 @@ export class ServiceController implements Copier {
     const { namespace = "", name } = service.metadata;
     for (const { name: member } of this.#options.registry.members()) {
       if (this.#placements.any(member, namespace)) this.#enqueueIn(member, service);
-      else this.#loop.enqueue(copyKey({ member, kind: "Service", namespace, name }));
+      else this.#enqueueKnown({ member, kind: "Service", namespace, name });
     }
   }
 
@@ -241,9 +241,17 @@ export class ServiceController implements Copier {
   }
 
   #enqueueEverywhere(kind: ServiceKind, namespace: string, name: string): void {
-    for (const member of this.#options.registry.members()) {
-      this.#loop.enqueue(copyKey({ member: member.name, kind, namespace, name }));
+    for (const { name: member } of this.#options.registry.members()) {
+      const ref = { member, kind, namespace, name };
+      if (this.#placements.any(member, namespace)) this.#loop.enqueue(copyKey(ref));
+      else this.#enqueueKnown(ref);
     }
+  }
+
+  /** A host has many Services that no pod needs, and many members: only what is there, or remembered, is looked at. */
+  #enqueueKnown(ref: CopyRef): void {
+    const key = copyKey(ref);
+    if (this.#loop.knows(key)) this.#loop.enqueue(key);
   }
 
   #enqueueIn(member: string, service: Stored<ServiceObject>): void {

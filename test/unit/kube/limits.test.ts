@@ -1,5 +1,6 @@
+import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { Slots, TokenBucket } from "../../../src/kube/limits.ts";
+import { Slots, TokenBucket, type Waiter } from "../../../src/kube/limits.ts";
 
 describe("TokenBucket", () => {
   test("lets a burst go at once and spaces out what follows", () => {
@@ -24,19 +25,91 @@ describe("TokenBucket", () => {
 });
 
 describe("Slots", () => {
+  const nothing = { namespace: "team", granted: () => {} };
+
+  /** Waiters that note when they are granted their slots. */
+  function noting(): { readonly granted: string[]; readonly waiter: (name: string, namespace?: string) => Waiter } {
+    const granted: string[] = [];
+    return { granted, waiter: (name, namespace = "team") => ({ namespace, granted: () => granted.push(name) }) };
+  }
+
   test("go to who waits longest, and past those who left", () => {
     const slots = new Slots(1);
-    const granted: string[] = [];
-    const waiter = (name: string): { granted: () => void } => ({ granted: () => granted.push(name) });
+    const { granted, waiter } = noting();
     const [a, b, c] = [waiter("a"), waiter("b"), waiter("c")];
-    expect(slots.take({ granted: () => {} })).toBe(true);
+    expect(slots.take(nothing)).toBe(true);
     expect([a, b, c].map((one) => slots.take(one))).toEqual([false, false, false]);
     expect(slots.leave(b)).toBe(true);
-    slots.release();
-    slots.release();
+    slots.release(nothing);
+    slots.release(a);
     expect(granted).toEqual(["a", "c"]);
     expect(slots.leave(a)).toBe(false);
-    slots.release();
+    slots.release(c);
     expect(slots.take(b)).toBe(true);
+  });
+
+  test("go to one namespace after the other, however many requests of one wait", () => {
+    const slots = new Slots(1);
+    const { granted, waiter } = noting();
+    slots.take(nothing);
+    for (const name of ["a1", "a2", "a3", "b1", "b2", "c1"]) slots.take(waiter(name, name.slice(0, 1)));
+    slots.release(nothing);
+    while (granted.length < 6) slots.release({ namespace: granted.at(-1)?.slice(0, 1) ?? "" });
+    expect(granted).toEqual(["a1", "b1", "c1", "a2", "b2", "a3"]);
+    expect(slots.waiting).toBe(0);
+  });
+
+  test("are kept for others by the quarter, and by half while others wait", () => {
+    const slots = new Slots(8);
+    const { granted, waiter } = noting();
+    const taken = Array.from({ length: 20 }, (_, nth) => slots.take(waiter(`a${nth}`, "a")));
+    expect(taken.filter(Boolean)).toHaveLength(6);
+    expect(["b", "b", "b", "b", "b"].map((name) => slots.take(waiter(name, "b")))).toEqual([
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+    // From six and two to half each.
+    for (let ended = 0; ended < 2; ended += 1) slots.release({ namespace: "a" });
+    expect(granted).toEqual(["b", "b"]);
+    slots.release({ namespace: "b" });
+    expect(granted).toEqual(["b", "b", "b"]);
+    // None of the others waits any more.
+    slots.release({ namespace: "b" });
+    slots.release({ namespace: "b" });
+    expect(granted.slice(3)).toEqual(["a6", "a7"]);
+    slots.release({ namespace: "b" });
+    expect(granted).toHaveLength(5);
+  });
+
+  test("are never more than there are, and none is free while somebody may have it", () => {
+    const step = fc.record({
+      namespace: fc.constantFrom("a", "b", "c"),
+      does: fc.constantFrom("take", "release", "leave"),
+    });
+    fc.assert(
+      fc.property(fc.integer({ min: 1, max: 9 }), fc.array(step, { maxLength: 200 }), (size, steps) => {
+        const slots = new Slots(size);
+        const [held, waits] = [new Set<Waiter>(), new Set<Waiter>()];
+        const of = (all: Set<Waiter>, namespace: string): Waiter[] =>
+          [...all].filter((one) => one.namespace === namespace);
+        for (const { namespace, does } of steps) {
+          const waiter: Waiter = { namespace, granted: () => void (waits.delete(waiter) && held.add(waiter)) };
+          const [holder] = of(held, namespace);
+          const [waiting] = of(waits, namespace);
+          if (does === "take") (slots.take(waiter) ? held : waits).add(waiter);
+          else if (does === "leave" && waiting !== undefined) waits.delete(waiting) && slots.leave(waiting);
+          else if (holder !== undefined) held.delete(holder) && slots.release(holder);
+          expect(held.size).toBeLessThanOrEqual(size);
+          expect(slots.waiting).toBe(waits.size);
+          if (held.size === size) continue;
+          for (const one of waits) {
+            expect(of(held, one.namespace).length).toBeGreaterThanOrEqual(size - Math.floor(size / 4));
+          }
+        }
+      }),
+    );
   });
 });

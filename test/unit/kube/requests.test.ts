@@ -274,6 +274,26 @@ describe("what was sent and what was not", () => {
     await narrow.close();
   });
 
+  test("a namespace whose requests hang takes no slot that others need", async () => {
+    const narrow = connect(server, { limits: { concurrency: 8, timeoutMs: 60_000, queueTimeoutMs: 60_000 } });
+    server.always = ({ path }, response) => {
+      if (!path.includes("/namespaces/stuck/")) answerStatus(response, 404, "NotFound", "at once");
+      return true;
+    };
+    const abort = new AbortController();
+    const { signal } = abort;
+    const stuck = Array.from({ length: 40 }, (_, nth) =>
+      kubeErrorOf(narrow.get(pods, { namespace: "stuck", name: `web-${nth}` }, { signal })),
+    );
+    const others = ["a", "b", "c"].map((namespace) => kubeErrorOf(narrow.get(pods, { namespace, name: "web" })));
+    const errors = await Promise.all([...others, kubeErrorOf(narrow.list(pods))]);
+    expect(errors.map(({ code }) => code)).toEqual(Array(4).fill("NotFound"));
+    expect(server.requests.filter(({ path }) => path.includes("/namespaces/stuck/"))).toHaveLength(6);
+    abort.abort();
+    await Promise.all(stuck);
+    await narrow.close();
+  });
+
   test("a queue has an end, too", async () => {
     const narrow = connect(server, { limits: { concurrency: 1, timeoutMs: ENOUGH_TO_SEND_MS, queueTimeoutMs: 100 } });
     server.always = silence;

@@ -10,21 +10,30 @@ function waitingProxies() {
   const memories = new Memories();
   const stored = new Map<ObjectKey, Stored<Pod>>();
   const looked: ObjectKey[] = [];
+  const cost = { busyMs: 0 };
   const waiting = new WaitingProxies({
     clock,
     memories,
     proxyOf: (key) => stored.get(key),
-    enqueue: (key) => looked.push(key),
+    look: (keys, done) => {
+      looked.push(...keys);
+      done(cost.busyMs);
+    },
   });
-  const add = (name: string, spec: object = {}): ObjectKey => {
-    const proxy = proxyPod({ name, uid: name, spec: { containers: [], ...spec } });
+  const add = (name: string, spec: object = {}, creationTimestamp?: string): ObjectKey => {
+    const created = proxyPod({ name, uid: name, spec: { containers: [], ...spec } });
+    const proxy = creationTimestamp === undefined ? created : withCreation(created, creationTimestamp);
     const key = objectKey(proxy.metadata);
     stored.set(key, proxy);
     waiting.add(key, proxy);
     return key;
   };
   const lookedAt = (): ObjectKey[] => looked.splice(0);
-  return { clock, memories, stored, waiting, add, lookedAt };
+  return { clock, cost, memories, stored, waiting, add, lookedAt };
+}
+
+function withCreation(proxy: Stored<Pod>, creationTimestamp: string): Stored<Pod> {
+  return { ...proxy, metadata: { ...proxy.metadata, creationTimestamp } };
 }
 
 const GATED = { schedulingGates: [{ name: "example.com/quota" }] };
@@ -77,6 +86,37 @@ describe("a proxy without a node", () => {
     expect(lookedAt()).toEqual([]);
     await clock.advance(250);
     expect(lookedAt()).toHaveLength(101);
+  });
+
+  test("has the choice before others of lower priority, and before younger ones", async () => {
+    const { clock, waiting, add, lookedAt } = waitingProxies();
+    const young = add("young", { priority: 1000 }, "2026-01-02T00:00:00Z");
+    const least = add("least", { priority: -10 }, "2026-01-01T00:00:00Z");
+    const plain = add("plain", {}, "2026-01-03T00:00:00Z");
+    const old = add("old", { priority: 1000 }, "2026-01-01T00:00:00Z");
+    waiting.onRoom();
+    await clock.advance(250);
+    expect(lookedAt()).toEqual([old, young, plain, least]);
+  });
+
+  test.each<[string, (waiting: WaitingProxies) => void, number]>([
+    ["delegates end", (waiting) => waiting.onRoom(), 250],
+    ["members change", (waiting) => waiting.onCapacity(), 0],
+    ["others get their places", (waiting) => waiting.onPlaced(), 1_000],
+  ])("is looked at the less often the longer that takes, though %s all the time", async (_, change, first) => {
+    const { clock, cost, waiting, memories, add, lookedAt } = waitingProxies();
+    const key = add("a");
+    memories.reported("a", { reason: "NotPlaced", message: "no member fits" }, clock.now());
+    cost.busyMs = 400;
+    const looks: number[] = [];
+    for (let elapsed = 0; elapsed <= 9_000; elapsed += 50) {
+      change(waiting);
+      if (lookedAt().includes(key)) looks.push(elapsed);
+      await clock.advance(50);
+    }
+    expect(looks).toHaveLength(3);
+    expect(looks[0]).toBeLessThanOrEqual(first + 50);
+    for (const [nth, at] of looks.entries()) expect(at - (looks[nth - 1] ?? -4_000)).toBeGreaterThanOrEqual(4_000);
   });
 
   test("is looked at when another has its place, if it was told why it waits", async () => {

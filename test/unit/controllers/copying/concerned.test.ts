@@ -1,0 +1,88 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import { type RunningControllers, startControllers } from "../../../../src/controllers/main.ts";
+import { Metrics } from "../../../../src/telemetry/metrics.ts";
+import { controllersOf } from "../../../bench/scale/controllers.ts";
+import { type Fleet, fleetOf } from "../../../bench/scale/fleet.ts";
+import { eventually } from "../../../support/harness/wait.ts";
+
+const MEMBERS = 3;
+const OTHERS = 50;
+// Services, their slices and policies come last.
+const READ_ON_HOST = 12;
+const READ_IN_A_MEMBER = 10;
+const quickly = { intervalMs: 10 };
+
+let fleet: Fleet;
+let controllers: RunningControllers | undefined;
+
+beforeEach(async () => {
+  fleet = await fleetOf(MEMBERS, MEMBERS);
+});
+
+afterEach(async () => {
+  await controllers?.stop();
+  controllers = undefined;
+  await fleet.close();
+});
+
+function putService(namespace: string, name: string, port = 80): void {
+  const spec = { type: "ClusterIP", clusterIP: "10.0.0.1", selector: { app: "web" }, ports: [{ port }] };
+  fleet.host.put("services", { metadata: { namespace, name }, spec });
+  const slice = { labels: { "endpointslice.kubernetes.io/managed-by": "me", "kubernetes.io/service-name": name } };
+  fleet.host.put("endpointslices", { metadata: { namespace, name, ...slice }, addressType: "IPv4", endpoints: [] });
+}
+
+function putPolicy(namespace: string, name: string): void {
+  fleet.host.put("networkpolicies", { metadata: { namespace, name }, spec: { podSelector: {} } });
+}
+
+async function addsTo(metrics: Metrics, queue: string): Promise<number> {
+  const line = (await metrics.registry.metrics())
+    .split("\n")
+    .find((one) => one.startsWith(`workqueue_adds_total{name="${queue}"`));
+  return Number(line?.split(" ").at(-1));
+}
+
+/** How many of these all members have together. */
+function countCopies(collection: string): number {
+  return fleet.members.reduce((sum, member) => sum + member.count(collection), 0);
+}
+
+/** The controllers, once they hear of all that happens. */
+async function start(metrics: Metrics): Promise<void> {
+  controllers = await startControllers({ ...controllersOf(fleet), metrics }, new AbortController().signal);
+  const { host, members } = fleet;
+  const isRead = (): boolean =>
+    host.openWatches >= READ_ON_HOST && members.every(({ openWatches }) => openWatches >= READ_IN_A_MEMBER);
+  await eventually(isRead, quickly);
+}
+
+test("what the host has in namespaces without pods costs no reconcile in any member", async () => {
+  for (let other = 0; other < OTHERS; other += 1) {
+    putService(`other-${other}`, "web");
+    putPolicy(`other-${other}`, "web");
+  }
+  const metrics = new Metrics();
+  await start(metrics);
+  for (let other = 0; other < OTHERS; other += 1) {
+    putService(`other-${other}`, "api");
+    putPolicy(`other-${other}`, "api");
+  }
+  // By the time that its copies are there, the others are known.
+  putService("load", "web");
+  putPolicy("load", "web");
+  await eventually(() => countCopies("services") === MEMBERS && countCopies("networkpolicies") === MEMBERS, quickly);
+  expect(await addsTo(metrics, "services")).toBeLessThan(OTHERS);
+  expect(await addsTo(metrics, "network-policies")).toBeLessThan(OTHERS);
+});
+
+test("copies go with what they were made of, also where the last pod has gone before", async () => {
+  await start(new Metrics());
+  putService("load", "web");
+  putPolicy("load", "web");
+  await eventually(() => countCopies("services") === MEMBERS && countCopies("networkpolicies") === MEMBERS, quickly);
+  for (let pod = 0; pod < MEMBERS; pod += 1) fleet.host.erase("pods", "load", `web-${pod}`);
+  await eventually(() => fleet.members.every((member) => member.count("pods") === 0), quickly);
+  fleet.host.erase("services", "load", "web");
+  await eventually(() => countCopies("services") === 0, quickly);
+});

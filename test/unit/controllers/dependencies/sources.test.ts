@@ -1,0 +1,84 @@
+import { beforeEach, expect, onTestFinished, test } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { USES_INDEX, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import type { WatchOptions } from "../../../../src/kube/client.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const KEPT_MS = 5 * 60_000;
+
+let clock: FakeClock;
+let proxies: Store<Pod>;
+let watched: Set<string>;
+let controller: DependencyController;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  proxies.synced = true;
+  watched = new Set();
+  const host = fakeClient({
+    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+    watch: async function* ({ plural }: { plural: string }, { namespace, signal, onOpen }: WatchOptions) {
+      const what = `${plural} of ${namespace}`;
+      watched.add(what);
+      onOpen?.();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+      watched.delete(what);
+    } as never,
+  });
+  controller = new DependencyController({
+    host,
+    identity: { id: "host-id", name: "host" },
+    registry: { members: () => [], member: () => undefined } as never,
+    memberNamespaces: {} as never,
+    authorEvents: {} as never,
+    proxies: () => proxies,
+    onProxy: () => {},
+    onRead: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+  onTestFinished(() => controller.stop());
+});
+
+function proxy(name: string, phase: string): Stored<Pod> {
+  const volumes = [{ name: "settings", configMap: { name: "settings" } }];
+  const spec = { containers: [], volumes, nodeName: "legation-west", automountServiceAccountToken: false };
+  return proxyPod({ name, uid: name, spec, status: { phase } });
+}
+
+async function put(object: Stored<Pod>): Promise<void> {
+  const previous = proxies.get(objectKey(object.metadata));
+  proxies.set(object);
+  controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+  await clock.advance(10);
+}
+
+test("what pods name that have ended already is not read", async () => {
+  await put(proxy("done", "Succeeded"));
+  await put(proxy("failed", "Failed"));
+  expect([...watched]).toEqual([]);
+  await put(proxy("runs", "Running"));
+  expect([...watched]).toContain("configmaps of team");
+});
+
+test("what pods name is read until some minutes after the last of them has ended, however long they stay", async () => {
+  await put(proxy("first", "Running"));
+  await put(proxy("second", "Running"));
+  await put(proxy("first", "Succeeded"));
+  await clock.advance(2 * KEPT_MS);
+  expect([...watched]).toContain("configmaps of team");
+  await put(proxy("second", "Failed"));
+  await clock.advance(KEPT_MS - 1_000);
+  expect([...watched]).toContain("configmaps of team");
+  await clock.advance(2_000);
+  expect([...watched]).toEqual([]);
+  await put(proxy("third", "Pending"));
+  expect([...watched]).toContain("configmaps of team");
+});
