@@ -1,5 +1,6 @@
 import fastJsonPatch from "fast-json-patch";
-import { asksForDelegation, type Placement } from "../src/api/annotations.ts";
+import type { Placement } from "../src/api/annotations.ts";
+import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
 import { CLUSTER_SPREAD_ANNOTATION, HOST_LABEL, PROXY_LABEL } from "../src/api/keys.ts";
 import type { Pod } from "../src/api/kubernetes.ts";
 import { staying } from "../src/pods/failover.ts";
@@ -18,9 +19,6 @@ import {
 } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
-/** What a namespace's label says: pods that ask are delegated, every pod is, or every pod for which the host has no place. */
-export type DelegationMode = "annotated" | "all" | "overflow";
-
 // On the pod by which a kubelet shows a static pod that it runs already.
 const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
@@ -35,10 +33,10 @@ export function mutatePod({ object, operation }: AdmissionRequest, mode: Delegat
   const { placement, problems: written } = readAnnotations(annotations, { proxy: labels?.[PROXY_LABEL] !== undefined });
   const spec = readPodSpec(object.spec);
   if (typeof spec === "string") return denied([...written, spec]);
-  const wanted = mode === "annotated" ? asksForDelegation(placement) : placement.delegate !== false;
+  const wanted = isWanted(placement, mode);
   const problems = wanted ? [...written, ...overrideProblems(placement, object.spec)] : written;
-  const overflows = (placement.mode ?? (mode === "overflow" ? "overflow" : "always")) === "overflow";
-  if (wanted && overflows) return mutateOverflow(object, spec, placement, problems);
+  if (wanted && overflowModeOf(placement, mode) === "overflow")
+    return mutateOverflow(object, spec, placement, problems);
   const nodeProblem = wanted ? nodeNameProblem(spec.nodeName ?? "") : undefined;
   const all = nodeProblem === undefined ? problems : [...problems, nodeProblem];
   if (all.length > 0) return denied(all);

@@ -1,6 +1,8 @@
 import fastJsonPatch from "fast-json-patch";
-import { type Annotations, asksForDelegation, authorAnnotations, type Placement } from "../src/api/annotations.ts";
-import { DELEGATE_ANNOTATION } from "../src/api/keys.ts";
+import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
+import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
+import { isForeignKey } from "../src/api/foreign-annotations.ts";
+import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
@@ -31,21 +33,14 @@ const SHAPES: Readonly<Record<string, Shape>> = {
   },
 };
 
-/** What is known of the workload's namespace. */
-interface NamespaceMode {
-  /** Pods must ask there: what asks for nothing is warned about. */
-  readonly mustAsk?: boolean;
-  /** Every pod there that does not say otherwise is in overflow mode: what is refused of such pods is refused of the workload. */
-  readonly overflows?: boolean;
-}
-
 /**
  * Copies what the author wrote on a workload into its pod template, so that its pods ask for delegation. What is taken off
- * the workload is taken off the template too; what the author wrote in the template itself wins.
+ * the workload is taken off the template too; what the author wrote in the template itself wins. What would be refused of
+ * its pods, in a namespace of this mode, is refused of the workload.
  */
 export function mutateWorkload(
   { object, oldObject, kind, operation }: AdmissionRequest,
-  mode: NamespaceMode = {},
+  mode: DelegationMode,
 ): Verdict {
   const shape = SHAPES[kind.kind];
   if (object === undefined || shape === undefined || (operation !== "CREATE" && operation !== "UPDATE")) {
@@ -54,6 +49,8 @@ export function mutateWorkload(
   // A template that has an owner is the owner's: changed here, its owner would make another one, for ever.
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
   if (!isRecord(valueAt(object, shape.template))) return allowed();
+  // The API server does not ask about these (matchConditions); whoever asks all the same gets the same answer.
+  if (!isAnnotated(object, oldObject, shape)) return allowed();
 
   const problems = kind.kind === DAEMON_SET ? daemonSetProblems(object, shape) : problemsOf(object, shape, mode);
   if (problems.length > 0) return denied(problems);
@@ -77,8 +74,21 @@ function mayChangeTemplate(job: ReviewedObject): boolean {
   return valueAt(job, ["spec", "suspend"]) === true && !started;
 }
 
+/** Whether anything is, or was until now, written for Legation; what is no map of strings may be that. */
+function isAnnotated(
+  object: ReviewedObject,
+  oldObject: ReviewedObject | undefined,
+  { outer, template }: Shape,
+): boolean {
+  const says = (annotations: Annotations | undefined): boolean =>
+    annotations === undefined ||
+    Object.keys(annotations).some((key) => key.startsWith(`${GROUP}/`) || isForeignKey(key));
+  if ([...outer, [...template, "metadata"]].some((path) => says(annotationsAt(object, path)))) return true;
+  return oldObject !== undefined && outer.some((path) => says(annotationsAt(oldObject, path)));
+}
+
 /** Everything that is wrong with what the author wrote, with the place where it is. */
-function problemsOf(object: ReviewedObject, { outer, template }: Shape, namespace: NamespaceMode): string[] {
+function problemsOf(object: ReviewedObject, { outer, template }: Shape, mode: DelegationMode): string[] {
   const problems: string[] = [];
   const copied: Record<string, string> = {};
   for (const path of [...outer, [...template, "metadata"]]) {
@@ -94,31 +104,19 @@ function problemsOf(object: ReviewedObject, { outer, template }: Shape, namespac
     Object.assign(copied, annotations);
   }
   const { placement } = readAnnotations(copied);
-  if (problems.length > 0 || !asks(placement, namespace)) return problems;
+  if (problems.length > 0 || !isWanted(placement, mode)) return problems;
   const written = valueAt(object, [...template, "spec"]);
   const spec = readPodSpec(written);
   // What is no pod's spec is the API server's to refuse.
   if (typeof spec === "string") return [];
   const path = template.join(".");
   const ofOverrides = overrideProblems(placement, written).map((problem) => `${path}: ${problem}`);
-  if (modeOf(placement, namespace) === "overflow") {
+  if (overflowModeOf(placement, mode) === "overflow") {
     const ofOverflow = overflowProblems(placement, spec.tolerations ?? []);
     return [...ofOverrides, ...ofOverflow.map((problem) => `${path}: ${problem}`)];
   }
   const problem = nodeNameProblem(spec.nodeName ?? "");
   return problem === undefined ? ofOverrides : [...ofOverrides, `${path}.${problem}`];
-}
-
-/** Whether its pods are to be delegated, as far as the namespace is known. */
-function asks(placement: Placement, { overflows }: NamespaceMode): boolean {
-  return overflows === true ? placement.delegate !== false : asksForDelegation(placement);
-}
-
-/** Undefined where the namespace's label may say that the host is asked first. */
-function modeOf({ mode }: Placement, { mustAsk, overflows }: NamespaceMode): Placement["mode"] {
-  if (mode !== undefined) return mode;
-  if (overflows === true) return "overflow";
-  return mustAsk === true ? "always" : undefined;
 }
 
 /** A DaemonSet has a pod on every node of its own cluster: nothing that it could ask for would happen. */
@@ -138,21 +136,17 @@ function warningsOf(
   object: ReviewedObject,
   { template }: Shape,
   annotations: Annotations,
-  namespace: NamespaceMode,
+  mode: DelegationMode,
 ): string[] {
   const { placement } = readAnnotations(annotations);
   const spec = readPodSpec(valueAt(object, [...template, "spec"]));
-  const isAsking = asks(placement, namespace);
-  const stays = placement.delegate === false || (namespace.mustAsk === true && !isAsking);
-  const delegated = isAsking && typeof spec !== "string";
-  const mode = modeOf(placement, namespace);
-  return [
-    ...placementWarnings(placement),
-    ...(delegated && mode === "overflow" ? overflowWarnings(placement, spec) : []),
-    ...(delegated && mode === "always" ? [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)] : []),
-    ...(delegated ? specWarnings(spec) : []),
-    ...(stays ? idleWarnings(annotations, placement) : []),
-  ];
+  if (!isWanted(placement, mode)) return [...placementWarnings(placement), ...idleWarnings(annotations, placement)];
+  if (typeof spec === "string") return placementWarnings(placement);
+  const ofMode =
+    overflowModeOf(placement, mode) === "overflow"
+      ? overflowWarnings(placement, spec)
+      : [...idleOverflowWarnings(placement), ...ephemeralWarnings(spec)];
+  return [...placementWarnings(placement), ...ofMode, ...specWarnings(spec)];
 }
 
 /** What the author wrote around the template. */

@@ -15,9 +15,9 @@ const HANDLERS: Readonly<Record<string, (request: AdmissionRequest) => Verdict>>
   "/mutate/annotated": (request) => mutatePod(request, "annotated"),
   "/mutate/all": (request) => mutatePod(request, "all"),
   "/mutate/overflow": (request) => mutatePod(request, "overflow"),
-  "/mutate/workload": (request) => mutateWorkload(request),
-  "/mutate/workload/annotated": (request) => mutateWorkload(request, { mustAsk: true }),
-  "/mutate/workload/overflow": (request) => mutateWorkload(request, { overflows: true }),
+  "/mutate/workload": (request) => mutateWorkload(request, "all"),
+  "/mutate/workload/annotated": (request) => mutateWorkload(request, "annotated"),
+  "/mutate/workload/overflow": (request) => mutateWorkload(request, "overflow"),
   "/validate/namespace": validateNamespace,
 };
 

@@ -21,13 +21,7 @@ import {
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
 } from "./keys.ts";
-import {
-  isLabelValue,
-  type LabelSelector,
-  labelKeyProblem,
-  parseLabelSelector,
-  selectorMatches,
-} from "./label-selector.ts";
+import { isLabelValue, labelKeyProblem, parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
 import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
@@ -50,7 +44,7 @@ export interface Placement {
   /** Members by name; absent: any. */
   readonly clusters?: readonly string[];
   /** Members by the labels of their Cluster; absent: any. */
-  readonly selector?: LabelSelector;
+  readonly selector?: Selector;
   /** The selector as written and where, for messages. */
   readonly selectorText?: string;
   /** Members by terms over their Clusters, of which some only say what is better; absent: any. */

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type LabelSelectorFields, labelSelectorSchema } from "./label-expressions.ts";
+import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { type Amounts, parseAmounts } from "./quantity.ts";
 
 /** A taint of a Cluster: its virtual node has it too. */
@@ -19,7 +19,7 @@ export interface ClusterLimits {
 /** Who may use a member, and how much of it. */
 export interface ClusterPolicy {
   /** Labels of the host's namespaces whose pods may go there; absent or empty: every namespace's may. */
-  readonly namespaceSelector?: LabelSelectorFields;
+  readonly namespaceSelector?: LabelSelector;
   readonly taints?: readonly ClusterTaint[];
   readonly limits?: ClusterLimits;
 }

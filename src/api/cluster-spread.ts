@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { type LabelSelectorFields, labelSelectorSchema } from "./label-expressions.ts";
+import { type LabelSelector, labelSelectorSchema } from "./label-expressions.ts";
 import { labelKeyProblem } from "./label-selector.ts";
 
 /** A pod's `topologySpreadConstraint`, field by field, over labels of Clusters in place of nodes. */
@@ -13,7 +13,7 @@ export interface ClusterSpread {
   /** With fewer domains than this the fewest counts as none; default 1. */
   readonly minDomains?: number;
   /** Which pods of the namespace are counted; default: those of the pod's own controller. */
-  readonly labelSelector?: LabelSelectorFields;
+  readonly labelSelector?: LabelSelector;
   /** Honor: Clusters that are closed, or have taints that the pod does not tolerate, are no domains. Default Ignore. */
   readonly nodeTaintsPolicy?: "Honor" | "Ignore";
 }

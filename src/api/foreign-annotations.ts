@@ -2,7 +2,7 @@ import { z } from "zod";
 import { clusterNameProblem } from "./cluster.ts";
 import { type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
 import { CLUSTER_AFFINITY_ANNOTATION, CLUSTER_SELECTOR_ANNOTATION, CLUSTERS_ANNOTATION } from "./keys.ts";
-import type { LabelSelector } from "./label-selector.ts";
+import type { Selector } from "./label-selector.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
@@ -10,7 +10,7 @@ import { structuredTextReader } from "./structured-text.ts";
 export interface ForeignPlacement {
   readonly delegate?: boolean;
   readonly clusters?: readonly string[];
-  readonly selector?: LabelSelector;
+  readonly selector?: Selector;
   readonly selectorText?: string;
   readonly affinity?: ClusterAffinity;
   readonly preferences?: SchedulingPreferences;

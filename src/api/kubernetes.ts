@@ -101,17 +101,17 @@ export interface ExportCondition {
 /** As far as it is read; in client-node's type the field `from` has another name than on the wire. */
 export interface NetworkPolicy extends KubeObject {
   spec?: {
-    readonly podSelector?: LabelSelector | null;
+    readonly podSelector?: WireLabelSelector | null;
     readonly ingress?: readonly { readonly from?: readonly NetworkPolicyPeer[] | null }[] | null;
     readonly egress?: readonly { readonly to?: readonly NetworkPolicyPeer[] | null }[] | null;
   };
 }
 export interface NetworkPolicyPeer {
-  readonly podSelector?: LabelSelector | null;
+  readonly podSelector?: WireLabelSelector | null;
   readonly namespaceSelector?: object | null;
   readonly ipBlock?: object | null;
 }
-export interface LabelSelector {
+export interface WireLabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>> | null;
 }
 

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { isLabelValue, type LabelSelector, labelKeyProblem, parseInteger, type Requirement } from "./label-selector.ts";
+import { isLabelValue, labelKeyProblem, parseInteger, type Requirement, type Selector } from "./label-selector.ts";
 
 /** One requirement as manifests have it: a `NodeSelectorRequirement`, of which a `LabelSelectorRequirement` is a part. */
 export interface LabelExpression {
@@ -9,7 +9,7 @@ export interface LabelExpression {
 }
 
 /** A `metav1.LabelSelector`. */
-export interface LabelSelectorFields {
+export interface LabelSelector {
   readonly matchLabels?: Readonly<Record<string, string>>;
   readonly matchExpressions?: readonly LabelExpression[];
 }
@@ -42,7 +42,7 @@ export const nodeExpressionSchema: z.ZodType<LabelExpression> = expressionSchema
 );
 
 /** A `metav1.LabelSelector`; empty selects everything. */
-export const labelSelectorSchema: z.ZodType<LabelSelectorFields> = z.strictObject({
+export const labelSelectorSchema: z.ZodType<LabelSelector> = z.strictObject({
   matchLabels: z.record(z.string(), z.string().max(63)).exactOptional(),
   matchExpressions: z
     .array(expressionSchema(z.enum(SET_OPERATORS)))
@@ -88,7 +88,7 @@ export function requirementOf({ key, operator, values = [] }: LabelExpression): 
 }
 
 /** The fields as one selector. */
-export function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelectorFields): LabelSelector {
+export function selectorOf({ matchLabels = {}, matchExpressions = [] }: LabelSelector): Selector {
   const equal = Object.entries(matchLabels).map(
     ([key, value]): Requirement => ({ key, operator: "In", values: [value] }),
   );

@@ -5,11 +5,11 @@ export type Requirement =
   | { readonly key: string; readonly operator: "GreaterThan" | "LessThan"; readonly bound: bigint };
 
 /** All requirements must hold; none at all matches everything. */
-export type LabelSelector = readonly Requirement[];
+export type Selector = readonly Requirement[];
 
 /** A parsed selector, or what is wrong with the text, with the place counted from 1. */
 export type ParsedSelector =
-  | { readonly ok: true; readonly selector: LabelSelector }
+  | { readonly ok: true; readonly selector: Selector }
   | { readonly ok: false; readonly message: string };
 
 const NAME = /^[A-Za-z0-9](?:[-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
@@ -38,7 +38,7 @@ export function parseLabelSelector(text: string): ParsedSelector {
 }
 
 /** Whether labels meet every requirement. A missing label meets NotIn, as in Kubernetes. */
-export function selectorMatches(selector: LabelSelector, labels: Readonly<Record<string, string>>): boolean {
+export function selectorMatches(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
   return selector.every((requirement) => {
     const { key } = requirement;
     return holds(requirement, Object.hasOwn(labels, key) ? labels[key] : undefined);

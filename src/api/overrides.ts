@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { clusterNameProblem } from "./cluster.ts";
-import { type LabelSelector, parseLabelSelector, selectorMatches } from "./label-selector.ts";
+import { parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
+import { FIELDS_NOT_DELEGATED } from "./spec-fields.ts";
 import { structuredTextReader } from "./structured-text.ts";
 
 /** One operation of a JSON patch (RFC 6902). */
@@ -14,7 +15,7 @@ export interface Override {
   /** By name; absent: any. */
   readonly clusters?: readonly string[];
   /** By the labels of their Cluster; absent: any. */
-  readonly selector?: LabelSelector;
+  readonly selector?: Selector;
   readonly patch: readonly PatchOperation[];
   /** Whose word it is; absent: the pod's author's. What the host's admission judges in a pod is not an author's to change after it. */
   readonly by?: "namespace";
@@ -26,17 +27,8 @@ export type ParsedOverrides = readonly Override[] | { readonly problem: string }
 const EXAMPLE =
   '[{"clusters": ["west"], "patch": [{"op": "replace", "path": "/spec/containers/0/image", "value": "…"}]}]';
 
-// What Legation or the member decides: where the pod runs, and what admission makes of its classes.
-const KEPT_FIELDS: ReadonlySet<string> = new Set([
-  "nodeName",
-  "schedulerName",
-  "schedulingGates",
-  "priority",
-  "preemptionPolicy",
-  "overhead",
-  "serviceAccount",
-  "ephemeralContainers",
-]);
+// What Legation or the member decides. Looked up by what stands in a path, which may be anything.
+const KEPT_FIELDS: ReadonlySet<string> = new Set(FIELDS_NOT_DELEGATED);
 
 function pathThat(problemOf: (path: string) => string | undefined): z.ZodType<string> {
   return z.string().check(({ value, issues }) => {

@@ -3,14 +3,14 @@ import type { Placement } from "./annotations.ts";
 import { type ClusterAffinity, clusterAffinitySchema } from "./cluster-affinity.ts";
 import { type ClusterSpread, clusterSpreadsSchema } from "./cluster-spread.ts";
 import type { ObjectMeta } from "./kubernetes.ts";
-import { type LabelSelectorFields, labelSelectorSchema, selectorOf } from "./label-expressions.ts";
+import { type LabelSelector, labelSelectorSchema, selectorOf } from "./label-expressions.ts";
 
 /** Name of the one object that counts. */
 export const PLACEMENT_DEFAULTS_NAME = "default";
 
 /** What pods get that neither say it themselves nor have it from their namespace, key by key. */
 export interface PlacementDefaultsSpec {
-  readonly clusterSelector?: LabelSelectorFields;
+  readonly clusterSelector?: LabelSelector;
   readonly clusterAffinity?: ClusterAffinity;
   readonly clusterSpread?: readonly ClusterSpread[];
 }

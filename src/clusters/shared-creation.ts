@@ -14,8 +14,8 @@ export class SharedCreation {
   }
 
   /**
-   * Resolves when it was made after `seen` was asked: by who comes first, for all who come while it lasts, and not again
-   * for those whose attempt began before it was done. Rejects as `create` does.
+   * Creates what was missing when `seen` was read. Callers that come while a creation is under way share it, and one whose
+   * attempt began before it ended does not repeat it. Rejects as `create` does.
    */
   async make(key: string, seen: number, create: () => Promise<void>): Promise<void> {
     if ((this.#made.get(key) ?? 0) > seen) return;

@@ -165,7 +165,7 @@ export class Controllers {
     this.#reportMembers();
   }
 
-  /** Those that act end before those that they act by. */
+  /** Stops controllers before what they write through. */
   async stop(): Promise<void> {
     this.#options.metrics?.members.follow(undefined);
     await this.#serving?.stop();

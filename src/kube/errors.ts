@@ -16,7 +16,7 @@ export type KubeErrorCode =
   // From this side.
   | "NotSent" // no connection, or waiting for a slot ran out: the server has surely not seen the request
   | "AnswerLost" // sent, then timed out or was cut: the server may or may not have done it
-  | "Aborted" // the caller's signal fired before the request was sent
+  | "Aborted" // the caller's signal fired before the request was sent, or while it only read
   | "BadAnswer" // an answer that is not what the protocol promises
   | "BadCredentials"; // the kubeconfig or token cannot be used
 

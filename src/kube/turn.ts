@@ -5,9 +5,8 @@ const waiting: (() => void)[] = [];
 let planned = false;
 
 /**
- * Resolves when this process has looked at its sockets and timers once more, as soon as those who came before have gone on and
- * there is time left before it looks again. Long work that was started by many answers at once is done in pieces this way,
- * and the Lease is renewed in between.
+ * Yields to the event loop. Callers go on in the order in which they came, as many in one turn of the loop as fit into
+ * `TURN_MS`. Long work that many answers start at once is done in pieces this way, and the Lease is renewed in between.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -27,7 +26,7 @@ function goOn(): void {
       return;
     }
     resolve();
-    // Behind what that has let on.
+    // After the work that this has released.
     queueMicrotask(() => {
       if (performance.now() < until) next();
       else setImmediate(goOn);

@@ -1,6 +1,6 @@
 import type { LimitAmounts } from "../api/cluster-policy.ts";
 import type { Taint } from "../api/kubernetes.ts";
-import type { LabelSelector } from "../api/label-selector.ts";
+import type { Selector } from "../api/label-selector.ts";
 import type { Amounts } from "../api/quantity.ts";
 import type { NodeFit, NodeNeeds } from "./node-fit.ts";
 
@@ -24,7 +24,7 @@ export interface Candidate {
   /** Taints that count for pods, of its Cluster and its virtual node. */
   readonly taints?: readonly Taint[];
   /** The host's namespaces that may use it, by their labels; absent: all. */
-  readonly admits?: LabelSelector;
+  readonly admits?: Selector;
   readonly limits?: LimitAmounts;
   /**
    * What the delegates of a namespace request, or those of all, as limits count it: with those that wait for a node of a size

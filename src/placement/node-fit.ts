@@ -85,7 +85,7 @@ export function fitOf(needs: NodeNeeds, nodes: Iterable<KubeNode>): NodeFit {
   return { nodes: all, selected, tolerated, largest, large, against };
 }
 
-/** Of nodes that take no pods the host is told how many they are, and not more. */
+/** Of nodes that take no pods the host knows only how many they are: such a node has no metadata here. */
 function untold({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }

@@ -13,6 +13,7 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Pod, PodSpec, Stored } from "../api/kubernetes.ts";
+import { FIELDS_NOT_DELEGATED } from "../api/spec-fields.ts";
 import { forwardedTolerations } from "./failover.ts";
 import { type Fingerprints, fingerprints, writeRecord } from "./forwarded.ts";
 import { type ApiAccess, withApiAccess } from "./home-api.ts";
@@ -41,21 +42,6 @@ export interface Owner {
 const TOPOLOGY_LABELS = ["topology.kubernetes.io/zone", "topology.kubernetes.io/region"];
 /** Labels that a delegate has not from its proxy, or has of its own. */
 export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_LABEL, ...TOPOLOGY_LABELS]);
-
-/** Spec fields that the host's admission filled in, or that only the member may decide. */
-const HOST_SPEC_FIELDS = [
-  "nodeName",
-  "schedulerName",
-  "schedulingGates",
-  // Resolved by the Priority and RuntimeClass admission plugins from the class names, which stay.
-  "priority",
-  "preemptionPolicy",
-  "overhead",
-  // Deprecated alias of serviceAccountName, filled in by defaulting.
-  "serviceAccount",
-  // Refused by the API server at creation; forwarded afterwards.
-  "ephemeralContainers",
-] as const satisfies readonly (keyof PodSpec)[];
 
 // Kueue has admitted the pod on the host: a member's own would queue it once more, where nobody gives it a quota.
 const KUEUE = "kueue.x-k8s.io/";
@@ -191,7 +177,7 @@ export function madeByHost(object: KubeObject, hostId: string): boolean {
 
 function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): PodSpec {
   const copy: PodSpec = { ...spec };
-  for (const field of HOST_SPEC_FIELDS) delete copy[field];
+  for (const field of FIELDS_NOT_DELEGATED) delete copy[field];
   const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? ownScheduler(spec);
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 

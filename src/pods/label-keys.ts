@@ -1,9 +1,9 @@
-import type { LabelSelectorFields } from "../api/label-expressions.ts";
+import type { LabelSelector } from "../api/label-expressions.ts";
 
-type Expression = NonNullable<LabelSelectorFields["matchExpressions"]>[number];
+type Expression = NonNullable<LabelSelector["matchExpressions"]>[number];
 
 interface Term {
-  readonly labelSelector?: LabelSelectorFields;
+  readonly labelSelector?: LabelSelector;
   readonly matchLabelKeys?: readonly string[];
   readonly mismatchLabelKeys?: readonly string[];
 }

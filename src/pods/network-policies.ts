@@ -1,5 +1,5 @@
 import { COPY_ANNOTATION, HOST_LABEL } from "../api/keys.ts";
-import type { LabelSelector, NetworkPolicy, NetworkPolicyPeer, Stored } from "../api/kubernetes.ts";
+import type { NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
 import type { HostIdentity } from "./delegate.ts";
 import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./dependencies-copy.ts";
 import { jsonEqual } from "./equal.ts";
@@ -94,6 +94,6 @@ function isOfNamespace({ namespaceSelector, ipBlock }: NetworkPolicyPeer, namesp
   return other === undefined || jsonEqual(other, { matchLabels: { [NAMESPACE_NAME_LABEL]: namespace } });
 }
 
-function ofHost(selector: LabelSelector | null | undefined, hostId: string): LabelSelector {
+function ofHost(selector: WireLabelSelector | null | undefined, hostId: string): WireLabelSelector {
   return { ...selector, matchLabels: { ...selector?.matchLabels, [HOST_LABEL]: hostId } };
 }

@@ -52,7 +52,7 @@ export interface Review extends ReviewedName {
 export interface Traces {
   /** Does `run` as a part of a pod's way; requests that are made meanwhile are shown as parts of it. */
   step<T>(pod: TracedPod, part: Part, run: () => Promise<T>): Promise<T>;
-  /** Tells of a part that nobody had to be asked about. */
+  /** Reports a part that is over already; nothing is run. */
   stretch(pod: TracedPod, stretch: Stretch): void;
   /** A request to an API server has ended; `code` is its HTTP status, or why there was none. */
   request(cluster: string, verb: string, resource: string, code: string, seconds: number): void;

@@ -1,5 +1,6 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { delegationModeOf } from "../../api/delegation-mode.ts";
 import type { KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
@@ -10,7 +11,7 @@ import { flag } from "../flag.ts";
 import { toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Outcome } from "../output.ts";
-import { admitPod, delegationMode } from "../plan/admission.ts";
+import { admitPod } from "../plan/admission.ts";
 import { objectOf, type WrittenObject } from "../plan/documents.ts";
 import { makerOf, missingOrdinal } from "../plan/existing.ts";
 import { isMakerOf, isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
@@ -139,7 +140,7 @@ function nextPod(
   { namespaces }: HostState,
 ): Pick<WorkloadFacts, "next" | "nextClaims"> {
   const namespace = namespaces.find(({ metadata }) => metadata.name === workload.namespace);
-  const mode = namespace === undefined ? undefined : delegationMode(namespace);
+  const mode = delegationModeOf(namespace?.metadata.labels);
   if (mode === undefined) return {};
   // Of a Deployment, the ReplicaSet of its present template.
   const maker = makerOf(pods.filter((pod) => !isDeleting(pod)));

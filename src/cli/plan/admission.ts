@@ -1,9 +1,10 @@
 import fastJsonPatch from "fast-json-patch";
 import type { AdmissionRequest } from "../../../webhook/admission-review.ts";
-import { type DelegationMode, mutatePod } from "../../../webhook/mutate-pod.ts";
+import { mutatePod } from "../../../webhook/mutate-pod.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import type { Verdict } from "../../../webhook/responses.ts";
 import { validateNamespace } from "../../../webhook/validate-namespace.ts";
+import { type DelegationMode, delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATION_LABEL, GROUP } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
@@ -14,13 +15,6 @@ import type { WrittenObject } from "./documents.ts";
 export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string };
-
-const MODES: readonly DelegationMode[] = ["annotated", "all", "overflow"];
-
-/** Which of the namespace's pods are delegated; undefined: none. */
-export function delegationMode({ metadata }: Namespace): DelegationMode | undefined {
-  return MODES.find((mode) => mode === metadata?.labels?.[DELEGATION_LABEL]);
-}
 
 // They serve the cluster itself (manifests/policies.yaml, legation-namespaces).
 const RESERVED: ReadonlySet<string> = new Set(["kube-system", "kube-public", "kube-node-lease", "legation-system"]);
@@ -49,7 +43,7 @@ export function admitNamespace(
 /** In the words of the policy. */
 function labelProblem(namespace: Stored<Namespace>): string | undefined {
   const { name, labels } = namespace.metadata;
-  if (delegationMode(namespace) === undefined) {
+  if (delegationModeOf(labels) === undefined) {
     return (
       `"${labels?.[DELEGATION_LABEL]}" is no mode; write "annotated" (pods that ask are delegated), "all" (every pod is) or ` +
       '"overflow" (every pod for which this cluster has no place), or remove the label'
@@ -60,12 +54,9 @@ function labelProblem(namespace: Stored<Namespace>): string | undefined {
 }
 
 /** The workload as the webhook lets it in. */
-export function admitWorkload(object: WrittenObject, mode: DelegationMode | undefined): Admitted<WrittenObject> {
+export function admitWorkload(object: WrittenObject, mode: DelegationMode): Admitted<WrittenObject> {
   const [group = ""] = object.apiVersion.includes("/") ? object.apiVersion.split("/") : [];
-  return admitted(
-    object,
-    mutateWorkload({ ...request(group, object.kind), object }, { mustAsk: mode === "annotated" }),
-  );
+  return admitted(object, mutateWorkload({ ...request(group, object.kind), object }, mode));
 }
 
 /** The pod as the webhook lets it in: a proxy where it is to be delegated, marked where the host is asked first. */

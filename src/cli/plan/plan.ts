@@ -1,8 +1,9 @@
+import { delegationModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATION_LABEL } from "../../api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
-import { admitPod, admitWorkload, delegationMode } from "./admission.ts";
+import { admitPod, admitWorkload } from "./admission.ts";
 import { asApplied } from "./applied.ts";
 import type { WrittenObject } from "./documents.ts";
 import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
@@ -133,7 +134,7 @@ function planWorkload(
     const message = `namespace ${workload.namespace} is being deleted: nothing new is let in`;
     return { ...plan, outcome: "refused", message };
   }
-  const mode = delegationMode(namespace);
+  const mode = delegationModeOf(namespace.metadata.labels);
   if (mode === undefined) {
     const message = `namespace ${workload.namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`;
     return { ...plan, outcome: "notDelegated", message };

@@ -49,7 +49,7 @@ function lookAgain(
   return now < againAt && againAt < requeueAt ? { ...decision, requeueAt: againAt } : decision;
 }
 
-/** What keeps proxy and delegate alike is looked at again, in case that it is not taken now. Done, it is another decision. */
+/** A status or a forward is decided on again later, in case it has no effect. If it has, the decision is another one then. */
 function tryAgain(decision: DelegationDecision, now: number): DelegationDecision {
   if (!decision.actions.some(({ type }) => type === "status" || type === "forward")) return decision;
   const againAt = now + TRIED_AGAIN_MS;

@@ -118,7 +118,7 @@ export class Groups {
     if (group !== undefined && group.home === undefined) this.#tell(group);
   }
 
-  /** A member has the delegate of a proxy: said of those only that nothing else is known of. */
+  /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
   held(uid: string, member: string | undefined): void {
     if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
   }

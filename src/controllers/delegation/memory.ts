@@ -70,7 +70,7 @@ export class Memories {
     entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
   }
 
-  /** The attempt under way has failed, as it may not in a moment. Returns since when it does so; epoch ms. */
+  /** The attempt under way has failed with an error that may pass by itself. Returns when it first did so; epoch ms. */
   failing(proxyUid: string, member: string, now: number): number {
     const { attempts } = this.#entry(proxyUid);
     const attempt = attempts.get(member) ?? { since: now, refusals: 0 };

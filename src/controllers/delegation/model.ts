@@ -35,7 +35,7 @@ export interface MemberView {
 export interface Attempt {
   /** When its delegate was created or first seen; epoch ms. */
   readonly since: number;
-  /** When it first failed as it may not in a moment; epoch ms. */
+  /** When it first failed with an error that may pass by itself; epoch ms. */
   readonly failingSince?: number;
   /** No member had room by what Legation knows: it waits there until one has. */
   readonly parked?: boolean;
@@ -84,7 +84,7 @@ export interface Memory {
   readonly made?: string;
   /** The uid of the delegate that its member has been asked for, and does not have. */
   readonly gone?: string;
-  /** Patches, as JSON, that changed nothing when they were last sent, and until when it is not tried again; epoch ms. */
+  /** What is not sent again, and until when (epoch ms): patches, as JSON, that were refused or changed nothing, and `MARKS`. */
   readonly ineffective?: ReadonlyMap<string, number>;
 }
 

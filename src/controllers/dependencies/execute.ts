@@ -104,7 +104,7 @@ export class Executor {
     }
   }
 
-  /** Counts a write that the member has taken: one that it has not proves no other hand. */
+  /** Counts only writes that the member has taken: a refused one does not show that somebody else changes the copy. */
   #note({ ref, sourceVersion }: ActionOf<"create" | "patch">, { key, log }: Context): void {
     this.#contests.noteAndTell(key, sourceVersion, ref, log);
   }

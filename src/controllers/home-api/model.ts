@@ -15,7 +15,7 @@ export interface IssuedTokens {
   readonly delegateUid: string;
   /** When they are to be replaced, by a clock that nobody sets; ms. */
   readonly renewAt: number;
-  /** The same for the next leader, as their Secret says it. */
+  /** The same time as their Secret's annotation has it (RFC 3339), for the next leader. */
   readonly noted: string;
 }
 

@@ -39,7 +39,7 @@ interface Owner {
 interface Deployment {
   readonly name: string;
   readonly owners: Set<Owner>;
-  /** The most replicas that were on their way at once in an update; only the division of limits needs it. */
+  /** The most replicas seen unready at once in this update. Used only where limits allow no exact division. */
   atOnce: number;
 }
 
@@ -107,7 +107,7 @@ export class OwnedProxies {
     if (own !== undefined && !own.bound) this.#move(own, member);
   }
 
-  /** A member has the delegate of a proxy: said of those only that nothing else is known of. */
+  /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
   held(uid: string, member: string | undefined): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }

@@ -72,7 +72,7 @@ export class Executor {
     return this.#writer.leaving(key, [copy]).has(copy.metadata.uid);
   }
 
-  /** Between which versions the member leaves a difference. */
+  /** The versions of source and copy between which the member keeps a difference: no patch is sent again for these. */
   settled(key: CopyKey): string | undefined {
     return this.#settled.get(key);
   }

@@ -1,3 +1,4 @@
+import { type DelegationMode, delegationModeOf } from "../../../src/api/delegation-mode.ts";
 import { CLUSTER_ANNOTATION, PLACED_CONDITION, virtualNodeName } from "../../../src/api/keys.ts";
 import {
   type KubeObject,
@@ -83,7 +84,8 @@ export class Simulation {
   /** Why the object is refused; undefined when it and its pods are made. */
   make(object: Pod | Workload, namespace: string): string | undefined {
     if (!isWorkload(object)) return this.#makePod(object, namespace, object.metadata?.name ?? "");
-    const admitted = admit({ ...object, metadata: { ...object.metadata, namespace } }, mutateWorkload);
+    const written = { ...object, metadata: { ...object.metadata, namespace } };
+    const admitted = admit(written, (request) => mutateWorkload(request, this.#modeOf(namespace)));
     if (typeof admitted === "string") return admitted;
     const entry = { object: admitted, namespace, made: 0 };
     this.#templates.push(entry);
@@ -158,12 +160,17 @@ export class Simulation {
     }
   }
 
+  #modeOf(namespace: string): DelegationMode {
+    const mode = delegationModeOf(this.#namespaces.get(objectKey({ name: namespace }))?.metadata.labels);
+    if (mode === undefined) throw new Error(`namespace ${namespace} is not opted in`);
+    return mode;
+  }
+
   #makePod(pod: Pod, namespace: string, name: string): string | undefined {
-    const mode = this.#namespaces.get(objectKey({ name: namespace }))?.metadata.labels?.["legation.dev/delegation"];
     const uid = `${namespace}/${name}`;
     const creationTimestamp = new Date(this.#now).toISOString();
     const metadata = { ...pod.metadata, namespace, name, uid, creationTimestamp, resourceVersion: "1" };
-    const admitted = admit({ ...pod, metadata }, (request) => mutatePod(request, mode === "all" ? "all" : "annotated"));
+    const admitted = admit({ ...pod, metadata }, (request) => mutatePod(request, this.#modeOf(namespace)));
     if (typeof admitted === "string") return admitted;
     const proxy: Stored<Pod> = {
       status: { phase: "Pending" },

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type LabelSelector, parseLabelSelector, selectorMatches } from "../../../src/api/label-selector.ts";
+import { parseLabelSelector, type Selector, selectorMatches } from "../../../src/api/label-selector.ts";
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -126,7 +126,7 @@ describe("for all selectors and labels", () => {
     fc.assert(
       fc.property(noise, (text) => {
         const parsed = parseLabelSelector(text);
-        const selector: LabelSelector = parsed.ok ? parsed.selector : [];
+        const selector: Selector = parsed.ok ? parsed.selector : [];
         expect(typeof selectorMatches(selector, { a: "1" })).toBe("boolean");
         if (!parsed.ok) expect(parsed.message).toMatch(/^expected .+ at character \d+, found /);
       }),

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import type { DelegationMode } from "../../../src/api/delegation-mode.ts";
 import { mutateWorkload } from "../../../webhook/mutate-workload.ts";
 import { apply, type ReviewParts, request } from "./reviews.ts";
 
@@ -32,7 +33,7 @@ function cronJob(annotations: Annotations, job: Annotations, template: Annotatio
 }
 
 function changed(parts: ReviewParts): { readonly annotations: unknown; readonly warnings: readonly string[] } {
-  const verdict = mutateWorkload(request({ kind: "Deployment", ...parts }));
+  const verdict = mutateWorkload(request({ kind: "Deployment", ...parts }), "all");
   if (verdict.kind === "denied") throw new Error(verdict.message);
   const patched: unknown = apply(parts.object, verdict);
   expect(patched).toMatchObject({ spec: { template: { metadata: {} } } });
@@ -58,7 +59,7 @@ describe("what the author writes on a workload reaches its pod template", () => 
 
   test("of a CronJob, also from its Job template, which wins over the CronJob", () => {
     const object = cronJob({ [CLUSTERS]: "west", [DELEGATE]: "true" }, { [CLUSTERS]: "east" }, { note: "kept" });
-    const changed = apply(object, mutateWorkload(request({ kind: "CronJob", object })));
+    const changed = apply(object, mutateWorkload(request({ kind: "CronJob", object }), "all"));
     expect(changed).toMatchObject({
       spec: {
         jobTemplate: {
@@ -76,7 +77,7 @@ describe("what the author writes on a workload reaches its pod template", () => 
 
   test("once: what was copied is not copied again", () => {
     const object = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
-    expect(mutateWorkload(request({ kind: "Deployment", object }))).toEqual({ kind: "allowed", warnings: [] });
+    expect(mutateWorkload(request({ kind: "Deployment", object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });
 });
 
@@ -107,7 +108,10 @@ describe("a change of the workload's annotations follows in the template", () =>
     const parts = { operation: "UPDATE", kind: "Job" } as const;
     const job = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
     const oldObject = { ...job, spec: { ...job.spec, ...spec }, status };
-    const verdict = mutateWorkload(request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }));
+    const verdict = mutateWorkload(
+      request({ ...parts, oldObject, object: workload({}, { [CLUSTERS]: "west" }) }),
+      "all",
+    );
     expect(verdict).toEqual({
       kind: "allowed",
       warnings: [
@@ -115,7 +119,7 @@ describe("a change of the workload's annotations follows in the template", () =>
           "annotations they have",
       ],
     });
-    const same = mutateWorkload(request({ ...parts, oldObject, object: oldObject }));
+    const same = mutateWorkload(request({ ...parts, oldObject, object: oldObject }), "all");
     expect(same).toEqual({ kind: "allowed", warnings: [] });
   });
 
@@ -132,7 +136,7 @@ describe("a workload that has a controller is never changed", () => {
   test.each(["ReplicaSet", "Job"])("a %s", (kind) => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "u", controller: true }];
     const object = { ...workload(), metadata: { annotations: { [CLUSTERS]: "west" }, ownerReferences } };
-    expect(mutateWorkload(request({ kind, object }))).toEqual({ kind: "allowed", warnings: [] });
+    expect(mutateWorkload(request({ kind, object }), "all")).toEqual({ kind: "allowed", warnings: [] });
   });
 
   test("one with an owner that is no controller is", () => {
@@ -165,14 +169,14 @@ describe("what is wrong is refused with every problem and its place", () => {
       ["spec.template.metadata.annotations: must be a map of strings"],
     ],
   ])("%s", (_, object, messages) => {
-    const verdict = mutateWorkload(request({ kind: "Deployment", object }));
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }), "all");
     expect(verdict.kind).toBe("denied");
     for (const message of messages) expect(verdict).toMatchObject({ message: expect.stringContaining(message) });
   });
 
   test("what was copied into the template is named once, where the author wrote it", () => {
     const object = workload({ [DELEGATE]: "yes" }, { [DELEGATE]: "yes" });
-    const verdict = mutateWorkload(request({ kind: "Deployment", object }));
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }), "all");
     expect(verdict).toMatchObject({
       message: expect.stringMatching(/^metadata: annotation [^;]*; write one of them$/),
     });
@@ -180,7 +184,7 @@ describe("what is wrong is refused with every problem and its place", () => {
 
   test("a node is nobody's business while the pods stay here", () => {
     const object = workload({ [DELEGATE]: "false" }, undefined, { nodeName: "n1" });
-    expect(mutateWorkload(request({ kind: "Deployment", object })).kind).toBe("patched");
+    expect(mutateWorkload(request({ kind: "Deployment", object }), "all").kind).toBe("patched");
   });
 });
 
@@ -191,7 +195,7 @@ describe("a DaemonSet", () => {
     [{ [DELEGATE]: "true" }, undefined, `metadata: annotation ${DELEGATE}: a DaemonSet runs on every node`],
     [undefined, { [CLUSTERS]: "west" }, `spec.template.metadata: annotation ${CLUSTERS}: a DaemonSet runs on`],
   ])("with %j on it and %j in its template", (annotations, template, message) => {
-    const verdict = mutateWorkload(request({ kind: "DaemonSet", object: workload(annotations, template) }));
+    const verdict = mutateWorkload(request({ kind: "DaemonSet", object: workload(annotations, template) }), "all");
     if (message === undefined) expect(verdict).toEqual({ kind: "allowed", warnings: [] });
     else expect(verdict).toEqual({ kind: "denied", message: expect.stringContaining(message) });
   });
@@ -199,10 +203,12 @@ describe("a DaemonSet", () => {
 
 describe("what asks for nothing", () => {
   const group = { "legation.dev/group": "flow-7" };
-  const warned = (annotations: Annotations, template: Annotations | undefined, mustAsk: boolean): readonly string[] => {
-    const verdict = mutateWorkload(request({ kind: "Deployment", object: workload(annotations, template) }), {
-      mustAsk,
-    });
+  const warned = (
+    annotations: Annotations,
+    template: Annotations | undefined,
+    mode: DelegationMode,
+  ): readonly string[] => {
+    const verdict = mutateWorkload(request({ kind: "Deployment", object: workload(annotations, template) }), mode);
     return verdict.kind === "denied" ? [verdict.message] : verdict.warnings;
   };
 
@@ -210,40 +216,50 @@ describe("what asks for nothing", () => {
     ["on the workload", group, undefined],
     ["in its template", {}, group],
   ])("%s is warned about where pods must ask, and nowhere else", (_, annotations, template) => {
-    expect(warned(annotations, template, true)).toEqual([
+    expect(warned(annotations, template, "annotated")).toEqual([
       'legation.dev/group: does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too',
     ]);
-    expect(warned(annotations, template, false)).toEqual([]);
-    expect(warned({ ...annotations, [DELEGATE]: "true" }, template, true)).toEqual([]);
+    expect(warned(annotations, template, "all")).toEqual([]);
+    expect(warned({ ...annotations, [DELEGATE]: "true" }, template, "annotated")).toEqual([]);
   });
 
   test("beside a refusal to be delegated is warned about everywhere", () => {
     const expected = [`legation.dev/group: has no effect beside ${DELEGATE}: "false"`];
-    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, true)).toEqual(expected);
-    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, false)).toEqual(expected);
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, "annotated")).toEqual(expected);
+    expect(warned({ ...group, [DELEGATE]: "false" }, undefined, "all")).toEqual(expected);
   });
 });
 
 describe("a generic ephemeral volume, whose claim this cluster makes, too,", () => {
   const volumes = [{ name: "scratch", ephemeral: { volumeClaimTemplate: { spec: {} } } }];
-  const isWarnedAbout = (annotations: Annotations, mustAsk: boolean): boolean => {
+  const isWarnedAbout = (annotations: Annotations, mode: DelegationMode): boolean => {
     const object = workload(annotations, undefined, { volumes });
-    const verdict = mutateWorkload(request({ kind: "Deployment", object }), { mustAsk });
+    const verdict = mutateWorkload(request({ kind: "Deployment", object }), mode);
     return (
       verdict.kind !== "denied" && verdict.warnings.some((warning) => warning.includes("scratch: ephemeral: this"))
     );
   };
 
-  // Whose namespace may ask the host first may need the claim there.
-  test.each<[Annotations, boolean, boolean]>([
-    [{ [DELEGATE]: "true" }, true, true],
-    [{ [DELEGATE]: "true" }, false, false],
-    [{ "legation.dev/mode": "always" }, false, true],
-    [{ "legation.dev/mode": "overflow" }, true, false],
-    [{ [DELEGATE]: "false" }, true, false],
-  ])("with %j, where pods must ask: %j, is warned about: %j", (annotations, mustAsk, warned) => {
-    expect(isWarnedAbout(annotations, mustAsk)).toBe(warned);
+  // Whose pods the host is asked for first may need the claim there.
+  test.each<[Annotations, DelegationMode, boolean]>([
+    [{ [DELEGATE]: "true" }, "annotated", true],
+    [{ [DELEGATE]: "true" }, "all", true],
+    [{ [DELEGATE]: "true" }, "overflow", false],
+    [{ "legation.dev/mode": "always" }, "overflow", true],
+    [{ "legation.dev/mode": "overflow" }, "annotated", false],
+    [{ "legation.dev/mode": "overflow" }, "all", false],
+    [{ [DELEGATE]: "false" }, "annotated", false],
+  ])("with %j, in mode %s, is warned about: %j", (annotations, mode, warned) => {
+    expect(isWarnedAbout(annotations, mode)).toBe(warned);
   });
+});
+
+test.each<[DelegationMode, string]>([
+  ["annotated", "patched"],
+  ["all", "denied"],
+])("in mode %s a workload that has a group and does not ask, with a node in its template, is %s", (mode, kind) => {
+  const object = workload({ "legation.dev/group": "flow-7" }, undefined, { nodeName: "node-1" });
+  expect(mutateWorkload(request({ kind: "Deployment", object }), mode).kind).toBe(kind);
 });
 
 test("the template's own fields are warned about where a person sees it", () => {
@@ -256,5 +272,5 @@ test.each([
   ["a deletion", { operation: "DELETE", oldObject: workload({ [CLUSTERS]: "west" }) }],
   ["a workload without a template", { object: { metadata: { annotations: { [CLUSTERS]: "west" } }, spec: {} } }],
 ] satisfies [string, ReviewParts][])("%s is let through", (_, parts) => {
-  expect(mutateWorkload(request({ kind: "Deployment", ...parts }))).toEqual({ kind: "allowed", warnings: [] });
+  expect(mutateWorkload(request({ kind: "Deployment", ...parts }), "all")).toEqual({ kind: "allowed", warnings: [] });
 });

@@ -92,6 +92,7 @@ test("a workload's mode is copied to its template, and refused there as on a pod
         kind: "Deployment",
         object: { metadata: { name: "web", annotations: overflow }, spec: { template: template(spec) } },
       }),
+      "annotated",
     );
   expect(workload({})).toMatchObject({ kind: "patched" });
   expect(workload({ tolerations: [{ operator: "Exists" }] })).toMatchObject({
@@ -110,7 +111,7 @@ describe("a workload of a namespace where every pod overflows", () => {
           spec: { template: { metadata: {}, spec: { containers: [], ...spec } } },
         },
       }),
-      { overflows: true },
+      "overflow",
     );
 
   test.each<[string, object, object, string]>([

@@ -290,6 +290,19 @@ describe("what would not be let in, or not be delegated", () => {
     expect(planned?.warnings).toEqual([expect.stringContaining("legation.dev/group: does not ask for delegation")]);
   });
 
+  test("what the webhook refuses where every pod overflows is refused", () => {
+    const state = host(
+      { west: {} },
+      { namespaces: [namespace("team", { labels: { "legation.dev/delegation": "overflow" } })] },
+    );
+    expect(plan(state, deployment(1, { "legation.dev/failover": "never" }))).toMatchObject({
+      fits: false,
+      workloads: [
+        { kind: "Deployment", outcome: "refused", pods: [], message: expect.stringContaining("own nodes, too") },
+      ],
+    });
+  });
+
   test("a namespace that is nowhere is refused, unless the manifest has it", () => {
     const bare = host({ west: {} }, { namespaces: [] });
     expect(plan(bare, deployment(1)).workloads[0]?.message).toContain("namespace team is neither on the host");
