@@ -203,7 +203,7 @@ const statusSchema = z
     observedGeneration: z.number().int().min(0).meta({ format: "int64" }).exactOptional(),
     version: z.string().describe("Version of the member's API server.").exactOptional(),
     server: z.string().describe("Address at which the controller reaches the member's API server.").exactOptional(),
-    nodes: z.int32().min(0).describe("Nodes of the member that take pods.").exactOptional(),
+    nodes: z.int32().min(0).describe("Nodes of the member, also those that take no pods.").exactOptional(),
     pods: z.int32().min(0).describe("Proxies of this host that are bound to the member.").exactOptional(),
     capacity: resourceList.describe("Sum over the member's nodes.").exactOptional(),
     allocatable: resourceList.describe("Sum over the member's schedulable nodes.").exactOptional(),

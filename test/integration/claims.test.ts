@@ -53,6 +53,7 @@ const statefulSets: Resource<StatefulSet> = {
 interface StorageClass extends KubeObject {
   provisioner?: string;
   allowVolumeExpansion?: boolean;
+  volumeBindingMode?: string;
 }
 const storageClasses: Resource<StorageClass> = {
   group: "storage.k8s.io",
@@ -82,7 +83,12 @@ async function namespaceOf(onFinished: Finished = onTestFinished): Promise<strin
 }
 
 /** A volume in a member that only claims of the namespace may have. */
-async function volumeIn(member: ClusterClient, namespace: string, finished: Finished, ofClaim = "data"): Promise<void> {
+async function volumeIn(
+  member: ClusterClient,
+  namespace: string,
+  finished: Finished,
+  { ofClaim = "data", storageClassName = CLASS } = {},
+): Promise<void> {
   const name = `${namespace}-${ofClaim}`;
   await member.create(volumes, {
     apiVersion: "v1",
@@ -91,7 +97,7 @@ async function volumeIn(member: ClusterClient, namespace: string, finished: Fini
     spec: {
       capacity: { storage: "1Gi" },
       accessModes: ["ReadWriteOnce"],
-      storageClassName: CLASS,
+      storageClassName,
       persistentVolumeReclaimPolicy: "Retain",
       hostPath: { path: "/nowhere" },
       claimRef: { namespace, name: ofClaim },
@@ -179,6 +185,35 @@ describe.concurrent("a claim of the host", () => {
     expect(await dataIn(east, namespace)).toBeUndefined();
   });
 
+  test("gets no empty volume on the host for a pod that stays there while its data is in a member", async (context) => {
+    const { host, west } = clients();
+    const namespace = await namespaceOf(context.onTestFinished);
+    const storageClassName = namespace;
+    await host.create(storageClasses, {
+      apiVersion: "storage.k8s.io/v1",
+      kind: "StorageClass",
+      metadata: { name: storageClassName },
+      provisioner: "example.com/none",
+      volumeBindingMode: "WaitForFirstConsumer",
+    });
+    context.onTestFinished(() => host.delete(storageClasses, { name: storageClassName }));
+    await volumeIn(west, namespace, context.onTestFinished, { storageClassName });
+    await host.create(persistentVolumeClaims, claim(namespace, { storageClassName }));
+    await host.create(pods, user(namespace, "first", "west"));
+    await running(namespace, "first");
+
+    const { metadata, ...rest } = user(namespace, "backup");
+    const annotations = { ...metadata?.annotations, "legation.dev/delegate": "false" };
+    await host.create(pods, { ...rest, metadata: { ...metadata, annotations } });
+    await eventuallyPasses(async () => {
+      const { status } = await host.get(pods, { namespace, name: "backup" });
+      const said = status?.conditions?.find(({ type }) => type === "PodScheduled");
+      expect(said?.message).toContain("data of claim data is in the member west");
+    }, PATIENT);
+    const { annotations: written } = (await host.get(persistentVolumeClaims, { namespace, name: "data" })).metadata;
+    expect(written).not.toHaveProperty(["volume.kubernetes.io/selected-node"]);
+  });
+
   test("is waited for, and refused where its data is on the host or comes from there", async (context) => {
     const { host } = clients();
     const namespace = await namespaceOf(context.onTestFinished);
@@ -264,7 +299,8 @@ describe.concurrent("a claim of the host", () => {
       const body = { spec: { storageClasses: null } };
       await host.patch(clusters, { name: "west" }, { type: "merge", body });
     });
-    for (const number of [0, 1]) await volumeIn(west, namespace, context.onTestFinished, `data-db-${number}`);
+    for (const number of [0, 1])
+      await volumeIn(west, namespace, context.onTestFinished, { ofClaim: `data-db-${number}` });
     const selector = { matchLabels: { app: "db" } };
     const template = user(namespace, "db", "west");
     const { metadata: _, ...ofTemplate } = claim(namespace, { storageClassName: "fast" });

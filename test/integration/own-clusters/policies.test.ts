@@ -344,6 +344,13 @@ describe("the marks of a claim", () => {
     run(["-n", plain, "annotate", "persistentvolumeclaim", name, "--overwrite", text], as === undefined ? {} : { as });
   const REFUSED = /annotation legation.dev\/cluster is written by Legation's controller alone.*leave it out/;
 
+  beforeAll(async () => {
+    // kubectl reads what it changes, and the controller need not.
+    await run(["-n", plain, "create", "role", "reader", "--verb=get", "--resource=persistentvolumeclaims"]);
+    const subject = `--serviceaccount=${CONTROLLER.split(":").slice(2).join(":")}`;
+    await run(["-n", plain, "create", "rolebinding", "reader", "--role=reader", subject]);
+  });
+
   test("are not its author's to write, or to copy from another claim", async () => {
     await expectVerdict(create("sent", { "legation.dev/cluster": "north" }), REFUSED);
     await expectVerdict(
@@ -356,14 +363,25 @@ describe("the marks of a claim", () => {
 
   test("are the controller's to write, and nobody else's to change or to take away; all else is its author's", async () => {
     await create("held", {});
-    // kubectl reads what it changes, and the controller need not.
-    await run(["-n", plain, "create", "role", "reader", "--verb=get", "--resource=persistentvolumeclaims"]);
-    const subject = `--serviceaccount=${CONTROLLER.split(":").slice(2).join(":")}`;
-    await run(["-n", plain, "create", "rolebinding", "reader", "--role=reader", subject]);
     await expectVerdict(annotate("held", "legation.dev/cluster=west", CONTROLLER), PASSES);
     await expectVerdict(annotate("held", "legation.dev/cluster=north"), /leave it as it is/);
     await expectVerdict(annotate("held", "legation.dev/cluster-"), /leave it as it is/);
     await expectVerdict(annotate("held", "other=yes"), PASSES);
+  });
+
+  const selected = "volume.kubernetes.io/selected-node";
+
+  test("keep the host's scheduler from having a volume made for a claim whose data is in a member", async () => {
+    await create("chosen", {});
+    await expectVerdict(annotate("chosen", `${selected}=node-1`, SCHEDULER), PASSES);
+    await expectVerdict(annotate("chosen", "legation.dev/cluster=west", CONTROLLER), PASSES);
+    await expectVerdict(annotate("chosen", "other=yes"), PASSES);
+    const refused =
+      /data of claim chosen is in the member west.*delegate the pod.*or delete the claim and make it again/;
+    await expectVerdict(annotate("chosen", `${selected}=node-2`, SCHEDULER), refused);
+    // As a provisioner does that wants another node.
+    await expectVerdict(annotate("chosen", `${selected}-`), PASSES);
+    await expectVerdict(annotate("chosen", `${selected}=node-1`, SCHEDULER), refused);
   });
 });
 
