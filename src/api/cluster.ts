@@ -59,6 +59,9 @@ export interface NodeKind {
   readonly allocatable: Readonly<Record<string, string>>;
 }
 
+/** Type of the condition that says what keeps a Cluster which is being deleted. */
+export const RELEASED_CONDITION = "Released";
+
 /** What the controller found out about a member. */
 export interface ClusterStatus {
   readonly observedGeneration?: number;

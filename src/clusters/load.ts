@@ -8,6 +8,8 @@ interface Counted {
   readonly namespace: string;
   /** What of its requests takes room at present. */
   counted: Amounts;
+  /** A delegate's, by the member's classes. */
+  readonly priority?: number;
 }
 
 const NOTHING: Amounts = {};
@@ -28,6 +30,8 @@ export class Load {
   readonly #counted = new Map<string, Counted>();
   readonly #reserved = new Map<string, Counted>();
   readonly #namespaces = new Map<string, Record<string, number>>();
+  /** What takes room, of delegates by their priority. */
+  readonly #priorities = new Map<number, Record<string, number>>();
   /** Delegates without a node: whether they fit changes with the nodes. */
   readonly #waiting = new Map<string, Counted>();
 
@@ -38,6 +42,13 @@ export class Load {
   /** What the delegates of one namespace, or of all, request, with those that there is no node for. */
   usedIn(namespace?: string): Amounts {
     return namespace === undefined ? this.#requested : (this.#namespaces.get(namespace) ?? NOTHING);
+  }
+
+  /** What takes room, of delegates with less than this priority. */
+  below(priority: number): Amounts {
+    const sum: Record<string, number> = {};
+    for (const [other, amounts] of this.#priorities) if (other < priority) addAmounts(sum, amounts);
+    return sum;
   }
 
   /** What is reserved for a proxy whose delegate the member has not shown yet. */
@@ -80,7 +91,7 @@ export class Load {
       this.#recount(known, requests, this.#waiting.has(uid));
       return shrunk;
     }
-    const entry: Counted = { requests, namespace, counted: requests };
+    const entry: Counted = { requests, namespace, counted: requests, priority: delegate.spec?.priority ?? 0 };
     if (!isBound(delegate)) {
       entry.counted = this.#waitingCount(requests);
       this.#waiting.set(uid, entry);
@@ -117,26 +128,36 @@ export class Load {
     this.#add(entry);
   }
 
-  #add({ requests, counted, namespace }: Counted): void {
+  #add({ requests, counted, namespace, priority }: Counted): void {
     addAmounts(this.used, counted);
     addAmounts(this.#requested, requests);
-    let sum = this.#namespaces.get(namespace);
-    if (sum === undefined) {
-      sum = {};
-      this.#namespaces.set(namespace, sum);
-    }
-    addAmounts(sum, requests);
+    addTo(this.#namespaces, namespace, requests);
+    if (priority !== undefined) addTo(this.#priorities, priority, counted);
   }
 
-  #subtract({ requests, counted, namespace }: Counted): void {
+  #subtract({ requests, counted, namespace, priority }: Counted): void {
     addAmounts(this.used, counted, -1);
     addAmounts(this.#requested, requests, -1);
-    const sum = this.#namespaces.get(namespace);
-    if (sum === undefined) return;
-    addAmounts(sum, requests, -1);
-    // Namespaces come and go; each of them has a count of pods.
-    if ((sum.pods ?? 0) <= 0) this.#namespaces.delete(namespace);
+    subtractFrom(this.#namespaces, namespace, requests);
+    if (priority !== undefined) subtractFrom(this.#priorities, priority, counted);
   }
+}
+
+function addTo<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
+  let sum = sums.get(key);
+  if (sum === undefined) {
+    sum = {};
+    sums.set(key, sum);
+  }
+  addAmounts(sum, amounts);
+}
+
+/** Namespaces and priorities come and go; each of them has a count of pods. */
+function subtractFrom<Key>(sums: Map<Key, Record<string, number>>, key: Key, amounts: Amounts): void {
+  const sum = sums.get(key);
+  if (sum === undefined) return;
+  addAmounts(sum, amounts, -1);
+  if ((sum.pods ?? 0) <= 0) sums.delete(key);
 }
 
 /** True when less of anything is asked for than before. */

@@ -381,6 +381,7 @@ export class Member {
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
+      preemptible: (priority) => this.load.below(priority),
       nodesFor: this.#nodes.fitting,
     });
   }

@@ -50,10 +50,13 @@ export class MemberNamespaces {
   /**
    * What controls a delegate whose proxy has a controller: its namespace, which is there as long as it is. A ReplicaSet of the
    * member would take a pod that nobody controls for one of its own, and delete what it then has too many. Empty where the host may
-   * not read namespaces. Rejects with KubeError, NotFound when there is no such namespace.
+   * not read namespaces. Rejects with KubeError: NotFound when there is no such namespace, Aborted when the signal fires.
    */
-  async controllersOf(member: Member, name: string): Promise<OwnerReference[]> {
-    const uid = await this.#uidOf(member, name);
+  async controllersOf(member: Member, name: string, signal: AbortSignal): Promise<OwnerReference[]> {
+    const uid = await unlessAborted(this.#uidOf(member, name), signal, () => {
+      const fields = { cluster: member.name, verb: "get", resource: `namespaces ${name}` } as const;
+      return new KubeError("the caller gave up", { code: "Aborted", ...fields, cause: signal.reason });
+    });
     return uid === undefined ? [] : [{ apiVersion: "v1", kind: "Namespace", name, uid, controller: true }];
   }
 
@@ -98,6 +101,21 @@ export class MemberNamespaces {
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
+  }
+}
+
+/** Rejects as soon as the signal fires; what others wait for, too, goes on. */
+async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal, error: () => KubeError): Promise<T> {
+  let onAbort = (): void => undefined;
+  const aborted = new Promise<never>((_resolve, reject) => {
+    onAbort = () => reject(error());
+    if (signal.aborted) onAbort();
+    else signal.addEventListener("abort", onAbort, { once: true });
+  });
+  try {
+    return await Promise.race([aborted, answer]);
+  } finally {
+    signal.removeEventListener("abort", onAbort);
   }
 }
 

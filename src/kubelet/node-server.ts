@@ -165,7 +165,7 @@ export class NodeServer {
         return;
       }
       const { pod, container } = endpoint;
-      const found = lookUp(source, this.#cluster, pod);
+      const found = lookUp(source, this.#cluster, pod, container);
       if (found.problem !== undefined) {
         refuseText(socket, refusalOf(found), clock);
         return;
@@ -232,7 +232,7 @@ export class NodeServer {
         return;
       case "log": {
         const { pod, container } = endpoint;
-        const found = lookUp(this.#options.source, this.#cluster, pod);
+        const found = lookUp(this.#options.source, this.#cluster, pod, container);
         if (found.problem !== undefined) {
           const { status, text } = refusalOf(found);
           answerText(response, status, text);
@@ -264,8 +264,9 @@ function pathOf({ url = "/" }: IncomingMessage): string {
 }
 
 function refusalOf({ problem, message }: Extract<Lookup, { problem: string }>): Refusal {
-  // The host's API server shows the words of a 500, and its own for other errors.
-  return { status: problem === "notFound" ? 404 : 500, text: message };
+  // The host's API server shows the words of a 400 and a 500, and its own for other errors.
+  const statuses = { notFound: 404, notRunning: 400, unavailable: 500 } as const;
+  return { status: statuses[problem], text: message };
 }
 
 /** Answers, and closes the connection also when the caller leaves its side open: nobody has asked who it is. */

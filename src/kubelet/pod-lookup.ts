@@ -2,6 +2,7 @@ import { DELEGATE_UID_ANNOTATION, virtualNodeName } from "../api/keys.ts";
 import { type ObjectRef, objectKey, type Pod, type Stored } from "../api/kubernetes.ts";
 import type { Member } from "../clusters/member.ts";
 import type { Registry } from "../clusters/registry.ts";
+import { hasStarted, isTerminal } from "../pods/phase.ts";
 import type { ReadStore } from "../runtime/store.ts";
 
 /** What the kubelet API knows of the host and its members. */
@@ -19,16 +20,24 @@ export interface PodRef extends ObjectRef {
   readonly uid?: string;
 }
 
-/** The delegate that a request goes to. `notFound`: kubelet's own words; `unavailable`: why nobody can tell now. */
+/**
+ * The delegate that a request goes to. `notFound` and `notRunning`: kubelet's own words for a pod that is not on the node, and
+ * for one that is, without a container at present; `unavailable`: why nobody can tell now.
+ */
 export type Lookup =
   | { readonly member: Member; readonly proxyUid: string; readonly problem?: never }
-  | { readonly problem: "notFound" | "unavailable"; readonly message: string };
+  | { readonly problem: "notFound" | "notRunning" | "unavailable"; readonly message: string };
 
 /**
  * Finds the member of a proxy that is bound to the node of `cluster`, when its delegate is there: the one whose uid the
  * proxy records, and no other pod of that name.
  */
-export function lookUp(source: PodSource, cluster: string, { namespace, name, uid }: PodRef): Lookup {
+export function lookUp(
+  source: PodSource,
+  cluster: string,
+  { namespace, name, uid }: PodRef,
+  container?: string,
+): Lookup {
   const key = objectKey({ namespace, name });
   const missing = { problem: "notFound", message: `pod "${name}_${namespace}" does not exist` } as const;
   const proxy = source.proxies().get(key);
@@ -41,8 +50,20 @@ export function lookUp(source: PodSource, cluster: string, { namespace, name, ui
   if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
   const recorded = proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
-  if (recorded === undefined || member.delegate(key)?.metadata.uid !== recorded) return missing;
-  return { member, proxyUid: proxy.metadata.uid };
+  if (recorded !== undefined && member.delegate(key)?.metadata.uid === recorded) {
+    return { member, proxyUid: proxy.metadata.uid };
+  }
+  return isTerminal(proxy) ? missing : { problem: "notRunning", message: whyNotRunning(proxy, container) };
+}
+
+/** As validateContainerLogStatus in pkg/kubelet/kubelet_pods.go says it. */
+function whyNotRunning(proxy: Stored<Pod>, container: string | undefined): string {
+  const pod = `pod "${proxy.metadata.name}"`;
+  const subject = container === undefined ? pod : `container "${container}" in ${pod}`;
+  if (hasStarted(proxy)) return `${subject} is not available`;
+  const { initContainers = [] } = proxy.spec ?? {};
+  const isFirst = initContainers.length === 0 || initContainers.some(({ name }) => name === container);
+  return `${subject} is waiting to start: ${isFirst ? "ContainerCreating" : "PodInitializing"}`;
 }
 
 function unavailable(cluster: string, detail: string): Lookup {

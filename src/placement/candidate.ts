@@ -33,6 +33,8 @@ export interface Candidate {
   readonly usedIn?: (namespace?: string) => Amounts;
   /** The part of that which is kept for a proxy that has no delegate there yet. */
   readonly keptFor?: (proxyUid: string) => Amounts | undefined;
+  /** What this host's pods of less than a priority take of its nodes: room that its scheduler may make. Absent: not known. */
+  readonly preemptible?: (priority: number) => Amounts;
   /** What its nodes have for a pod that may not go to each of them; absent: not known. */
   readonly nodesFor?: (needs: NodeNeeds) => NodeFit;
 }

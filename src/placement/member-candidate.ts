@@ -1,14 +1,14 @@
 import type { Cluster } from "../api/cluster.ts";
 import { limitAmounts } from "../api/cluster-policy.ts";
 import { VIRTUAL_NODE_TAINT } from "../api/keys.ts";
-import type { Taint } from "../api/kubernetes.ts";
+import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import type { Candidate } from "./candidate.ts";
 
 /** What is known of a member, from a connection to it or from the host alone. */
 export type MemberFacts = Pick<
   Candidate,
-  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "nodesFor"
+  "allocatable" | "largestNode" | "used" | "usedIn" | "keptFor" | "preemptible" | "nodesFor"
 > & {
   readonly cluster: Cluster;
   readonly closed: Candidate["closed"];
@@ -30,6 +30,11 @@ const STATE_TAINTS = new Set(
     "network-unavailable",
   ].map((name) => `node.kubernetes.io/${name}`),
 );
+
+/** Somebody has declared that nothing runs on the node any more. */
+export function isOutOfService(node: KubeNode | undefined): boolean {
+  return node?.spec?.taints?.some(({ key }) => key === "node.kubernetes.io/out-of-service") ?? false;
+}
 
 /** Its Cluster is on its way out. */
 export const BEING_REMOVED: NonNullable<Candidate["closed"]> = {

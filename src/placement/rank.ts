@@ -7,6 +7,8 @@ export interface Ranking {
   readonly fitting: readonly string[];
   /** Members that may have it but lack room, the least overfull first: where it may wait. */
   readonly full: readonly string[];
+  /** Those of them whose scheduler may make room for it by preemption of this host's pods, as far as is known. */
+  readonly preemptable: readonly string[];
   /** One that fits and would be the best, were an answer of its API server not overdue: worth waiting for a moment. */
   readonly awaited?: string;
   /** Why each of the others, and each full one, does not get it. */
@@ -17,6 +19,8 @@ export interface RankInput {
   readonly requests: Amounts;
   /** What it requests in a member where that is different; absent: nowhere. */
   readonly requestsIn?: (candidate: Candidate) => Amounts;
+  /** Its priority; absent: it preempts nobody. */
+  readonly priority?: number;
   /** The first that refuses a member gives the reason; an earlier one's cost matters more than a later one's. */
   readonly rules?: readonly Rule[];
   readonly candidates: readonly Candidate[];
@@ -28,10 +32,11 @@ export interface RankInput {
  * added, others' pods included, so that members fill evenly relative to their size. Without others' pods a member looks emptier
  * than it is: the largest one, which takes longest to read, would get everything.
  */
-export function rank({ requests: written, requestsIn, rules = [], candidates }: RankInput): Ranking {
+export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
   const fitting: Scored[] = [];
   const full: Scored[] = [];
+  const preemptable = new Set<string>();
   for (const candidate of candidates) {
     const { name: cluster, closed } = candidate;
     const refusal = firstRefusal(rules, candidate) ?? closed;
@@ -47,12 +52,14 @@ export function rank({ requests: written, requestsIn, rules = [], candidates }: 
     } else {
       full.push(scored);
       refusals.push({ cluster, ...shortage });
+      if (mayMakeRoom(requests, priority, candidate)) preemptable.add(cluster);
     }
   }
   const awaited = awaitedOf(fitting, rules);
   return {
     fitting: fitting.sort(byPreference).map(nameOf),
     full: full.sort(byPreference).map(nameOf),
+    preemptable: full.map(nameOf).filter((name) => preemptable.has(name)),
     ...(awaited === undefined ? {} : { awaited: awaited.name }),
     refusals,
   };
@@ -143,6 +150,17 @@ function loadOf(requests: Amounts, { used, foreign = {}, allocatable }: Candidat
 /** Whether a member has room for a pod that requests so much, by what Legation knows. */
 export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
   return shortageOf(requests, candidate) === undefined;
+}
+
+/** Whether there is enough when this host's pods of less priority are gone. */
+function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
+  const { allocatable, largestNode, used, preemptible } = candidate;
+  if (priority === undefined || preemptible === undefined) return false;
+  const freed = preemptible(priority);
+  return Object.entries(requests).every(([resource, wanted]) => {
+    const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0) + (freed[resource] ?? 0);
+    return wanted === 0 || !(exceeds(wanted, largestNode[resource] ?? 0) || exceeds(wanted, left));
+  });
 }
 
 function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {

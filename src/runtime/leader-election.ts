@@ -74,6 +74,10 @@ export class LeaderElector {
   #phase: "following" | "leading" | "finished" = "following";
   /** When the last successful renewal was sent. */
   #renewedAt: Moment = { now: 0, wall: 0 };
+  /** A renewal was refused because somebody has written the Lease, which has not been read since. */
+  #doubted = false;
+  /** A write of the Lease was sent, and may have been done. */
+  #mayHold = false;
 
   constructor(options: LeaderElectorOptions) {
     this.#options = options;
@@ -98,12 +102,13 @@ export class LeaderElector {
   /**
    * How long writes of this leader are still safe: counted from just before the last successful renewal was *sent*, so it
    * ends before anyone else can hold the lease. Undefined until this process first leads; nothing when it has stopped, so
-   * that a client with this as its limit refuses every further write. Whichever clock says that more time has passed is
-   * believed: the machine's may have been set back, and the other one stands still while the machine is suspended.
+   * that a client with this as its limit refuses every further write. Nothing, too, while somebody else may lead by what was
+   * heard last. Whichever clock says that more time has passed is believed: the machine's may have been set back, and the other
+   * one stands still while the machine is suspended. Where both stood still, only the Lease tells.
    */
   leftMs(): number | undefined {
     if (this.#phase === "following") return undefined;
-    if (this.#phase === "finished") return 0;
+    if (this.#phase === "finished" || this.#doubted) return 0;
     const { now, wall } = this.#moment();
     const passedMs = Math.max(now - this.#renewedAt.now, wall - this.#renewedAt.wall);
     return this.#durationMs - SAFETY_MARGIN_MS - passedMs;
@@ -138,7 +143,10 @@ export class LeaderElector {
     const { clock, log, onStartedLeading } = this.#options;
     const { signal } = this.#abort;
     while (!signal.aborted) {
-      const outcome = await this.#attempt(signal);
+      const knew = !this.#doubted;
+      let outcome = await this.#attempt(signal);
+      // Who has written the Lease is asked at once: until that is known, nothing else is written.
+      if (knew && this.#doubted && !signal.aborted) outcome = await this.#attempt(signal);
       if (outcome === "held" && this.#phase === "following") {
         this.#phase = "leading";
         log.info({ identity: this.identity }, "leading");
@@ -153,7 +161,10 @@ export class LeaderElector {
       const waitMs = this.#phase === "leading" ? this.#retryMs : this.#retryMs * (0.75 + Math.random() / 2);
       await clock.sleep(waitMs, signal).catch(() => {});
     }
-    if (this.#phase !== "leading") return;
+    if (this.#phase !== "leading") {
+      if (signal.aborted && this.#mayHold) await this.#release();
+      return;
+    }
     this.#phase = "finished";
     try {
       await this.#options.onStoppedLeading();
@@ -179,6 +190,7 @@ export class LeaderElector {
         if (found === undefined && !leading && !this.#isOver()) return "taken";
         if (found === undefined) {
           const sentAt = this.#moment();
+          this.#mayHold = true;
           this.#held(await client.create(leases, this.#record(undefined), options), sentAt);
           return "held";
         }
@@ -191,15 +203,20 @@ export class LeaderElector {
           return "taken";
         }
         this.#lease = found;
+        this.#doubted = false;
       }
       const unled = leading ? undefined : await this.#unledBefore(this.#lease, options);
       const sentAt = this.#moment();
+      this.#mayHold = true;
       this.#held(await client.replace(leases, this.#record(this.#lease, unled), options), sentAt);
       return "held";
     } catch (error) {
       // Read again before the next attempt: someone else, or our own lost answer, has changed it.
       this.#lease = undefined;
-      if (!signal.aborted && !isKubeError(error, "Conflict", "AlreadyExists")) {
+      if (isKubeError(error, "Conflict", "AlreadyExists")) {
+        this.#mayHold = false;
+        this.#doubted = leading;
+      } else if (!signal.aborted) {
         log.warn({ err: error, identity: this.identity }, "lease not renewed");
       }
       return "unknown";
@@ -223,6 +240,7 @@ export class LeaderElector {
   #held(lease: Stored<Lease>, sentAt: Moment): void {
     this.#lease = lease;
     this.#renewedAt = sentAt;
+    this.#doubted = false;
   }
 
   #see({ metadata: { resourceVersion: version }, spec }: Stored<Lease>): void {

@@ -71,6 +71,7 @@ export class HostedMember implements PlacementMember {
       nodeTaints: this.#node?.spec?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
+      preemptible: (priority) => this.load.below(priority),
       ...this.#nodesFor(),
     });
   }

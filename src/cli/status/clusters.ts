@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { HOST_LABEL, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Pod, Stored } from "../../api/kubernetes.ts";
 import { addAmounts, parseAmounts } from "../../api/quantity.ts";
@@ -109,7 +109,10 @@ function readinessOf(
 ): Pick<ClusterStatus, "ready" | "reason"> {
   const said = status?.conditions?.find(({ type }) => type === "Ready");
   const ready = said?.status ?? "Unknown";
-  if (metadata.deletionTimestamp !== undefined) return { ready, reason: "is being removed" };
+  if (metadata.deletionTimestamp !== undefined) {
+    const kept = status?.conditions?.find(({ type }) => type === RELEASED_CONDITION);
+    return { ready, reason: kept === undefined ? "is being removed" : `is being removed: ${kept.message}` };
+  }
   if (said === undefined) return { ready, reason: `nobody has reported on it: ${UNHEARD}` };
   if (ready !== "True") return { ready, reason: said.message };
   // Who reported it may be gone since: Kubernetes itself says so of the node, whose Lease nobody renews then.

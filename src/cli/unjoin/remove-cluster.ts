@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -14,6 +14,8 @@ export interface ClusterRemoval {
   readonly patienceMs: number;
   /** Do the controller's part when it does not. */
   readonly force: boolean;
+  /** Hears what the controller waits for, once for each. */
+  readonly onKept?: (why: string) => void;
   readonly signal: AbortSignal;
 }
 
@@ -24,14 +26,19 @@ export type Removed = "gone" | "held" | "made again";
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,
-  { patienceMs, force, signal }: ClusterRemoval,
+  { patienceMs, force, onKept = () => undefined, signal }: ClusterRemoval,
 ): Promise<Removed> {
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });
+  let told: string | undefined;
   const gone = await waitFor(
     async () => {
       const found = await host.find(clusters, { name }, { signal });
-      return found === undefined || found.metadata.uid !== uid ? true : undefined;
+      if (found === undefined || found.metadata.uid !== uid) return true;
+      const why = found.status?.conditions?.find(({ type }) => type === RELEASED_CONDITION)?.message;
+      if (why !== undefined && why !== told) onKept(why);
+      told = why;
+      return undefined;
     },
     { timeoutMs: patienceMs, signal },
   );

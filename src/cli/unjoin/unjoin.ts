@@ -60,12 +60,17 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   await emptyNode(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
+    let kept: string | undefined;
     const removed = await removeCluster(host, cluster, {
       patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
       force,
+      onKept: (why) => {
+        kept = why;
+        report(`${host.cluster}: the controller keeps Cluster ${name}: ${why}`);
+      },
       signal,
     });
-    if (removed === "held") throw notReleased(name, timeoutMs);
+    if (removed === "held") throw notReleased(name, timeoutMs, kept);
     await refuseSuccessor();
     report(`${host.cluster}: Cluster ${name} and its virtual node removed`);
   } else {
@@ -194,10 +199,14 @@ async function refuseSuccessorOf(
   });
 }
 
-function notReleased(name: string, timeoutMs: number): Failure {
+function notReleased(name: string, timeoutMs: number, kept: string | undefined): Failure {
+  const late = `is being deleted, but the controller did not let it go within ${timeoutMs / 1000} s`;
   return new Failure("notReady", {
     object: `Cluster ${name}`,
-    problem: `is being deleted, but the controller did not let it go within ${timeoutMs / 1000} s`,
-    remedy: "check that `legation controller` runs and run the command again, or add --force to go on without it",
+    problem: kept === undefined ? late : `${late}: ${kept}`,
+    remedy:
+      kept === undefined
+        ? "check that `legation controller` runs and run the command again, or add --force to go on without it"
+        : "run the command again when the member answers, or add --force when nothing runs there or never will again",
   });
 }

@@ -4,6 +4,7 @@ import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type St
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
+import { isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { ownerOf } from "../../pods/delegate.ts";
@@ -16,7 +17,6 @@ import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decide.ts";
 import { awaitsDelegate } from "./decide-awaited.ts";
-import { isFor } from "./delegates.ts";
 import { Executor } from "./execute.ts";
 import { HeldDelegates } from "./held-delegates.ts";
 import { unknownView, viewOf } from "./member-view.ts";
@@ -25,10 +25,10 @@ import type { DelegationOptions } from "./options.ts";
 import { OverflowPlacement } from "./overflow-placement.ts";
 import { NAMESPACE_INDEX } from "./placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "./placing.ts";
+import { waitingIn } from "./waiting-in.ts";
 import { WaitingProxies } from "./waiting-proxies.ts";
 import { PodWay } from "./way.ts";
 
-const OUT_OF_SERVICE_TAINT = "node.kubernetes.io/out-of-service";
 const NODE_INDEX = "node";
 
 /** Places proxies, keeps delegates and proxies alike, and ends both together. One key is one pod name. */
@@ -179,22 +179,14 @@ export class DelegationController {
 
   /** Number of proxies without a node whose delegates are in a member, or may be. */
   waitingIn(cluster: string): number {
-    const member = this.#options.registry.member(cluster);
-    let count = this.#executor.creatingIn(cluster);
-    for (const [key, proxy] of this.#waiting.list()) {
-      const delegate = member?.delegate(key);
-      const isThere = isFor(delegate, proxy) && delegate !== undefined && !this.#isElsewhere(key, delegate, cluster);
-      if (isThere || this.#placing.memories.of(proxy.metadata.uid).uncertain === cluster) count += 1;
-    }
-    return count;
-  }
-
-  /** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */
-  #isElsewhere(key: ObjectKey, { metadata }: Stored<Pod>, cluster: string): boolean {
-    return this.#options.registry
-      .members()
-      .filter(({ name, cluster: { metadata: other } }) => name !== cluster && other.deletionTimestamp === undefined)
-      .some((other) => other.delegate(key)?.metadata.uid === metadata.uid);
+    const { memories, view } = this.#placing;
+    const known = waitingIn(cluster, {
+      registry: this.#options.registry,
+      waiting: this.#waiting.list(),
+      memoryOf: (proxyUid) => memories.of(proxyUid),
+      excludesOf: (proxy) => view.of(proxy).excludes,
+    });
+    return known + this.#executor.creatingIn(cluster);
   }
 
   /** Number of delegates that are kept in a member though the host does not know them. */
@@ -381,8 +373,7 @@ export class DelegationController {
   }
 
   #outOfService(member: string): boolean {
-    const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
-    return node?.spec?.taints?.some(({ key }) => key === OUT_OF_SERVICE_TAINT) ?? false;
+    return isOutOfService(this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) })));
   }
 }
 

@@ -175,7 +175,7 @@ export class Creation {
     return memberNamespaces.createIn(member, namespace, signal, async () => {
       await this.#try(member, delegate, signal);
       if (!controlled) return await create(delegate);
-      const ownerReferences = await memberNamespaces.controllersOf(member, namespace);
+      const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
       return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
   }

@@ -7,7 +7,7 @@ import { isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } fro
 import { forwards } from "./decide-forwarding.ts";
 import { bindTo, endsUnstarted, withdraw } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
-import { allRefusals, nextExpiry, openMembers, rankFor, requestsFor, withRefusal } from "./ranking.ts";
+import { allRefusals, nextExpiry, openMembers, preemptable, rankFor, requestsFor, withRefusal } from "./ranking.ts";
 import { report } from "./report.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
 
@@ -76,7 +76,12 @@ export function decideHeld(
     };
     return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
-  const [next] = openMembers(ranking.fitting, observed, now).filter((name) => name !== holder.name);
+  const others = (members: readonly string[]): string[] => members.filter((name) => name !== holder.name);
+  const [roomy] = others(openMembers(ranking.fitting, observed, now));
+  // One scheduler for all would end pods of less priority wherever they are. This one has none to end.
+  const [full] =
+    message !== undefined && !makesRoom && now >= deadline ? others(preemptable(ranking, observed, now)) : [];
+  const next = roomy ?? full;
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
   const parked = message !== undefined && !makesRoom && observed.memory.attempts.get(holder.name)?.parked === true;
   if (next !== undefined && (now >= deadline || parked)) {

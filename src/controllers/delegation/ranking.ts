@@ -34,8 +34,10 @@ function rankInput(proxy: Stored<Pod>, observed: Observed, needs?: Needs): RankI
       return message === undefined ? undefined : { reason: "NotSelected", message };
     },
   };
+  const { priority = 0, preemptionPolicy } = proxy.spec ?? {};
   return {
     requests: podRequests(proxy),
+    ...(preemptionPolicy === "Never" ? {} : { priority }),
     ...(requestsIn === undefined ? {} : { requestsIn }),
     rules: [selection, ...(rules?.() ?? [])],
     candidates: members.map(({ candidate }) => candidate),
@@ -47,14 +49,26 @@ export function openMembers(names: readonly string[], observed: Observed, now: n
   return names.filter((name) => !ruledOut(observed, name, now));
 }
 
-/** Where the pod may wait when no member has room: the best that its API server lets it into. */
+/**
+ * Full members that may make room for the pod. One that has not done so in time is asked again when its refusal is over, and no
+ * sooner when its nodes change: with two of them the pod would go to and fro.
+ */
+export function preemptable({ preemptable: names }: Ranking, observed: Observed, now: number): string[] {
+  return names.filter((name) => {
+    const { refusal, until = 0 } = observed.memory.attempts.get(name) ?? {};
+    return refusal === undefined ? !ruledOut(observed, name, now) : now >= until;
+  });
+}
+
+/** Where the pod may wait when no member has room, the best first: one that may make room, and that its API server lets it into. */
 export function parkable(ranking: Ranking, observed: Observed, now: number): string[] {
   const soft = (name: string): boolean => {
     const { refusal } = observed.memory.attempts.get(name) ?? {};
     const { reason } = refusal ?? observed.refusedBefore?.(name)?.refusal ?? {};
     return reason === "Unschedulable" || !ruledOut(observed, name, now);
   };
-  return [...ranking.fitting, ...ranking.full].filter(soft);
+  const names = [...preemptable(ranking, observed, now), ...ranking.fitting, ...ranking.full];
+  return [...new Set(names)].filter(soft);
 }
 
 function ruledOut(observed: Observed, name: string, now: number): boolean {

@@ -1,4 +1,4 @@
-import type { ClusterStatus } from "../../api/cluster.ts";
+import { type ClusterCondition, type ClusterStatus, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { virtualNodeName } from "../../api/keys.ts";
 import { formatAmounts } from "../../api/quantity.ts";
 import { timestamp } from "../../api/timestamp.ts";
@@ -10,9 +10,10 @@ import type { Observed } from "./model.ts";
  * differ, so that a member's loss is told at once.
  */
 export function clusterStatus(
-  { name, cluster, node, facts, refused }: Observed,
+  observed: Observed,
   wall: number,
 ): { readonly body: object; readonly urgent: boolean } | undefined {
+  const { name, cluster, node, facts, refused } = observed;
   if (cluster === undefined) return undefined;
   const at = timestamp(wall);
   const current = cluster.status ?? {};
@@ -30,6 +31,8 @@ export function clusterStatus(
         message: facts.message ?? "its API server does not answer",
       };
   const before = current.conditions?.find(({ type }) => type === "Ready");
+  const remaining = remainingPods(observed);
+  const kept = current.conditions?.find(({ type }) => type === RELEASED_CONDITION);
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {
     // What an earlier leader counted stands until this one has.
@@ -58,14 +61,23 @@ export function clusterStatus(
     before?.status !== ready.status ||
     (facts.version !== undefined && current.version !== facts.version) ||
     current.observedGeneration !== cluster.metadata.generation ||
+    (kept === undefined) !== (remaining === undefined) ||
     (held > 0 && (current.heldDelegates ?? 0) === 0);
   const changed =
     urgent ||
     before.message !== ready.message ||
+    kept?.message !== remaining ||
     (facts.server !== undefined && current.server !== facts.server) ||
     Object.entries(counters).some(([field, value]) => !jsonEqual(current[field as keyof typeof current], value));
   if (!changed) return undefined;
-  const since = before?.status === ready.status ? before.lastTransitionTime : at;
+  const condition = (
+    told: Pick<ClusterCondition, "type" | "status" | "reason" | "message">,
+    earlier: ClusterCondition | undefined,
+  ): ClusterCondition => ({
+    ...told,
+    lastTransitionTime: earlier?.status === told.status ? earlier.lastTransitionTime : at,
+    ...(cluster.metadata.generation === undefined ? {} : { observedGeneration: cluster.metadata.generation }),
+  });
   return {
     urgent,
     body: {
@@ -74,10 +86,31 @@ export function clusterStatus(
       ...(facts.version === undefined ? {} : { version: facts.version }),
       ...(facts.server === undefined ? {} : { server: facts.server }),
       conditions: [
-        { type: "Ready", ...ready, lastTransitionTime: since, observedGeneration: cluster.metadata.generation },
+        condition({ type: "Ready", ...ready }, before),
+        ...(remaining === undefined
+          ? []
+          : [condition({ type: RELEASED_CONDITION, status: "False", reason: "PodsRemain", message: remaining }, kept)]),
       ],
     },
   };
+}
+
+/** What keeps a Cluster that is being deleted; undefined when nothing does, or it is not. */
+function remainingPods({ name, cluster, facts }: Observed): string | undefined {
+  if (cluster?.metadata.deletionTimestamp === undefined) return undefined;
+  const node = virtualNodeName(name);
+  const { proxies = 0, waiting, reachable } = facts;
+  const parts: string[] = [];
+  if (proxies > 0) parts.push(`${proxies === 1 ? "1 pod is" : `${proxies} pods are`} bound to Node ${node}`);
+  if (waiting > 0 && reachable) parts.push(`pods without a node whose delegates there are being withdrawn: ${waiting}`);
+  if (waiting > 0 && !reachable) {
+    parts.push(
+      `pods without a node whose delegates are there, or may be, and may start while it does not answer: ${waiting}; ` +
+        `when nothing runs there, \`kubectl taint nodes ${node} node.kubernetes.io/out-of-service=lost:NoExecute\` or ` +
+        `\`legation unjoin ${name} --force\` gives them up`,
+    );
+  }
+  return parts.length === 0 ? undefined : parts.join("; ");
 }
 
 /** Resources that the member no longer has must be taken out of the maps by name: the status is merged. */

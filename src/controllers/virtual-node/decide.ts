@@ -1,6 +1,7 @@
 import { CLUSTER_FINALIZER, NODE_LABELS_ANNOTATION, NODE_TAINTS_ANNOTATION } from "../../api/keys.ts";
 import type { KubeNode, NodeCondition, ResourceList, Stored } from "../../api/kubernetes.ts";
 import { parseAmounts } from "../../api/quantity.ts";
+import { isOutOfService } from "../../placement/member-candidate.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import {
   clusterTaints,
@@ -20,6 +21,8 @@ const HEARTBEAT_EVERY_MS = 300_000;
 // Counters in a Cluster's status change with every pod: they are for people, who need them this often at most.
 const REPORT_EVERY_MS = 10_000;
 const WITHDRAWN_AGAIN_MS = 500;
+// That a lost member answers, or its node has a taint, is an event of its own: only that its last waiting pod has gone is not.
+const AWAITED_AGAIN_MS = 10_000;
 const KUBELET_CONDITIONS: ReadonlySet<string> = new Set(["MemoryPressure", "DiskPressure", "PIDPressure"]);
 
 /** The virtual node, its lease and the Cluster's status, as a function of what is. */
@@ -32,13 +35,14 @@ export function decide(
   if (cluster === undefined) return { actions: removal(node), outcome: "Removed" };
   const leaving = cluster.metadata.deletionTimestamp !== undefined;
   // It goes once no proxy is bound to its node, which must be known: `legation unjoin --drain` or kubectl drain sees to that. And delegates that
-  // wait for a node there are withdrawn first: without the connection, one might start when its proxy has another.
-  const isAwaited = facts.reachable && facts.waiting > 0;
+  // wait for a node there are withdrawn first: without the connection, one might start when its proxy has another. A member that does not
+  // answer may still start them, unless somebody says that nothing runs there.
+  const isAwaited = facts.waiting > 0 && (facts.reachable || !isOutOfService(node));
   if (leaving && facts.proxies === 0 && !isAwaited) return decideRemoval(observed);
 
   const alive = facts.reachable || facts.spared !== undefined;
   const actions: Action[] = [];
-  const times: number[] = leaving && isAwaited ? [now + WITHDRAWN_AGAIN_MS] : [];
+  const times: number[] = leaving && isAwaited ? [now + (facts.reachable ? WITHDRAWN_AGAIN_MS : AWAITED_AGAIN_MS)] : [];
   // First: whatever else is refused or slow, the node is alive. A lost kubelet renews nothing, and the node lifecycle controller draws
   // its own conclusion from that.
   if (node !== undefined && alive) {
@@ -81,9 +85,14 @@ export function decide(
   return times.length === 0 ? { actions, outcome } : { actions, outcome, requeueAt: Math.min(...times) };
 }
 
-function decideRemoval({ cluster, node }: Observed): { actions: Action[]; outcome: string } {
+function decideRemoval({ cluster, node, facts }: Observed): { actions: Action[]; outcome: string } {
+  const outcome = "Removed";
   const held = cluster?.metadata.finalizers?.includes(CLUSTER_FINALIZER) ?? false;
-  return { actions: held ? [...removal(node), { type: "removeFinalizer" }] : [], outcome: "Removed" };
+  if (!held) return { actions: [], outcome };
+  const release: Action = { type: "removeFinalizer" };
+  // The word that nothing is waited for is on the node: it stays until the Cluster needs no other.
+  const actions = facts.waiting > 0 ? [release, ...removal(node)] : [...removal(node), release];
+  return { actions, outcome };
 }
 
 function removal(node: Stored<KubeNode> | undefined): Action[] {

@@ -29,6 +29,21 @@ describe("the load of a member", () => {
     expect(load.used).toEqual({ cpu: 0 });
   });
 
+  test("knows what delegates of less than a priority request, until they are gone", () => {
+    const load = new Load();
+    const of = (priority: number, uid: string): Stored<Pod> => {
+      const delegate = asking("2", uid);
+      return { ...delegate, spec: { ...delegate.spec, containers: delegate.spec?.containers ?? [], priority } };
+    };
+    load.count(of(5, "low"), undefined);
+    load.count(of(10, "high"), undefined);
+    load.count(asking("1", "none"), undefined);
+    load.reserve("proxy", { cpu: 3, pods: 1 });
+    expect([0, 5, 6, 11].map((priority) => load.below(priority).cpu ?? 0)).toEqual([0, 1, 3, 5]);
+    load.forget(of(5, "low"));
+    expect(load.below(11)).toEqual({ cpu: 3, pods: 2 });
+  });
+
   test("says when an end has freed something: once, and only of what was counted", () => {
     const load = new Load();
     const delegate = asking("2");

@@ -16,7 +16,14 @@ function namespacesOf(read: () => Promise<string>, createNamespaces = true) {
   const client = fakeClient({ get: get as never, create: create as never });
   const member = { name: "west", client, cluster: { spec: { createNamespaces } } } as unknown as Member;
   const namespaces = new MemberNamespaces({ id: "host-id", name: "cern" }, clock);
-  return { clock, get, create, member, namespaces, controllers: () => namespaces.controllersOf(member, "team") };
+  return {
+    clock,
+    get,
+    create,
+    member,
+    namespaces,
+    controllers: (signal = new AbortController().signal) => namespaces.controllersOf(member, "team", signal),
+  };
 }
 
 const owner = (uid: string) => [{ apiVersion: "v1", kind: "Namespace", name: "team", uid, controller: true }];
@@ -52,13 +59,27 @@ test("an answer that fails is nobody's but theirs who waited for it", async () =
   expect(await controllers()).toEqual(owner("uid"));
 });
 
+test("who stops waits no longer for a member that hangs, and others do", async () => {
+  let answer: (uid: string) => void = () => undefined;
+  const { get, controllers } = namespacesOf(() => new Promise((resolve) => (answer = resolve)));
+  const stop = new AbortController();
+  const stopped = controllers(stop.signal);
+  const waits = controllers();
+  stop.abort(new Error("stopped"));
+  await expect(stopped).rejects.toMatchObject({ code: "Aborted", resource: "namespaces team" });
+  await expect(controllers(stop.signal)).rejects.toMatchObject({ code: "Aborted" });
+  answer("uid");
+  expect(await waits).toEqual(owner("uid"));
+  expect(get).toHaveBeenCalledTimes(1);
+});
+
 test("a namespace that is missing is made, and then asked for", async () => {
   const answers = [() => Promise.reject(failure("NotFound")), async () => "made"];
   const { namespaces, member, create, controllers } = namespacesOf(
     () => answers.shift()?.() ?? Promise.reject(new Error("too often")),
   );
   const { signal } = new AbortController();
-  expect(await namespaces.createIn(member, "team", signal, controllers)).toEqual(owner("made"));
+  expect(await namespaces.createIn(member, "team", signal, () => controllers(signal))).toEqual(owner("made"));
   expect(create).toHaveBeenCalledTimes(1);
 });
 
@@ -86,7 +107,7 @@ describe("where namespaces are not to be made", () => {
 
   test("what is there is used", async () => {
     const { namespaces, member, create, controllers } = namespacesOf(async () => "uid", false);
-    expect(await namespaces.createIn(member, "team", signal, controllers)).toEqual(owner("uid"));
+    expect(await namespaces.createIn(member, "team", signal, () => controllers(signal))).toEqual(owner("uid"));
     expect(create).not.toHaveBeenCalled();
   });
 });

@@ -216,6 +216,29 @@ describe("losing", () => {
     expect(log).toEqual(["a started"]);
   });
 
+  test("is found out at once when a renewal is refused because another has written the Lease", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    const stolen = await lease();
+    server.world.put({ ...stolen, ...{ spec: { ...stolen?.spec, holderIdentity: "thief" } } });
+    server.faults.push(only("write", refuse(409, "Conflict")));
+    await pass(2_000);
+    expect([a.leftMs(), log]).toEqual([0, ["a started", "a stopped"]]);
+  });
+
+  test("is possible once a renewal was refused so: nothing is written until the Lease has been read", async () => {
+    const a = elector("a");
+    await expect.poll(() => a.isLeader).toBe(true);
+    server.faults.push(only("write", refuse(409, "Conflict")));
+    server.always = only("read", refuse(500, "InternalError"));
+    await pass(4_000);
+    expect([a.leftMs(), a.isLeader, log]).toEqual([0, false, ["a started"]]);
+    server.always = undefined;
+    await pass(2_000);
+    expect([a.isLeader, log]).toEqual([true, ["a started"]]);
+    expect(a.leftMs()).toBeGreaterThan(11_000);
+  });
+
   test("the safe end does not move when a renewal's answer was lost", async () => {
     const a = elector("a");
     await expect.poll(() => a.isLeader).toBe(true);
@@ -324,6 +347,23 @@ describe("a clean stop", () => {
     await pass(3_000);
     await stopping;
     expect(server.faults).toEqual([]);
+    expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
+  });
+
+  test("gives away a lease that the stop cut while it was taken over", async () => {
+    let stopping: Promise<void> | undefined;
+    server.faults.push(
+      only("write", ({ body }) => {
+        server.world.put(JSON.parse(body));
+        stopping = a.stop();
+        return true;
+      }),
+    );
+    const a = elector("a");
+    await pass(1_000);
+    await stopping;
+    expect(server.faults).toEqual([]);
+    expect(log).toEqual([]);
     expect(await lease()).toMatchObject({ spec: { holderIdentity: "" } });
   });
 

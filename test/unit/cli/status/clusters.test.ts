@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { Cluster, ClusterCondition } from "../../../../src/api/cluster.ts";
 import type { KubeNode, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { hostStatus, statusTable } from "../../../../src/cli/status/clusters.ts";
 import { endedStatus, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
@@ -36,6 +36,14 @@ function ready(status: "True" | "False", message = "its API server answers"): No
     conditions: [{ type: "Ready", status, reason: "R", message, lastTransitionTime: "2026-01-01T00:00:00Z" }],
   };
 }
+
+const released: ClusterCondition = {
+  type: "Released",
+  status: "False",
+  reason: "PodsRemain",
+  message: "1 pod is bound to Node legation-west",
+  lastTransitionTime: "2026-01-01T00:30:00Z",
+};
 
 const node = (name: string, unschedulable = false, state = "True"): Stored<KubeNode> => ({
   metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1" },
@@ -76,6 +84,13 @@ describe("the status of all members", () => {
       "connection refused",
     ],
     ["being removed", cluster("west", { deleted: true }), true, "True", "is being removed"],
+    [
+      "being removed, and waits",
+      cluster("west", { deleted: true, status: { conditions: [...(ready("True").conditions ?? []), released] } }),
+      true,
+      "True",
+      "is being removed: 1 pod is bound to Node legation-west",
+    ],
   ])("a member that is %s", (_case, one, cordoned, expected, reason) => {
     const [status] = hostStatus({ clusters: [one], nodes: [node("legation-west", cordoned)], proxies: [] }).clusters;
     expect(status?.ready).toBe(expected);

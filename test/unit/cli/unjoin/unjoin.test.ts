@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import { Interruption } from "../../../../src/cli/failure.ts";
 import { type UnjoinOptions, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import { fakeClient } from "../client.ts";
@@ -281,5 +282,60 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
     };
     await leaves(both);
     expect(both.host.peek(SECRET.resource, SECRET.ref)).toBeDefined();
+  });
+});
+
+describe("unjoin of a Cluster that the controller keeps", () => {
+  const kept = "pods without a node whose delegates are there, or may be: 1";
+
+  /** An `unjoin west` of a member that does not answer; `lines` has what it tells. */
+  function keep(force: boolean): {
+    readonly leaving: Promise<unknown>;
+    readonly lines: string[];
+    readonly patches: unknown[];
+  } {
+    const lines: string[] = [];
+    const patches: unknown[] = [];
+    const metadata = { name: "west", uid: "c", resourceVersion: "1", finalizers: [CLUSTER_FINALIZER] };
+    const conditions = [{ type: "Released", status: "False", reason: "PodsRemain", message: kept }];
+    const host = fakeClient({
+      get: async () => ({ metadata: { name: "kube-system", uid: HOST, resourceVersion: "1" } }) as never,
+      find: async ({ plural }) =>
+        (plural === "clusters" && patches.length === 0
+          ? { metadata, spec: {}, status: { conditions } }
+          : undefined) as never,
+      delete: async () => {},
+      list: async () => ({ items: [] }) as never,
+      patch: async ({ plural }, _ref, patch) => {
+        if (plural === "clusters") patches.push(patch.body);
+        return {} as never;
+      },
+    });
+    const leaving = unjoin(
+      { name: "west", drain: false, force, timeoutMs: 20 },
+      {
+        host,
+        member: undefined,
+        connectText: () => Promise.reject(new Error("not expected")),
+        asController: () => Promise.reject(new Error("not expected")),
+        signal,
+        report: (line) => lines.push(line),
+      },
+    );
+    return { leaving, lines, patches };
+  }
+
+  test("says why, while it waits and when it gives up", async () => {
+    const { leaving, lines, patches } = keep(false);
+    await expect(leaving).rejects.toMatchObject({ exit: "notReady", message: expect.stringContaining(kept) });
+    expect(lines.filter((line) => line.includes(kept))).toHaveLength(1);
+    expect(patches).toEqual([]);
+  });
+
+  test("takes it from the controller with --force", async () => {
+    const { leaving, lines, patches } = keep(true);
+    await expect(leaving).resolves.toMatchObject({ name: "west" });
+    expect(JSON.stringify(patches)).toContain(CLUSTER_FINALIZER);
+    expect(lines).toContain(`fake: the controller keeps Cluster west: ${kept}`);
   });
 });

@@ -1,5 +1,6 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { Amounts } from "../../../../src/api/quantity.ts";
 import type { MemberView, Memory, Observed } from "../../../../src/controllers/delegation/model.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
@@ -20,6 +21,11 @@ export function member(name: string, parts: Partial<MemberView> & { readonly use
     nodesVersion: 1,
     ...view,
   };
+}
+
+/** A member whose pods of this host below priority 1000, all of priority 0, request so much. */
+export function preemptibleIn(view: MemberView, amounts: Amounts): MemberView {
+  return { ...view, candidate: { ...view.candidate, preemptible: (priority) => (priority > 0 ? amounts : {}) } };
 }
 
 /** What a delegation decision sees: by default a fresh proxy, nothing remembered, every member allowed. */

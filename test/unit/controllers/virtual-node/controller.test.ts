@@ -88,6 +88,10 @@ async function leaving(proxies: number): Promise<void> {
   await start();
   await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
   await controllers?.stop();
+  markLeaving();
+}
+
+function markLeaving(): void {
   const cluster = fleet.host.get("clusters", "", CLUSTER) ?? foreignNode();
   const metadata = { ...cluster.metadata, deletionTimestamp: "2026-01-01T00:00:00Z", finalizers: [CLUSTER_FINALIZER] };
   fleet.host.put("clusters", { ...cluster, metadata });
@@ -157,3 +161,28 @@ test("a virtual node that is deleted while it is drained comes back cordoned and
     });
   expect(bound).toEqual([]);
 });
+
+test(
+  "a Cluster that is being deleted, and cannot be asked, keeps its node while a pod without a node may have its delegate there",
+  WAITS,
+  async () => {
+    const [member] = fleet.members;
+    // Its scheduler says nothing.
+    if (member !== undefined) member.onPod = (pod) => pod;
+    await start();
+    await eventually(() => fleet.host.get("nodes", "", NODE) !== undefined, { intervalMs: 20 });
+    fleet.host.put("pods", fleet.pod("waits"));
+    await eventually(() => member?.get("pods", "load", "waits") !== undefined, { intervalMs: 20 });
+    await controllers?.stop();
+    markLeaving();
+    await start();
+    const told = (): string => JSON.stringify(fleet.host.get("clusters", "", CLUSTER)?.status ?? {});
+    await eventually(() => told().includes("may start while it does not answer: 1"), { intervalMs: 20 });
+    expect(finalizersOf(CLUSTER)).toEqual([CLUSTER_FINALIZER]);
+    const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
+    const taints = [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" }];
+    fleet.host.put("nodes", { ...node, spec: { ...(node.spec as object), taints } });
+    await eventually(() => fleet.host.get("clusters", "", CLUSTER) === undefined, { intervalMs: 20 });
+    await eventually(() => fleet.host.get("nodes", "", NODE) === undefined, { intervalMs: 20 });
+  },
+);

@@ -292,12 +292,42 @@ describe("a Cluster that is being deleted", () => {
     expect(types(actions)).toContain("renewLease");
   });
 
-  test("waits for delegates without a node to be withdrawn, as long as it answers", () => {
-    const waiting = observed({ cluster: going, node: stored(), facts: facts({ waiting: 1 }) });
-    expect(decide(waiting, now)).toMatchObject({ outcome: "Draining", requeueAt: now + 500 });
-    expect(types(decide(waiting, now).actions)).not.toContain("removeFinalizer");
-    const lost = { ...waiting, facts: facts({ waiting: 1, reachable: false }) };
-    expect(types(decide(lost, now).actions)).toContain("removeFinalizer");
+  test.each([
+    ["that answers", true, 500, "are being withdrawn"],
+    ["that does not answer", false, 10_000, "`legation unjoin west --force` gives them up"],
+  ])("waits for delegates without a node in a member %s, and says so", (_which, reachable, afterMs, message) => {
+    const waiting = observed({ cluster: going, node: stored(), facts: facts({ waiting: 2, reachable }) });
+    const { actions, outcome, requeueAt } = decide(waiting, now);
+    expect({ outcome, requeueAt }).toEqual({ outcome: "Draining", requeueAt: now + afterMs });
+    expect(types(actions)).not.toContain("removeFinalizer");
+    expect(types(actions)).not.toContain("deleteNode");
+    const written = actions.find((action) => action.type === "patchClusterStatus");
+    expect(written?.status).toMatchObject({
+      conditions: [
+        { type: "Ready" },
+        { type: "Released", status: "False", reason: "PodsRemain", message: expect.stringContaining(message) },
+      ],
+    });
+  });
+
+  test("gives up delegates without a node when somebody says that nothing runs there, its node last", () => {
+    const spec = { taints: [{ key: "node.kubernetes.io/out-of-service", effect: "NoExecute" as const }] };
+    const lost = observed({
+      cluster: going,
+      node: stored({ spec }),
+      facts: facts({ waiting: 1, reachable: false }),
+    });
+    expect(types(decide(lost, now).actions)).toEqual(["removeFinalizer", "deleteNode"]);
+    const answering = { ...lost, facts: facts({ waiting: 1 }) };
+    expect(types(decide(answering, now).actions)).not.toContain("removeFinalizer");
+  });
+
+  test("says which pods on its node it waits for", () => {
+    const draining = observed({ cluster: going, node: stored(), facts: facts({ proxies: 1 }) });
+    const written = decide(draining, now).actions.find((action) => action.type === "patchClusterStatus");
+    expect(written?.status).toMatchObject({
+      conditions: [{ type: "Ready" }, { type: "Released", message: "1 pod is bound to Node legation-west" }],
+    });
   });
 
   test("stays while the host's pods have still to be read, and what was counted before stands", () => {

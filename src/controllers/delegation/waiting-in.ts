@@ -1,0 +1,51 @@
+import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
+import type { Registry } from "../../clusters/registry.ts";
+import { isGated } from "../../pods/phase.ts";
+import { isFor } from "./delegates.ts";
+import { unknownView } from "./member-view.ts";
+import { type Memory, mayHold, type Observed } from "./model.ts";
+
+/** What tells which proxies may have their delegates in a member. */
+export interface WaitingInOptions {
+  readonly registry: Pick<Registry, "cluster" | "member" | "members">;
+  /** The proxies without a node. */
+  readonly waiting: Iterable<readonly [ObjectKey, Stored<Pod>]>;
+  readonly memoryOf: (proxyUid: string) => Memory;
+  /** Why the author's placement leaves a member out, by the proxy. */
+  readonly excludesOf: (proxy: Stored<Pod>) => Observed["excludes"];
+}
+
+/** Number of proxies without a node whose delegates are in a Cluster's member, or may be. */
+export function waitingIn(name: string, { registry, waiting, memoryOf, excludesOf }: WaitingInOptions): number {
+  const cluster = registry.cluster(name);
+  const member = registry.member(name);
+  const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unknownView(cluster, "").candidate);
+  /** Nobody has looked since an earlier leader, or an earlier connection, may have made one there. */
+  const isUnread = (proxy: Stored<Pod>, memory: Memory): boolean =>
+    candidate !== undefined &&
+    member?.read !== true &&
+    mayHold(memory, name) &&
+    !isGated(proxy) &&
+    excludesOf(proxy)(candidate) === undefined;
+  let count = 0;
+  for (const [key, proxy] of waiting) {
+    const memory = memoryOf(proxy.metadata.uid);
+    const delegate = member?.delegate(key);
+    const isThere = isFor(delegate, proxy) && delegate !== undefined && !isElsewhere(key, delegate, name, registry);
+    if (isThere || memory.uncertain === name || isUnread(proxy, memory)) count += 1;
+  }
+  return count;
+}
+
+/** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */
+function isElsewhere(
+  key: ObjectKey,
+  { metadata }: Stored<Pod>,
+  cluster: string,
+  registry: Pick<Registry, "members">,
+): boolean {
+  return registry
+    .members()
+    .filter(({ name, cluster: { metadata: other } }) => name !== cluster && other.deletionTimestamp === undefined)
+    .some((other) => other.delegate(key)?.metadata.uid === metadata.uid);
+}

@@ -1,0 +1,89 @@
+import { describe, expect, test } from "vitest";
+import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
+import { lookUp, type PodSource } from "../../../src/kubelet/pod-lookup.ts";
+import { Store } from "../../../src/runtime/store.ts";
+import { endedStatus, type PodParts, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+
+const recorded = { annotations: { [DELEGATE_UID_ANNOTATION]: "delegate-uid" } };
+
+function bound({ spec, ...parts }: PodParts = {}): Stored<Pod> {
+  return proxyPod({ ...parts, spec: { nodeName: "legation-west", ...spec } });
+}
+
+/** What the node of `west` says of a pod's container. */
+function look(
+  proxy: Stored<Pod> | undefined,
+  {
+    delegate,
+    reachable = true,
+    container = "main",
+  }: { delegate?: string; reachable?: boolean; container?: string } = {},
+): ReturnType<typeof lookUp> {
+  const proxies = new Store<Pod>();
+  if (proxy !== undefined) proxies.set(proxy);
+  const member = {
+    probed: { reachable },
+    read: true,
+    delegate: () => (delegate === undefined ? undefined : pod({ uid: delegate })),
+  };
+  const source = { registry: { member: () => member, problem: () => undefined }, proxies: () => proxies };
+  return lookUp(source as unknown as PodSource, "west", { namespace: "team", name: "web-0" }, container);
+}
+
+describe("a request to a virtual node", () => {
+  test("goes to the delegate that the proxy records", () => {
+    expect(look(bound({ metadata: recorded }), { delegate: "delegate-uid" })).toMatchObject({ proxyUid: "uid-1" });
+  });
+
+  test("for a pod that is not bound to it finds none", () => {
+    const message = expect.stringContaining("does not exist");
+    expect(look(undefined)).toEqual({ problem: "notFound", message });
+    expect(look(proxyPod())).toEqual({ problem: "notFound", message });
+  });
+
+  const initContainers = [{ name: "setup", image: "setup" }];
+  test.each<[string, Stored<Pod>, string, string]>([
+    [
+      "that has no delegate yet",
+      bound(),
+      "main",
+      'container "main" in pod "web-0" is waiting to start: ContainerCreating',
+    ],
+    [
+      "whose delegate is being made again",
+      bound({ metadata: recorded }),
+      "main",
+      'container "main" in pod "web-0" is waiting to start: ContainerCreating',
+    ],
+    [
+      "whose init containers come first",
+      bound({ spec: { initContainers } }),
+      "main",
+      'container "main" in pod "web-0" is waiting to start: PodInitializing',
+    ],
+    [
+      "whose init container it is",
+      bound({ spec: { initContainers } }),
+      "setup",
+      'container "setup" in pod "web-0" is waiting to start: ContainerCreating',
+    ],
+    [
+      "that has run, and whose delegate is gone",
+      bound({ metadata: recorded, status: runningStatus() }),
+      "main",
+      'container "main" in pod "web-0" is not available',
+    ],
+  ])("for a container of a pod %s says so in kubelet's words", (_which, proxy, container, message) => {
+    expect(look(proxy, { container })).toEqual({ problem: "notRunning", message });
+    expect(look(proxy, { container, delegate: "another-uid" })).toEqual({ problem: "notRunning", message });
+  });
+
+  test("for one that has ended, and whose delegate is gone, finds none", () => {
+    expect(look(bound({ metadata: recorded, status: endedStatus(0) }))).toMatchObject({ problem: "notFound" });
+  });
+
+  test("says that the member does not answer before it says anything of the pod", () => {
+    expect(look(bound(), { reachable: false })).toMatchObject({ problem: "unavailable" });
+  });
+});
