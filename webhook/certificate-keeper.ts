@@ -114,11 +114,13 @@ export class CertificateKeeper {
     return { certificate: { cert, key }, caBundle: await readCaFile(source.caFile) };
   }
 
-  /** Replicas with the same Secret keep one list in it; each with its own files knows of the others' by the bundle alone. */
+  /**
+   * Other replicas may serve under authorities that this one does not know: with files of their own, with a Secret that has been
+   * made anew, or renewed since this one read it.
+   */
   #trustOf({ caBundle }: Material): Trust | undefined {
-    const { source, clock } = this.#options;
     if (caBundle === undefined) return undefined;
-    return source.kind === "own" ? () => caBundle : (trusted) => addToBundle(trusted, caBundle, clock.wall());
+    return (trusted) => addToBundle(trusted, caBundle, this.#options.clock.wall());
   }
 
   #pause(ms: number): Promise<void> {

@@ -37,7 +37,7 @@ const ATTEMPTS = 5;
 
 /**
  * The serving certificate of the Secret, made or renewed when it is due. Replicas share it: whoever writes first wins,
- * and the others read what was written. Rejects with KubeError.
+ * and the others read what was written. A Secret that lacks a part is given a new authority. Rejects with KubeError.
  */
 export async function ensureOwnMaterial(client: ClusterClient, options: OwnCertificateOptions): Promise<OwnMaterial> {
   const { signal, held } = options;
@@ -46,8 +46,10 @@ export async function ensureOwnMaterial(client: ClusterClient, options: OwnCerti
     const found = await client.find(secrets, ref, { signal });
     const stored = found === undefined ? undefined : read(found);
     if (stored !== undefined && isCurrent(stored, options)) return stored;
-    const previous = stored ?? held;
-    const wanted = previous !== undefined && isCurrent(previous, options) ? previous : await renew(previous, options);
+    const isMissing = found === undefined;
+    const keepsAuthority = isMissing || stored !== undefined;
+    const putBack = isMissing && held !== undefined && isCurrent(held, options);
+    const wanted = putBack ? held : await renew(stored ?? held, { ...options, keepsAuthority });
     try {
       if (found === undefined) await client.create(secrets, toSecret(wanted), { signal });
       else await client.replace(secrets, { ...found, data: dataOf(wanted) }, { signal });
@@ -73,11 +75,15 @@ function isCurrent({ authority, certificate }: OwnMaterial, { hosts, now }: Requ
   return renewalReason(certificate.cert, { now, hosts, authority: authority.cert }) === undefined;
 }
 
-async function renew(previous: OwnMaterial | undefined, { hosts, now }: Requirements): Promise<OwnMaterial> {
-  const kept =
-    previous !== undefined && renewalReason(previous.authority.cert, { now }) === undefined ? previous : undefined;
-  const authority =
-    kept?.authority ?? (await issueAuthority("legation-webhook-ca", { now, lifetimeMs: AUTHORITY_LIFETIME_MS }));
+async function renew(
+  previous: OwnMaterial | undefined,
+  { hosts, now, keepsAuthority }: Requirements & { readonly keepsAuthority: boolean },
+): Promise<OwnMaterial> {
+  const kept = keepsAuthority ? previous?.authority : undefined;
+  const isGood = kept !== undefined && renewalReason(kept.cert, { now }) === undefined;
+  const authority = isGood
+    ? kept
+    : await issueAuthority("legation-webhook-ca", { now, lifetimeMs: AUTHORITY_LIFETIME_MS });
   // Replicas may be called by different names: one that dropped the others' would renew against them for ever.
   const all = new Set([...hosts, ...(previous === undefined ? [] : hostsOf(previous.certificate.cert))]);
   const certificate = await issueServing(authority, [...all], { now, lifetimeMs: SERVING_LIFETIME_MS });

@@ -1,11 +1,11 @@
 import { X509Certificate } from "node:crypto";
 
 /** Why a certificate must be replaced now; undefined while it is good. */
-export type RenewalReason = "unreadable" | "expiring" | "hosts" | "authority";
+export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "authority";
 
 /**
- * Whether a serving certificate must be replaced: past two thirds of its life, not for all of these hosts, or not signed
- * by this authority. `now` is epoch ms.
+ * Whether a serving certificate must be replaced: not valid yet, past two thirds of its life, not for all of these hosts, or
+ * not signed by this authority. `now` is epoch ms.
  */
 export function renewalReason(
   certificate: string,
@@ -15,6 +15,8 @@ export function renewalReason(
   if (parsed === undefined) return "unreadable";
   const from = parsed.validFromDate.getTime();
   const to = parsed.validToDate.getTime();
+  // Ours begin a day before they are issued: whoever issued this one had a clock that was further ahead.
+  if (options.now < from) return "early";
   if (options.now >= from + ((to - from) * 2) / 3) return "expiring";
   const missing = options.hosts?.find((host) => !covers(parsed, host));
   if (missing !== undefined) return "hosts";

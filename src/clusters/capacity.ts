@@ -26,13 +26,33 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
     count += 1;
     const declared = node.status?.declaredFeatures ?? [];
     features = features?.filter((feature) => declared.includes(feature)) ?? declared;
-    addAmounts(capacity, parseAmounts(node.status?.capacity));
+    const parsed = amountsOf(node);
+    addAmounts(capacity, parsed.capacity);
     if (!isNodeReady(node) || !takesPods(node)) continue;
-    const amounts = parseAmounts(node.status?.allocatable);
-    addAmounts(allocatable, amounts);
-    for (const [name, value] of Object.entries(amounts)) largestNode[name] = Math.max(largestNode[name] ?? 0, value);
+    addAmounts(allocatable, parsed.allocatable);
+    for (const name in parsed.allocatable) {
+      largestNode[name] = Math.max(largestNode[name] ?? 0, parsed.allocatable[name] ?? 0);
+    }
   }
   return { nodes: count, capacity, allocatable, largestNode, features: [...(features ?? [])].sort() };
+}
+
+interface NodeAmounts {
+  readonly capacity: Amounts;
+  readonly allocatable: Amounts;
+}
+
+// To parse them is nearly all that a sum costs, and of many nodes few have changed since the last one.
+const PARSED = new WeakMap<KubeNode, NodeAmounts>();
+
+function amountsOf(node: KubeNode): NodeAmounts {
+  let amounts = PARSED.get(node);
+  if (amounts === undefined) {
+    const { capacity, allocatable } = node.status ?? {};
+    amounts = { capacity: parseAmounts(capacity), allocatable: parseAmounts(allocatable) };
+    PARSED.set(node, amounts);
+  }
+  return amounts;
 }
 
 /** Whether a node may have as much of each resource, as far as the largest of each tell. */

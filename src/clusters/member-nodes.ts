@@ -5,7 +5,7 @@ import type { ByteBudget } from "../kube/limits.ts";
 import { nodes } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { type NodeKinds, nodeKindsOf } from "../placement/node-kinds.ts";
-import type { Clock } from "../runtime/clock.ts";
+import type { Clock, Timer } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent, sizeAsKept } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, capacityOf, nodeFingerprint } from "./capacity.ts";
@@ -25,6 +25,8 @@ export interface MemberNodesOptions {
 
 // Thousands of nodes are a second's work, and some of them change all the time.
 const KINDS_EVERY_MS = 30_000;
+// Thousands of nodes take tens of milliseconds to sum up, and among so many one changes every moment.
+const CHANGES_EVERY_MS = 1_000;
 
 /** The nodes of one member by watch, and what they offer together. */
 export class MemberNodes {
@@ -35,6 +37,8 @@ export class MemberNodes {
   #capacity: Capacity | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
   #version = 0;
+  #toldAt = Number.NEGATIVE_INFINITY;
+  #timer: Timer | undefined;
 
   constructor({ client, budget, clock, log, onChange, onState }: MemberNodesOptions) {
     this.#clock = clock;
@@ -59,6 +63,7 @@ export class MemberNodes {
   }
 
   stop(): Promise<void> {
+    this.#timer?.cancel();
     return this.#reflector.stop();
   }
 
@@ -82,6 +87,7 @@ export class MemberNodes {
     return this.#version;
   }
 
+  /** As of the last change that was told. */
   get capacity(): Capacity {
     this.#capacity ??= capacityOf(this.#reflector.store.list());
     return this.#capacity;
@@ -102,6 +108,16 @@ export class MemberNodes {
 
   #onNode(event: ReflectorEvent<KubeNode>): void {
     if (event.type === "updated" && nodeFingerprint(event.object) === nodeFingerprint(event.previous)) return;
+    if (this.#timer !== undefined) return;
+    const waitMs = this.#toldAt + CHANGES_EVERY_MS - this.#clock.now();
+    if (waitMs <= 0) this.#tell();
+    else this.#timer = this.#clock.after(waitMs, () => this.#tell());
+  }
+
+  /** The first change after a while counts at once; of those that follow, all that come within a second are one. */
+  #tell(): void {
+    this.#timer = undefined;
+    this.#toldAt = this.#clock.now();
     this.#capacity = undefined;
     this.#fits.forget();
     this.#version += 1;

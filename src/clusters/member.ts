@@ -3,7 +3,7 @@ import type { Cluster } from "../api/cluster.ts";
 import { HOST_LABEL } from "../api/keys.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { objectKey } from "../api/kubernetes.ts";
-import type { Amounts } from "../api/quantity.ts";
+import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
@@ -19,13 +19,16 @@ import type { Clock, Timer } from "../runtime/clock.ts";
 import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";
+import { ConfirmedClient } from "./confirmed-client.ts";
 import { Departed } from "./departed.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
+import { Identity, recordedUid } from "./identity.ts";
 import { Load } from "./load.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
 import { type Counted, type Unreadable, unreadable } from "./reading.ts";
+import { Turns } from "./turns.ts";
 
 /** What a member tells the controllers. */
 export interface MemberListener {
@@ -61,6 +64,7 @@ const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "n
  */
 export class Member {
   readonly name: string;
+  /** Sends nothing to a cluster that is another than the one that joined. */
   readonly client: ClusterClient;
   /** All that is watched there: tried again at once when it answers again. */
   readonly watches: Set<{ retry(): void }> = new Set();
@@ -71,6 +75,7 @@ export class Member {
   readonly #clock: Clock;
   readonly #delegates: Reflector<Pod>;
   readonly #nodes: MemberNodes;
+  readonly #identity: Identity;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
   readonly #foreign: ForeignUsage;
@@ -94,12 +99,21 @@ export class Member {
     readonly client: ClusterClient;
     readonly hostId: string;
     readonly listener: MemberListener;
+    /** Shared by all members, for what one of them is read of at a time. */
+    readonly turns?: Turns;
     readonly clock: Clock;
     readonly log: Logger;
   }) {
-    const { cluster, client, hostId, listener, clock } = options;
+    const { cluster, hostId, listener, turns = new Turns(), clock } = options;
     this.name = cluster.metadata.name;
     this.#cluster = cluster;
+    this.#identity = new Identity({
+      client: options.client,
+      cluster: () => this.#cluster,
+      clock,
+      onChange: () => this.#onIdentity(),
+    });
+    const client = new ConfirmedClient(options.client, this.#identity);
     this.client = client;
     this.#hostId = hostId;
     this.#clock = clock;
@@ -142,15 +156,16 @@ export class Member {
     this.#foreign = new ForeignUsage({
       client,
       hostId,
+      turns,
       clock,
       onChange: () => {
         this.#candidate = undefined;
       },
       log,
     });
-    this.watches.add(this.#delegates).add(this.#nodes);
+    this.watches.add(this.#delegates).add(this.#nodes).add(this.#foreign);
     this.#probe = new Probe({
-      client,
+      client: options.client,
       clock,
       settings: () => this.#probeSettings(),
       onResult: (result) => this.#onProbe(result),
@@ -166,6 +181,7 @@ export class Member {
 
   async stop(): Promise<void> {
     this.#probe.stop();
+    this.#identity.stop();
     this.#stopped = true;
     this.#failureTimer?.cancel();
     await Promise.all([this.#delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
@@ -183,8 +199,12 @@ export class Member {
   }
 
   set cluster(cluster: Stored<Cluster>) {
+    const isAnother = recordedUid(cluster) !== recordedUid(this.#cluster);
     this.#cluster = cluster;
     this.#candidate = undefined;
+    if (!isAnother) return;
+    this.#identity.doubt();
+    this.#identity.look();
   }
 
   /** Its virtual node on the host, as last seen; undefined while there is none. */
@@ -204,9 +224,14 @@ export class Member {
     return this.#probed;
   }
 
+  /** Why what answers is not the cluster that has joined, and what to do; undefined: it is, as far as known. */
+  get mistaken(): string | undefined {
+    return this.#identity.problem;
+  }
+
   /** Its API server answers, and its watches are up to date. */
   get reachable(): boolean {
-    return this.#probed.reachable && this.#delegates.state === "watching";
+    return this.#probed.reachable && this.mistaken === undefined && this.#delegates.state === "watching";
   }
 
   /** When it last began to be reachable; epoch ms. */
@@ -239,6 +264,7 @@ export class Member {
 
   /** What cannot be read of it for a while, and why, though its API server answers. */
   get unreadable(): Unreadable {
+    if (this.mistaken !== undefined) return { pods: this.mistaken };
     const { periodMs, failureThreshold } = this.#probeSettings();
     const state = {
       pods: this.#delegates.failing,
@@ -325,11 +351,13 @@ export class Member {
   noteFailure(error: unknown): void {
     if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError")) return;
     this.#promptness.failed();
+    this.#identity.doubt();
     this.#probe.hurry();
   }
 
   /** Its credentials were replaced: whether it answers by these is asked now, however long its probe's period is. */
   noteRenewal(): void {
+    this.#identity.doubt();
     this.#probe.hurry();
   }
 
@@ -349,7 +377,7 @@ export class Member {
       allocatable,
       largestNode,
       used: this.load.used,
-      foreign: this.#foreign.sum,
+      foreign: this.#foreign.sum ?? earlierForeign(this.#cluster),
       nodeTaints: this.#virtualNode?.taints ?? [],
       usedIn: (namespace) => this.load.usedIn(namespace),
       keptFor: (proxyUid) => this.load.keptFor(proxyUid),
@@ -395,7 +423,12 @@ export class Member {
     if (answers && this.#probed.message !== undefined) this.#onAnswering();
     if (!result.reachable) this.#answeringSince = undefined;
     this.#probed = result;
-    if (answers) this.#promptness.answered();
+    if (answers) {
+      this.#promptness.answered();
+      this.#identity.look();
+    } else {
+      this.#identity.doubt();
+    }
     this.#noteReachable();
     this.#candidate = undefined;
     if (changed) this.#listener.onConnection(this);
@@ -406,6 +439,12 @@ export class Member {
     this.#answeringSince ??= this.#clock.now();
     this.#retryWatches();
     this.#lookAgain(this.unreadable.dueAt);
+  }
+
+  /** What is asked of another cluster fails at once: it is asked again when this is the member. */
+  #onIdentity(): void {
+    if (this.mistaken === undefined) this.#retryWatches();
+    this.#onConnection();
   }
 
   #noteReachable(): void {
@@ -443,4 +482,9 @@ export class Member {
     if (at === undefined || this.#stopped) return;
     this.#failureTimer = this.#clock.after(at - this.#clock.now(), () => this.#onConnection());
   }
+}
+
+/** What an earlier controller, or connection, has read of others' pods. */
+function earlierForeign({ status }: Cluster): Amounts | undefined {
+  return status?.requestedByOthers && parseAmounts(status.requestedByOthers);
 }

@@ -9,6 +9,7 @@ import { Reflector } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Holders } from "./holders.ts";
 import { Member, type MemberListener } from "./member.ts";
+import { Turns } from "./turns.ts";
 
 /** What the registry tells its owner, beside what each member tells. */
 export interface RegistryListener extends MemberListener {
@@ -46,6 +47,7 @@ export class Registry {
   readonly #connections = new Map<string, Connected>();
   readonly #problems = new Map<string, string>();
   readonly #holders = new Holders();
+  readonly #turns = new Turns();
   readonly #listener: MemberListener;
   readonly #options: RegistryOptions;
 
@@ -197,7 +199,8 @@ export class Registry {
     this.#problems.delete(name);
     this.#disconnect(name);
     const { hostId, clock, log } = this.#options;
-    const member = new Member({ cluster, client: connection.client, hostId, listener: this.#listener, clock, log });
+    const running = { listener: this.#listener, turns: this.#turns, clock, log };
+    const member = new Member({ cluster, client: connection.client, hostId, ...running });
     if (existing !== undefined) member.setVirtualNode(existing.member.virtualNode);
     this.#connections.set(name, { member, connection, kubeconfig });
     // Before anybody looks: what the earlier connection has shown, this one has still to show.

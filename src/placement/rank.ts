@@ -24,8 +24,9 @@ export interface RankInput {
 
 /**
  * Ranks members for one pod: those that no rule refuses, open and with room; among these the ones that answer, then the
- * best by the rules' costs, then the least loaded. Load is the greatest share of any requested resource after the pod is
- * added, others' pods included as far as known, so that members fill evenly relative to their size.
+ * best by the rules' costs, then those of which others' pods are known, then the least loaded. Load is the greatest share of any requested resource after the pod is
+ * added, others' pods included, so that members fill evenly relative to their size. Without others' pods a member looks emptier
+ * than it is: the largest one, which takes longest to read, would get everything.
  */
 export function rank({ requests: written, requestsIn, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
@@ -69,14 +70,17 @@ interface Scored {
   readonly overdue: boolean;
   /** One per rule. */
   readonly costs: readonly number[];
+  /** What others' pods request there is not known. */
+  readonly guessed: boolean;
   readonly load: number;
   readonly pods: number;
 }
 
 function scoreOf(candidate: Candidate, requests: Amounts, rules: readonly Rule[]): Scored {
-  const { name, overdue = false, used } = candidate;
+  const { name, overdue = false, used, foreign } = candidate;
   const costs = rules.map(({ cost }) => cost?.(candidate) ?? 0);
-  return { name, overdue, costs, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
+  const guessed = foreign === undefined;
+  return { name, overdue, costs, guessed, load: loadOf(requests, candidate), pods: used.pods ?? 0 };
 }
 
 /** Why one member that fits is ranked behind another, in words for people. */
@@ -88,6 +92,7 @@ export function whyBehind(input: RankInput, candidate: Candidate, better: Candid
   if (own.overdue !== other.overdue) return "an answer of its API server is overdue";
   const rule = own.costs.findIndex((cost, index) => cost !== other.costs[index]);
   if (rule !== -1) return `${name} is better by ${rules[rule]?.concern ?? "a rule"}`;
+  if (own.guessed !== other.guessed) return "what others' pods request there is not known yet";
   const percent = (load: number): string => `${Math.round(load * 100)} %`;
   if (own.load !== other.load) return `would be ${percent(own.load)} full, ${name} ${percent(other.load)}`;
   return own.pods === other.pods ? `is as good as ${name}` : `has more pods than ${name}`;
@@ -101,7 +106,8 @@ function byPreference(a: Scored, b: Scored): number {
 }
 
 function byMerit(a: Scored, b: Scored): number {
-  return byCosts(a.costs, b.costs) || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
+  const byKnown = Number(a.guessed) - Number(b.guessed);
+  return byCosts(a.costs, b.costs) || byKnown || a.load - b.load || a.pods - b.pods || (a.name < b.name ? -1 : 1);
 }
 
 function byCosts(a: readonly number[], b: readonly number[]): number {

@@ -127,13 +127,12 @@ function mayMove(proxy: Pod): boolean {
 }
 
 /** The value of the annotation that records what of a delegate came from its proxy. */
-export function forwardedKeys(
+function forwardedKeys(
   labels: Record<string, string>,
   annotations: Record<string, string>,
   spec: Fingerprints,
-  gates: readonly string[] = [],
 ): string {
-  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), gates, spec });
+  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), spec });
 }
 
 /** Ephemeral containers are not among what a pod can be created with. */

@@ -13,9 +13,11 @@ const DROPPABLE: ReadonlySet<string> = new Set([
   "podCertificate",
   "resourceClaims",
   "restartPolicyRules",
+  "schedulingGroup",
   "sleep",
   "stopSignal",
   "supplementalGroupsPolicy",
+  "workloadRef",
 ]);
 const IMAGE_VOLUME = "image";
 
@@ -50,6 +52,7 @@ function isDroppable(path: string, key: string, value: unknown): boolean {
   if (value === undefined || value === null || (Array.isArray(value) && value.length === 0)) return false;
   // What a pod is without the field anyway.
   if (key === "hostUsers") return value === false;
+  if (key === "procMount") return value !== "Default";
   if (key === "recursiveReadOnly") return value !== "Disabled";
   if (key === IMAGE_VOLUME) return /^spec\.volumes\[[^\]]*\]$/.test(path);
   // A sidecar would be waited for, and never end; what its author wants to end would be started again, or the other way round.

@@ -1,5 +1,5 @@
 import { FAILOVER_ANNOTATION, FAILOVER_NEVER } from "../api/keys.ts";
-import type { Pod, Toleration } from "../api/kubernetes.ts";
+import type { Pod, PodSpec, Toleration } from "../api/kubernetes.ts";
 
 const LOST_NODE_TAINTS: readonly string[] = ["node.kubernetes.io/not-ready", "node.kubernetes.io/unreachable"];
 
@@ -22,6 +22,16 @@ export function forwardedTolerations({ metadata, spec }: Pod): Toleration[] {
   const stays = metadata?.annotations?.[FAILOVER_ANNOTATION] === FAILOVER_NEVER;
   return (spec?.tolerations ?? []).filter(
     (toleration) => !isDefaultToleration(toleration) && !(stays && isOfLostNodes(toleration)),
+  );
+}
+
+/**
+ * Those that a delegate which runs may still get. A pod that was made to stay with its member tolerates lost nodes without an end, also when its
+ * annotation has gone since: its delegate, which was made without that, would never leave a lost node of the member.
+ */
+export function addedTolerations(proxy: Pod, { tolerations = [] }: PodSpec): Toleration[] {
+  return forwardedTolerations(proxy).filter(
+    (one) => !isEndless(one) || tolerations.some((other) => other.key === one.key && isEndless(other)),
   );
 }
 

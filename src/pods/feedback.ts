@@ -3,9 +3,9 @@ import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts"
 import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
-import { specFollows } from "./forward.ts";
+import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
 import { conditionOf, isGated, isTerminal } from "./phase.ts";
-import { isHostsGate } from "./readiness.ts";
+import { isHostsGate, withdrawnGates } from "./readiness.ts";
 
 /** Strategic merge patch of a proxy's status; what its metadata has is a precondition (409 when the pod has another). */
 export interface StatusPatch {
@@ -24,7 +24,8 @@ const HOST_STATUS_FIELDS = new Set([
 ]);
 
 // Conditions that the kubelet takes away again when they no longer hold.
-const KUBELET_TEMPORARY_CONDITIONS = ["PodResizePending", "PodResizeInProgress"];
+const RESIZE_PENDING = "PodResizePending";
+const KUBELET_TEMPORARY_CONDITIONS = [RESIZE_PENDING, "PodResizeInProgress"];
 
 // Lists with patchStrategy=merge in the API types: without this directive old entries would stay.
 const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
@@ -34,9 +35,14 @@ const MERGED_LISTS = new Set(["podIPs", "hostIPs"]);
  * Verbatim but for what belongs to the host. A phase never goes backwards: the API server and every controller rely on
  * a terminal pod staying so. Under a final phase the rest may still change, as a kubelet tells of a sandbox that it has taken
  * down. A kubelet that runs the init containers again, in a new sandbox, calls a pod Pending that ran before: all else that
- * it says holds. `gone`: the delegate is not there any more, and this is the last of it.
+ * it says holds. `gone`: the delegate is not there any more, and this is the last of it. `refused`: what its member has said of the
+ * resize that the delegate has still to get.
  */
-export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): PodStatus | undefined {
+export function statusFrom(
+  proxy: Pod,
+  delegate: Stored<Pod>,
+  { gone = false, refused }: { readonly gone?: boolean; readonly refused?: ResizeRefusal | undefined } = {},
+): PodStatus | undefined {
   const status = delegate.status ?? {};
   if (isTerminal(proxy) && status.phase !== proxy.status?.phase) return undefined;
   const ran = proxy.status?.phase === "Running" && (status.phase === "Pending" || status.phase === undefined);
@@ -59,8 +65,9 @@ export function statusFrom(proxy: Pod, delegate: Stored<Pod>, gone = false): Pod
   if (status.phase === "Running" && wanted.containerStatuses === undefined)
     wanted.phase = proxy.status?.phase ?? "Pending";
   if (ran) wanted.phase = "Running";
-  const generationOf = hostGenerations(proxy, delegate);
-  wanted.conditions = conditionsFrom(proxy, delegate, { generationOf, gone });
+  const generationOf = hostGenerations(proxy, delegate, refused);
+  const conditions = conditionsFrom(proxy, delegate, { generationOf, gone });
+  wanted.conditions = refused === undefined ? conditions : withRefused(proxy, conditions, refused);
   setGeneration(wanted, generationOf(status.observedGeneration) ?? proxy.status?.observedGeneration);
   if (isTerminal(proxy)) Object.assign(wanted, { reason: proxy.status?.reason, message: proxy.status?.message });
   return wanted as PodStatus;
@@ -128,8 +135,11 @@ function conditionsFrom(
 ): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
+  for (const type of withdrawnGates(proxy, delegate)) result.delete(type);
   for (const condition of told) {
-    if (isHostsGate(proxy, delegate, condition)) continue;
+    if (isHostsGate(proxy, delegate, condition.type)) continue;
+    // What is over in the member may still hold on the host, whose own eviction has said so.
+    if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
     const ours = result.get(condition.type);
     // The host's binding has said when the proxy was scheduled, and kubelets only say that they have seen it.
@@ -140,7 +150,10 @@ function conditionsFrom(
     result.set(condition.type, shown);
   }
   for (const type of KUBELET_TEMPORARY_CONDITIONS) {
-    if (!told.some((condition) => condition.type === type)) result.delete(type);
+    if (!result.has(type) || told.some((condition) => condition.type === type)) continue;
+    // What was said of a resize that has still to reach the delegate holds until its member is asked again.
+    if (type === RESIZE_PENDING && !isTerminal(delegate) && resizeNeeded(proxy, delegate) !== undefined) continue;
+    result.delete(type);
   }
   const placed = result.get(PLACED_CONDITION);
   if (placed !== undefined && placed.status !== "True") {
@@ -156,6 +169,18 @@ function conditionsFrom(
   return [...result.values()];
 }
 
+/** As a kubelet that has seen the resize and cannot do it: of the proxy's newest generation. */
+function withRefused(
+  proxy: Pod,
+  conditions: readonly PodCondition[],
+  { reason, message, since }: ResizeRefusal,
+): PodCondition[] {
+  const { lastTransitionTime = since } = conditionOf(proxy, RESIZE_PENDING) ?? {};
+  const pending: PodCondition = { type: RESIZE_PENDING, status: "True", reason, message, lastTransitionTime };
+  setGeneration(pending, proxy.metadata?.generation);
+  return [...conditions.filter(({ type }) => type !== RESIZE_PENDING), pending];
+}
+
 /**
  * Why a pod ends is told with its end, unless its kubelet is ending it. Of a pod that is neither deleted nor ended, the host's
  * disruption controller takes the condition back two minutes later, again and again; and of one that is deleted it is one write more.
@@ -169,8 +194,8 @@ function isUnfinishedDisruption(delegate: Pod, { type, status, reason }: PodCond
 type HostGeneration = (observed: number | undefined) => number | undefined;
 
 /** A generation counts one object's changes: only "this is the newest, and nothing is on its way" can be said of both. */
-function hostGenerations(proxy: Pod, delegate: Stored<Pod>): HostGeneration {
-  const current = specFollows(proxy, delegate) ? proxy.metadata?.generation : undefined;
+function hostGenerations(proxy: Pod, delegate: Stored<Pod>, refused: ResizeRefusal | undefined): HostGeneration {
+  const current = specFollows(proxy, delegate, refused) ? proxy.metadata?.generation : undefined;
   return (observed) => (observed !== undefined && observed === delegate.metadata.generation ? current : undefined);
 }
 

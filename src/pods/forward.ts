@@ -1,50 +1,68 @@
 import { FORWARDED_ANNOTATION } from "../api/keys.ts";
 import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kubernetes.ts";
-import { forwardedAnnotations, forwardedKeys, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
+import { forwardedAnnotations, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
-import { forwardedTolerations } from "./failover.ts";
+import { addedTolerations } from "./failover.ts";
 import type { ForwardPatch } from "./forward-patch.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
-import { forwardedGates } from "./readiness.ts";
+import { recordedGates } from "./readiness.ts";
+
+/** A resize that the delegate's member does not take: what a kubelet tells of one in the condition PodResizePending. */
+export interface ResizeRefusal {
+  /** As a kubelet says it: what may be free later, or what cannot be. */
+  readonly reason: "Deferred" | "Infeasible";
+  readonly message: string;
+  /** RFC 3339. */
+  readonly since: string;
+}
 
 /**
  * What must change on the delegate so that it is again what its author wrote; empty when nothing. Keys that came from
  * the proxy follow it, also when they go, and keys that the member set are never touched. A part of the spec follows
  * when it has changed on the proxy: what the member's admission made of it before stays.
- * The last patch records what was forwarded, so the others must have been answered before it is sent.
+ * The last patch records what was forwarded, so the others must have been answered before it is sent. A resize that is
+ * `refused` is left out, and is not on record: it has still to be done.
  */
-export function forwardPatches(proxy: Pod, delegate: Stored<Pod>): ForwardPatch[] {
+export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): ForwardPatch[] {
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
-  const gates = forwardedGates(proxy, delegate);
-  const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), gates };
+  const { record: gates, isNews } = recordedGates(proxy, delegate);
+  const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), ...gates };
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
   const annotationChanges = difference(delegate.metadata.annotations ?? {}, annotations, record.annotations);
-  const { resize, ephemeral, spec } = specChanges(proxy, delegate);
-  if ([labelChanges, annotationChanges, resize, ephemeral, spec].every((change) => change === undefined)) return [];
+  const { resize: wanted, ephemeral, spec } = specChanges(proxy, delegate);
+  const resize = refused === undefined ? wanted : undefined;
+  const prints = refused === undefined ? fingerprints(proxy) : withoutResized(record, fingerprints(proxy));
+  const keysChanged = (labelChanges ?? annotationChanges) !== undefined;
+  const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
+  const isUnrecorded = isNews || (wanted === undefined && lacksResources(record, prints));
+  if (!keysChanged && !hasSpec && !isUnrecorded) return [];
   const { uid } = delegate.metadata;
-  const prints = fingerprints(proxy);
+  const keys = { labels: Object.keys(labels), annotations: Object.keys(annotations) };
   const metadata = {
     uid,
     ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-    annotations: { ...annotationChanges, [FORWARDED_ANNOTATION]: forwardedKeys(labels, annotations, prints, gates) },
+    annotations: { ...annotationChanges, ...recordOf({ ...keys, ...gates, spec: prints }) },
   };
-  const hasKeys = (labelChanges ?? annotationChanges) !== undefined;
-  const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
   const specAlone = withSpec({ uid, annotations: recordOf({ ...record, spec: prints }) }, spec);
   const last: ForwardPatch = {
     ...withSpec(metadata, spec),
-    ...(hasKeys && hasSpec ? { apart: [specAlone, withSpec(metadata, undefined)] } : {}),
+    ...(keysChanged && hasSpec ? { apart: [specAlone, withSpec(metadata, undefined)] } : {}),
   };
   const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
     change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];
   return [
-    ...(resize === undefined ? [] : withoutResized(record, prints, uid)),
+    ...(resize === undefined ? [] : opening(record, fingerprints(proxy), uid)),
     ...at("resize", resize),
     ...at("ephemeralcontainers", ephemeral),
     last,
   ];
+}
+
+/** What of the proxy's resources its delegate does not have yet, as a patch's spec; undefined when nothing. */
+export function resizeNeeded(proxy: Pod, delegate: Stored<Pod>): object | undefined {
+  return specChanges(proxy, delegate).resize;
 }
 
 function withSpec(metadata: ForwardPatch["body"]["metadata"], spec: object | undefined): ForwardPatch {
@@ -59,20 +77,34 @@ function recordOf(record: ForwardedRecord): Record<string, string> {
  * The record without the resources that are about to be resized: what the delegate has may come from the proxy from then
  * on. A proxy that is resized back before the resize was recorded would otherwise look as if nothing had changed.
  */
-function withoutResized(
-  { spec: earlier = {}, ...record }: ForwardedRecord,
-  now: Fingerprints,
-  uid: string,
-): ForwardPatch[] {
-  const kept = Object.entries(earlier).filter(([path, print]) => !path.startsWith("resources") || print === now[path]);
+function opening(record: ForwardedRecord, now: Fingerprints, uid: string): ForwardPatch[] {
+  const { spec: earlier = {} } = record;
+  const kept = Object.entries(earlier).filter(([path, print]) => !isOfResources(path) || print === now[path]);
   if (kept.length === Object.keys(earlier).length) return [];
   const annotations = recordOf({ ...record, spec: Object.fromEntries(kept) });
   return [{ body: { metadata: { uid, annotations } } }];
 }
 
-/** True when nothing of the proxy's spec has still to reach the delegate. */
-export function specFollows(proxy: Pod, delegate: Stored<Pod>): boolean {
-  return Object.values(specChanges(proxy, delegate)).every((change) => change === undefined);
+/** The fingerprints without those of resources that have changed since the record was written. */
+function withoutResized({ spec: earlier = {} }: ForwardedRecord, now: Fingerprints): Fingerprints {
+  return Object.fromEntries(
+    Object.entries(now).filter(([path, print]) => !isOfResources(path) || earlier[path] === print),
+  );
+}
+
+/** True when a resize was begun and taken back. */
+function lacksResources({ spec: earlier }: ForwardedRecord, now: Fingerprints): boolean {
+  return earlier !== undefined && Object.keys(now).some((path) => isOfResources(path) && !(path in earlier));
+}
+
+function isOfResources(path: string): boolean {
+  return path.startsWith("resources");
+}
+
+/** True when nothing of the proxy's spec has still to reach the delegate, but for a resize that is `refused`. */
+export function specFollows(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): boolean {
+  const { resize, ephemeral, spec } = specChanges(proxy, delegate);
+  return (ephemeral ?? spec) === undefined && (resize === undefined || refused !== undefined);
 }
 
 /** What changed on the proxy and is different on the delegate, by the request that may change it. */
@@ -110,7 +142,7 @@ function plainChanges(proxy: Pod, ours: PodSpec, theirs: PodSpec, hasChanged: Ha
     initContainers: images(ours.initContainers, theirs.initContainers),
     activeDeadlineSeconds: hasChanged("activeDeadlineSeconds") && sooner ? deadline : undefined,
     tolerations: hasChanged("tolerations")
-      ? mergedTolerations(forwardedTolerations(proxy), theirs.tolerations)
+      ? mergedTolerations(addedTolerations(proxy, theirs), theirs.tolerations)
       : undefined,
   });
 }

@@ -9,15 +9,24 @@ export type Fingerprints = Readonly<Record<string, string>>;
 export interface ForwardedRecord {
   readonly labels: readonly string[];
   readonly annotations: readonly string[];
-  /** Types of the conditions that its readiness gates have from the proxy; absent: none. */
+  /** Types of the gates' conditions that proxy and delegate have agreed on; absent: none. */
   readonly gates?: readonly string[];
+  /** Fingerprints of these conditions as both had them last, by type; absent: not known. */
+  readonly gatePrints?: Fingerprints;
   /** Undefined when the record does not say. */
   readonly spec?: Fingerprints;
 }
 
 /** The record as the annotation's value. */
-export function writeRecord({ labels, annotations, gates = [], spec }: ForwardedRecord): string {
-  return JSON.stringify({ labels, annotations, ...(gates.length === 0 ? {} : { gates }), spec });
+export function writeRecord({ labels, annotations, gates = [], gatePrints = {}, spec }: ForwardedRecord): string {
+  const hasPrints = Object.keys(gatePrints).length > 0;
+  return JSON.stringify({
+    labels,
+    annotations,
+    ...(gates.length === 0 ? {} : { gates }),
+    ...(hasPrints ? { gatePrints } : {}),
+    spec,
+  });
 }
 
 /** The record from the annotation's value; it names nothing when the text is unreadable, so nothing is removed by mistake. */
@@ -31,11 +40,12 @@ export function readRecord(text: string | undefined): ForwardedRecord {
     return nothing;
   }
   if (typeof value !== "object" || value === null) return nothing;
-  const { labels, annotations, gates, spec } = value as Record<string, unknown>;
+  const { labels, annotations, gates, gatePrints, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
     annotations: strings(annotations).filter((key) => !INTERNAL_ANNOTATIONS.has(key)),
     gates: strings(gates),
+    ...(typeof gatePrints === "object" && gatePrints !== null ? { gatePrints: textValues(gatePrints) } : {}),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),
   };
 }
@@ -79,7 +89,7 @@ export function fingerprints(pod: Pod): Fingerprints {
  * A short text that differs when the value does (FNV-1a, 32 bits): a record of whole images and resources would be as
  * long as the pod.
  */
-function fingerprint(value: unknown): string {
+export function fingerprint(value: unknown): string {
   let hash = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(JSON.stringify(value, sortedKeys))) {
     hash = Math.imul(hash ^ byte, 0x01000193);

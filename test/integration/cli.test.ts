@@ -12,6 +12,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { pristine } from "../support/harness/pristine.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { type CliResult, runCli } from "../support/legation/cli.ts";
+import { pretendToLead } from "../support/legation/leading.ts";
 import { LegationRun, legationOn, legationProcessOn } from "../support/legation/process.ts";
 import { type Legation, startLegation } from "../support/legation/start.ts";
 
@@ -162,9 +163,16 @@ describe("legation install", () => {
     for (const keys of await targets()) expect(keys).toEqual(["service"]);
   });
 
-  test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster", async () => {
+  test("keeps the caBundle that the webhook process wrote, also when the webhook moves out of the cluster; removes what another version made", async () => {
     const caBundle = btoa(host.caData);
-    const patch = JSON.stringify({ webhooks: [{ name: "pods-all.legation.dev", clientConfig: { caBundle } }] });
+    const added = ["of-another-version.legation.dev", "somebody-elses.example.com"].map((name) => ({
+      name,
+      admissionReviewVersions: ["v1"],
+      sideEffects: "None",
+      clientConfig: { url: `${WEBHOOK_URL}/mutate/all` },
+    }));
+    const ours = { name: "pods-all.legation.dev", clientConfig: { caBundle } };
+    const patch = JSON.stringify({ webhooks: [ours, ...added] });
     await kubectl(host, ["patch", "mutatingwebhookconfiguration", "legation", "--type=strategic", "-p", patch]);
     await kubectl(host, ["create", "clusterrole", "legation-of-old", "--verb=get", "--resource=pods"]);
     const labels = ["app.kubernetes.io/managed-by=legation", "app.kubernetes.io/part-of=legation"];
@@ -180,15 +188,27 @@ describe("legation install", () => {
       url: `${WEBHOOK_URL}/mutate/all`,
       caBundle,
     });
+    const names = webhooks.map(({ name }) => name);
+    expect(names).not.toContain("of-another-version.legation.dev");
+    expect(names).toContain("somebody-elses.example.com");
   });
 });
 
 describe("legation join, while no controller runs", () => {
-  test("gives up after --timeout, says what to check, and leaves nothing in either cluster", async () => {
+  test("gives up after --timeout, says what to check, and makes nothing in either cluster", async () => {
     const before = await tracesOfAll(host, west);
     const { code, stderr } = await join(west, "--timeout", "1s");
     expect(code).toBe(4);
+    expect(stderr).toContain("no controller has led for 1 s, so nothing was made");
     expect(stderr).toContain("check that `legation controller` runs");
+    expect(await tracesOfAll(host, west)).toEqual(before);
+  });
+
+  test("takes back what it has made when the controller does not report on it", async () => {
+    onTestFinished(await pretendToLead(host));
+    const before = await tracesOfAll(host, west);
+    const { code, stderr } = await join(west, "--timeout", "1s");
+    expect({ code, stderr }).toEqual({ code: 4, stderr: expect.stringContaining("nobody reported on it within 1 s") });
     expect(await tracesOfAll(host, west)).toEqual(before);
   });
 
@@ -198,6 +218,7 @@ describe("legation join, while no controller runs", () => {
     // One Ctrl-C under npm run.
     [["SIGINT", "SIGINT"], 130],
   ] as const)("undoes everything on %j and exits with %d", async (signals, code) => {
+    onTestFinished(await pretendToLead(host));
     const before = await tracesOfAll(host, west);
     const args = ["join", "west", "--member-kubeconfig", west.kubeconfig];
     const process = new LegationRun(host, args);
@@ -207,6 +228,7 @@ describe("legation join, while no controller runs", () => {
   });
 
   test("undoes everything though nobody reads any more what it tells", async () => {
+    onTestFinished(await pretendToLead(host));
     const before = await tracesOfAll(host, west);
     const process = new LegationRun(host, ["join", "west", "--member-kubeconfig", west.kubeconfig]);
     await eventually(() => process.stderr.includes("waiting until it is Ready"));

@@ -15,6 +15,7 @@ import type { Connection } from "../session.ts";
 import { removeCluster } from "../unjoin/remove-cluster.ts";
 import { waitFor } from "../wait.ts";
 import { forestalled, isSameMember, joinedMeanwhile } from "./contest.ts";
+import { waitForController } from "./controller-leads.ts";
 import { isSameServer, memberKubeconfig } from "./kubeconfig.ts";
 import { type StoredCredentials, storedCredentials } from "./renew.ts";
 import { FIELD_MANAGER, grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
@@ -70,6 +71,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
     signal,
   });
   if (joined !== undefined) refuseOtherSettings(options);
+  else await waitForController(host, { timeoutMs: options.timeoutMs, signal, report });
 
   const discovery = new Discovery(member.client, signal);
   const account = { hostId, hostName: options.hostName, cluster: name };
@@ -78,10 +80,12 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   if (joined !== undefined) {
     report(`Cluster ${name} has joined before; its rights in the member are those of this version now`);
     await noteIdentity(joined, memberUid, { host, signal });
-    const stored = await storedCredentials(joined, { memberServer: options.memberServer, isNewAccount }, context);
+    const { memberServer } = options;
+    const stored = await storedCredentials(joined, { hostId, memberServer, isNewAccount }, context);
     if (stored.problem !== undefined) {
       report(`${name}: new credentials, since ${stored.problem}`);
-      await giveCredentials(options, context, { hostId, undo, replaced: stored.secret, withToken: stored.withToken });
+      const { secret: replaced, withToken, foreign } = stored;
+      await giveCredentials(options, context, { hostId, undo, replaced, withToken, foreign });
       // However long it takes to be Ready: what was there before led nowhere.
       if (stored.useless) undo.keepSoFar()();
     }
@@ -167,10 +171,11 @@ async function giveCredentials(
     /** The Secret that is there. */
     readonly replaced: Stored<Secret> | undefined;
     readonly withToken?: StoredCredentials["withToken"];
+    readonly foreign?: StoredCredentials["foreign"];
   },
 ): Promise<StoredSecret> {
   const { host, member, signal, report } = context;
-  const { hostId, undo, replaced, withToken } = given;
+  const { hostId, undo, replaced, withToken, foreign } = given;
   const { token, expires } = await requestToken(member.client, hostId, signal);
   const kubeconfig =
     withToken?.(token) ??
@@ -187,7 +192,7 @@ async function giveCredentials(
   // The stored address is the one that the controller uses, as --member-server is; this machine need not reach it.
   const isForController = withToken !== undefined || options.memberServer !== undefined;
   await tryAccess(kubeconfig, { name: options.name, isForController }, context);
-  const credentials = { cluster: options.name, kubeconfig, expires };
+  const credentials = { cluster: options.name, kubeconfig, expires, foreign };
   const stored = await storeCredentials(credentials, { host, undo, signal, replaced });
   report(`${host.cluster}: Secret ${stored.name} stored; its token ends ${expires} and is renewed before`);
   return stored;

@@ -1,15 +1,16 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
-import { withToken } from "../../controllers/member-token/claims.ts";
+import { tokenClaims, withToken } from "../../controllers/member-token/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
-import { credentialsSecretName } from "../member/names.ts";
+import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
 import { isSameServer } from "./kubeconfig.ts";
+import type { ForeignSecret } from "./steps.ts";
 
 const KEY = "kubeconfig";
 
@@ -22,17 +23,24 @@ export interface StoredCredentials {
   readonly withToken: ((token: string) => string) | undefined;
   /** Nobody reaches the member by them: there is no going back to them. */
   readonly useless: boolean;
+  /** Where they are, when somebody else made the Secret: no more than the token is replaced there. */
+  readonly foreign?: ForeignSecret;
 }
 
 const USABLE = { problem: undefined, withToken: undefined, useless: false } as const;
 
-/** Looks whether the host's credentials for a member still do. Those that Legation did not make are the operator's own. */
+/**
+ * Looks whether the host's credentials for a member still do. Those that Legation did not make are the operator's own, but for
+ * a token of the host's account, which Legation renews wherever it is.
+ */
 export async function storedCredentials(
   cluster: Stored<Cluster>,
   {
+    hostId,
     memberServer,
     isNewAccount,
   }: {
+    readonly hostId: string;
     readonly memberServer: string | undefined;
     /** The service account was made anew: tokens of the one before it are refused, also where this machine cannot try them. */
     readonly isNewAccount: boolean;
@@ -57,11 +65,14 @@ export async function storedCredentials(
   const expires = secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
   if (!isOurs || (secret !== undefined && expires === undefined)) {
     if (memberServer !== undefined) throw ownCredentials(name, secretName);
-    return { secret, ...USABLE };
+    const text = decode(secret?.data?.[key]);
+    const problem = await problemOfForeign(text ?? "", { name, hostId, isNewAccount, connectText, signal });
+    if (problem === undefined || text === undefined) return { secret, ...USABLE };
+    const foreign = { name: secretName, key };
+    return { secret, ...replaceable(problem, (token) => withToken(text, token)), foreign };
   }
-  const encoded = secret?.data?.[KEY];
-  if (encoded === undefined) return { secret, ...replaceable(`Secret ${secretName} is missing`) };
-  const text = Buffer.from(encoded, "base64").toString("utf8");
+  const text = decode(secret?.data?.[KEY]);
+  if (text === undefined) return { secret, ...replaceable(`Secret ${secretName} is missing`) };
   if (memberServer !== undefined) {
     return { secret, ...USABLE, problem: `the controller is to reach it at ${memberServer}` };
   }
@@ -84,6 +95,41 @@ export async function storedCredentials(
     if (!isKubeError(error, "NotSent", "AnswerLost", "ServerError", "Forbidden")) throw error;
   }
   return { secret, ...(useless === undefined ? USABLE : replaceable(useless, renewed)) };
+}
+
+function decode(encoded: string | undefined): string | undefined {
+  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+}
+
+/** Why the token of a kubeconfig that somebody else made must be replaced, when it is the host's account's. */
+async function problemOfForeign(
+  text: string,
+  {
+    name,
+    hostId,
+    isNewAccount,
+    connectText,
+    signal,
+  }: {
+    readonly name: string;
+    readonly hostId: string;
+    readonly isNewAccount: boolean;
+    readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
+    readonly signal: AbortSignal;
+  },
+): Promise<string | undefined> {
+  const claims = tokenClaims(text);
+  if (claims?.namespace !== SYSTEM_NAMESPACE || claims.name !== hostAccountName(hostId)) return undefined;
+  if (claims.expiresAt <= realClock.wall()) return "its token has ended";
+  if (isNewAccount) return "its service account is a new one";
+  try {
+    const { client } = await connectText(text, name);
+    await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+  } catch (error) {
+    if (!isKubeError(error) || signal.aborted) throw error;
+    if (error.code === "Unauthorized") return "its token is refused";
+  }
+  return undefined;
 }
 
 function replaceable(problem: string, renewed?: StoredCredentials["withToken"]): Omit<StoredCredentials, "secret"> {

@@ -117,13 +117,25 @@ export interface StoredSecret {
   readonly isIn: (secret: Secret | undefined) => boolean;
 }
 
+/** A Secret in Legation's namespace that somebody else made, and the key of the kubeconfig in it. */
+export interface ForeignSecret {
+  readonly name: string;
+  readonly key: string;
+}
+
 /**
  * Stores the member's kubeconfig on the host in place of `replaced`: the credentials of a member that has joined already, or a
- * leftover of an earlier join under the name. When a later step fails, that is there again. Rejects with KubeError of code
+ * leftover of an earlier join under the name. When a later step fails, that is there again. Of a `foreign` one the kubeconfig is
+ * written and nothing else. Rejects with KubeError of code
  * AlreadyExists or Conflict when somebody else has written it meanwhile.
  */
 export async function storeCredentials(
-  options: { readonly cluster: string; readonly kubeconfig: string; readonly expires: string },
+  options: {
+    readonly cluster: string;
+    readonly kubeconfig: string;
+    readonly expires: string;
+    readonly foreign?: ForeignSecret | undefined;
+  },
   {
     host,
     undo,
@@ -136,8 +148,8 @@ export async function storeCredentials(
     readonly replaced: Stored<Secret> | undefined;
   },
 ): Promise<StoredSecret> {
-  const { cluster, kubeconfig, expires } = options;
-  const name = credentialsSecretName(cluster);
+  const { cluster, kubeconfig, expires, foreign } = options;
+  const { name, key } = foreign ?? { name: credentialsSecretName(cluster), key: "kubeconfig" };
   const ref = { namespace: SYSTEM_NAMESPACE, name };
   const content = Buffer.from(kubeconfig).toString("base64");
   const metadata = {
@@ -145,8 +157,8 @@ export async function storeCredentials(
     labels: { [VIRTUAL_NODE_LABEL]: cluster },
     annotations: { [TOKEN_EXPIRES_ANNOTATION]: expires },
   };
-  const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: { kubeconfig: content } };
-  const isIn: StoredSecret["isIn"] = (found) => found?.data?.kubeconfig === content;
+  const secret: Secret = { apiVersion: "v1", kind: "Secret", metadata, type: "Opaque", data: { [key]: content } };
+  const isIn: StoredSecret["isIn"] = (found) => found?.data?.[key] === content;
   undo.push(`${host.cluster}: Secret ${SYSTEM_NAMESPACE}/${name}`, async (undoSignal) => {
     const found = await host.find(secrets, ref, { signal: undoSignal });
     // Not this join's: it never came there, or somebody has written over it.
@@ -164,6 +176,11 @@ export async function storeCredentials(
   if (replaced === undefined) await host.create(secrets, secret, write);
   else {
     const { resourceVersion } = replaced.metadata;
+    if (foreign !== undefined) {
+      const body = { metadata: { resourceVersion }, data: { [key]: content } };
+      await host.patch(secrets, ref, { type: "merge", body }, write);
+      return { name, replaced, isIn };
+    }
     const body = { ...secret, metadata: { ...metadata, resourceVersion } };
     await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
   }

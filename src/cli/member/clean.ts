@@ -15,9 +15,8 @@ import {
 import { Discovery } from "../discovery/discovery.ts";
 import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
 import { namespaceGone, remove } from "../removal.ts";
-import { clusterRoleBindings, clusterRoles } from "./access.ts";
 import { contentsOf, kindName } from "./contents.ts";
-import { hostAccountName } from "./names.ts";
+import { findAccess, giveUpAccess } from "./give-up-access.ts";
 
 /** Who is told what cleaning a member does, as it does it, in words for people. */
 export interface CleaningContext {
@@ -29,6 +28,8 @@ export interface CleaningContext {
   readonly remains: (what: string) => void;
   /** Nobody can come back with this access: what cannot be looked at now remains, and all else goes, the access too. */
   readonly isLast?: boolean;
+  /** Rejects when somebody else uses the member under this name by now; asked again and again, since cleaning takes minutes. */
+  readonly refuseSuccessor?: () => Promise<void>;
 }
 
 /** Tells of each as a line about the member. */
@@ -45,9 +46,11 @@ export function reportsOf(name: string, report: (line: string) => void): Pick<Cl
  */
 export async function cleanMember(client: ClusterClient, hostId: string, context: CleaningContext): Promise<void> {
   const cleaner = new Cleaner(client, hostId, context);
+  const access = await findAccess(client, hostId, context.signal);
   await cleaner.sweepObjects();
   await cleaner.sweepNamespaces();
-  await cleaner.giveUpAccess();
+  await context.refuseSuccessor?.();
+  await giveUpAccess(client, hostId, access, context);
 }
 
 // Groups of what Legation makes in members.
@@ -137,39 +140,17 @@ class Cleaner {
       const own = await this.#own(namespaces);
       // Each takes seconds to go, most of them waiting.
       for (let first = 0; first < own.length; first += NAMESPACES_AT_ONCE) {
+        await this.#context.refuseSuccessor?.();
         const batch = own.slice(first, first + NAMESPACES_AT_ONCE);
         await Promise.all(batch.map((namespace) => this.#removeNamespace(namespace)));
       }
       const system = await this.#client.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal: this.#signal });
-      if (system?.metadata.labels?.[MANAGED_BY_LABEL] === MANAGED_BY) await this.#removeNamespace(system);
+      if (system?.metadata.labels?.[MANAGED_BY_LABEL] !== MANAGED_BY) return;
+      await this.#context.refuseSuccessor?.();
+      await this.#removeNamespace(system);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
       this.#remains("Namespaces that Legation made there", `${error.detail}; an administrator can remove them`);
-    }
-  }
-
-  async giveUpAccess(): Promise<void> {
-    const name = hostAccountName(this.#hostId);
-    const role = `ClusterRole ${name}`;
-    const follow: readonly [Resource<KubeObject>, { namespace?: string; name: string }, string][] = [
-      [clusterRoleBindings, { name }, `ClusterRoleBinding ${name}`],
-      [serviceAccounts, { namespace: SYSTEM_NAMESPACE, name }, `ServiceAccount ${SYSTEM_NAMESPACE}/${name}`],
-    ];
-    try {
-      if (await remove(this.#client, clusterRoles, { name }, { signal: this.#signal })) this.#context.removed(role);
-    } catch (error) {
-      if (!isKubeError(error)) throw error;
-      this.#remains([role, ...follow.map(([, , what]) => what)].join(", "), error.detail);
-      return;
-    }
-    // Kubernetes removes these two with the ClusterRole that owns them; an administrator need not wait for that.
-    for (const [resource, ref, what] of follow) {
-      try {
-        if (await remove(this.#client, resource, ref, { signal: this.#signal })) this.#context.removed(what);
-      } catch (error) {
-        if (!isKubeError(error, "Forbidden", "Unauthorized")) throw error;
-        this.#context.removed(`${what} (with its ClusterRole)`);
-      }
     }
   }
 

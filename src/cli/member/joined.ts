@@ -113,7 +113,7 @@ export function identifyCommand(name: string, memberUid: string): string {
 }
 
 /** What is read; undefined where the credentials do not permit it. */
-async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
+export async function readable<T>(reading: Promise<T>): Promise<T | undefined> {
   try {
     return await reading;
   } catch (error) {

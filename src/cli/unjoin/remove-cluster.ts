@@ -17,12 +17,15 @@ export interface ClusterRemoval {
   readonly signal: AbortSignal;
 }
 
-/** Deletes a Cluster and waits until it and its virtual node are gone; false when the controller did not let it go. */
+/** What became of a Cluster: gone with its virtual node, not let go by the controller, or gone and made again by somebody. */
+export type Removed = "gone" | "held" | "made again";
+
+/** Deletes a Cluster and waits until it and its virtual node are gone. What one has that is made again is left alone. */
 export async function removeCluster(
   host: ClusterClient,
   cluster: Stored<Cluster>,
   { patienceMs, force, signal }: ClusterRemoval,
-): Promise<boolean> {
+): Promise<Removed> {
   const { name, uid } = cluster.metadata;
   await remove(host, clusters, { name }, { uid, signal });
   const gone = await waitFor(
@@ -33,11 +36,22 @@ export async function removeCluster(
     { timeoutMs: patienceMs, signal },
   );
   if (gone === undefined) {
-    if (!force) return false;
+    if (!force) return "held";
     await dropFinalizer(host, clusters, cluster, CLUSTER_FINALIZER, signal);
   }
+  if ((await successor(host, { name, uid }, signal)) !== undefined) return "made again";
   await removeVirtualNode(host, name, signal);
-  return true;
+  return "gone";
+}
+
+/** The Cluster of this name when it is another one; without `uid`, whichever there is. */
+export async function successor(
+  host: ClusterClient,
+  { name, uid }: { readonly name: string; readonly uid: string | undefined },
+  signal: AbortSignal,
+): Promise<Stored<Cluster> | undefined> {
+  const found = await host.find(clusters, { name }, { signal });
+  return found?.metadata.uid === uid ? undefined : found;
 }
 
 /** Removes the virtual node and its lease; a node of that name which is not Legation's is left alone. */

@@ -7,13 +7,13 @@ import { clusters, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { cleanMember, reportsOf } from "../member/clean.ts";
+import { type CleaningContext, cleanMember, reportsOf } from "../member/clean.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import { remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { emptyNode } from "./empty-node.ts";
-import { removeCluster, removeVirtualNode } from "./remove-cluster.ts";
+import { removeCluster, removeVirtualNode, successor } from "./remove-cluster.ts";
 
 export interface UnjoinOptions {
   readonly name: string;
@@ -47,6 +47,9 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const { host, signal, report } = context;
   const hostId = await clusterId(host, signal);
   const cluster = await host.find(clusters, { name }, { signal });
+  const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  const stored = await host.find(secrets, secret, { signal });
+  const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
   if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
   if (context.member !== undefined) {
@@ -57,20 +60,25 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   await emptyNode(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
-    const gone = await removeCluster(host, cluster, {
+    const removed = await removeCluster(host, cluster, {
       patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
       force,
       signal,
     });
-    if (!gone) throw notReleased(name, timeoutMs);
+    if (removed === "held") throw notReleased(name, timeoutMs);
+    await refuseSuccessor();
     report(`${host.cluster}: Cluster ${name} and its virtual node removed`);
   } else {
+    await refuseSuccessor();
     await removeVirtualNode(host, name, signal);
   }
 
-  const remained = await cleanUp(member, hostId, options, context);
-  const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
-  if (await remove(host, secrets, secret, { signal })) report(`${host.cluster}: Secret ${secret.name} removed`);
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor });
+  await refuseSuccessor();
+  const uid = stored?.metadata.uid;
+  if (uid !== undefined && (await remove(host, secrets, secret, { uid, signal }))) {
+    report(`${host.cluster}: Secret ${secret.name} removed`);
+  }
   return { name, remained };
 }
 
@@ -99,7 +107,7 @@ async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal }: UnjoinContext,
+  { host, report, signal, refuseSuccessor }: UnjoinContext & Required<Pick<CleaningContext, "refuseSuccessor">>,
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
   try {
@@ -110,6 +118,7 @@ async function cleanUp(
     report(`${name}: looking for what this host made there`);
     await cleanMember(member.client, hostId, {
       signal,
+      refuseSuccessor,
       ...reportsOf(name, report),
       remains: (what) => {
         remained.push(what);
@@ -165,6 +174,23 @@ async function refuseUnknown(host: ClusterClient, name: string, signal: AbortSig
     object: `Cluster ${name}`,
     problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
     remedy: "to clean a member that was left behind, add --member-kubeconfig FILE",
+  });
+}
+
+/** What somebody has joined, or applied, under the name since this began keeps what it has. */
+async function refuseSuccessorOf(
+  host: ClusterClient,
+  left: { readonly name: string; readonly uid: string | undefined },
+  signal: AbortSignal,
+): Promise<void> {
+  const other = await successor(host, left, signal);
+  if (other === undefined) return;
+  throw new Failure("refused", {
+    object: `Cluster ${left.name}`,
+    problem:
+      `was made again while it was leaving (its uid is ${other.metadata.uid} now): its virtual node, its credentials and ` +
+      "its access in the member are left as they are",
+    remedy: "when it shall leave, stop whatever makes it (GitOps, another `legation join`), then run the command again",
   });
 }
 

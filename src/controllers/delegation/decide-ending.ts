@@ -127,7 +127,7 @@ function lastStatus(proxy: Stored<Pod>, observed: Observed, wall: number): Actio
   const { departed, delegate } = boundMember(proxy, observed) ?? {};
   // One that has ended in a member which does not answer is still there.
   const last = [departed, delegate].find((pod) => pod !== undefined && isRecorded(pod, proxy));
-  const shown = last === undefined ? undefined : statusFrom(proxy, last, last === departed);
+  const shown = last === undefined ? undefined : statusFrom(proxy, last, { gone: last === departed });
   if (shown?.phase === "Succeeded" || shown?.phase === "Failed") return statusWrite(proxy, shown);
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   return verdict(

@@ -39,7 +39,10 @@ export function decideHeld(
   const unknown = unknownPlacement(observed);
   if (unknown !== undefined && holder.candidate.closed !== BEING_REMOVED) {
     const told = report(proxy, observed, { ...unknown, now });
-    return { actions: [...told, ...forwards(proxy, holder, delegate)], outcome: "Scheduling" };
+    return {
+      actions: [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })],
+      outcome: "Scheduling",
+    };
   }
 
   const message = unschedulableMessage(delegate);
@@ -89,7 +92,7 @@ export function decideHeld(
       ? []
       : report(proxy, observed, { reason: "Unschedulable", message: explained(), now });
   // A toleration that is added while it waits may be all that it lacks.
-  const actions = [...reports, ...forwards(proxy, holder, delegate)];
+  const actions = [...reports, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 

@@ -2,13 +2,14 @@ import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { notReady, statusFrom, statusPatch } from "../../pods/feedback.ts";
+import type { ResizeRefusal } from "../../pods/forward.ts";
 import { lostStatus } from "../../pods/lost-status.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
-import { forwards } from "./decide-forwarding.ts";
+import { forwards, refusedResize } from "./decide-forwarding.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { createIn, endsUnstarted, isFor, withdraw } from "./delegates.ts";
-import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import type { Action, DelegationDecision, MemberView, Memory, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
 import { report } from "./report.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
@@ -22,7 +23,10 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   const { delegate } = member;
   if (awaitsDelegate(proxy) && !isTerminal(proxy)) return decideAwaited(proxy, member, observed, now);
   if (delegate !== undefined && isRecorded(delegate, proxy)) {
-    return { actions: follow(proxy, member, delegate, wall), outcome: isTerminal(proxy) ? "Finished" : "Running" };
+    return {
+      actions: follow(proxy, member, delegate, { memory: observed.memory, now, wall }),
+      outcome: isTerminal(proxy) ? "Finished" : "Running",
+    };
   }
   if (isTerminal(proxy)) {
     // One that was made while the store did not yet show how the proxy had ended: nobody would ever hear of it.
@@ -76,8 +80,8 @@ export function isRecorded(delegate: Stored<Pod>, proxy: Stored<Pod>): boolean {
 }
 
 /** Status from the delegate, as one write; nothing when the proxy shows it already. */
-export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>): Action[] {
-  const wanted = statusFrom(proxy, delegate);
+export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>, refused?: ResizeRefusal): Action[] {
+  const wanted = statusFrom(proxy, delegate, { refused });
   return wanted === undefined ? [] : statusWrite(proxy, wanted);
 }
 
@@ -95,7 +99,12 @@ export function verdict(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
   return [{ type: "status", patch: { ...patch, metadata: { uid, resourceVersion } }, resourceVersion }];
 }
 
-function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, wall: number): Action[] {
+function follow(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  delegate: Stored<Pod>,
+  { memory, now, wall }: { readonly memory: Memory; readonly now: number; readonly wall: number },
+): Action[] {
   // As kubelet: a pod whose phase on the API server is terminal has no business running.
   if (isTerminal(proxy)) return isTerminal(delegate) ? feedback(proxy, delegate) : withdraw(member);
   if (isDeleting(delegate) && !isTerminal(delegate)) {
@@ -105,7 +114,8 @@ function follow(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, w
     return [...feedback(proxy, delegate), { type: "evict", proxyUid: proxy.metadata.uid, graceSeconds }];
   }
   // Feedback first: a member that takes nothing must not keep the host from hearing what runs there.
-  return [...feedback(proxy, delegate), ...forwards(proxy, member, delegate)];
+  const refused = isTerminal(delegate) ? undefined : refusedResize(proxy, delegate, memory);
+  return [...feedback(proxy, delegate, refused), ...forwards(proxy, member, delegate, { memory, now })];
 }
 
 /** A pod that is being deleted is no endpoint and no healthy replica. The proxy is not being deleted: its readiness has to say so. */
@@ -146,7 +156,7 @@ function vanished(
   // A bound pod has no other place to go: as on a node that refuses it, it has failed.
   const again = refusal === undefined ? "" : ` and cannot be made again: ${refusal.message}`;
   const message = `Cluster ${member.name}: the pod was deleted there${again}`;
-  const shown = last === undefined ? undefined : statusFrom(proxy, last, true);
+  const shown = last === undefined ? undefined : statusFrom(proxy, last, { gone: true });
   const base = shown === undefined ? proxy : { ...proxy, status: shown };
   const wanted = lostStatus(base, { message, disruptedBy: "DeletedInMember", now: wall });
   return { actions: verdict(proxy, wanted), outcome: "Lost" };

@@ -25,7 +25,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Del
   const { proxy } = observed;
   const sweeps = [...surplusDelegates(observed), ...staleDelegates(observed)];
   if (proxy === undefined) return { actions: sweeps, outcome: "Orphaned" };
-  const decision = tryAgain(lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now), now);
+  const decision = tryAgain(lookAgain(decideFor(proxy, observed, now, wall), proxy, observed, now), observed, now);
   if (sweeps.length === 0) return decision;
   const requeueAt = Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, now + SWEEP_AGAIN_MS);
   return { ...decision, actions: [...decision.actions, ...sweeps], requeueAt };
@@ -49,11 +49,16 @@ function lookAgain(
   return now < againAt && againAt < requeueAt ? { ...decision, requeueAt: againAt } : decision;
 }
 
-/** A status or a forward is decided on again later, in case it has no effect. If it has, the decision is another one then. */
-function tryAgain(decision: DelegationDecision, now: number): DelegationDecision {
-  if (!decision.actions.some(({ type }) => type === "status" || type === "forward")) return decision;
-  const againAt = now + TRIED_AGAIN_MS;
-  return { ...decision, requeueAt: Math.min(decision.requeueAt ?? againAt, againAt) };
+/**
+ * A status or a forward is decided on again later, in case it has no effect. If it has, the decision is another one then. What was not taken
+ * lately is decided on again as soon as it may be tried.
+ */
+function tryAgain(decision: DelegationDecision, { memory }: Observed, now: number): DelegationDecision {
+  const { ineffective = new Map<string, number>(), resize } = memory;
+  const times = [...ineffective.values(), resize?.until ?? 0].filter((until) => until > now);
+  if (decision.actions.some(({ type }) => type === "status" || type === "forward")) times.push(now + TRIED_AGAIN_MS);
+  if (times.length === 0) return decision;
+  return { ...decision, requeueAt: Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, ...times) };
 }
 
 function surplusDelegates(observed: Observed): Action[] {

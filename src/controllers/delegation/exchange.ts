@@ -1,19 +1,22 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
+import { timestamp } from "../../api/timestamp.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { forwardRefusal, isUnknownSubresource } from "./forward-refusal.ts";
+import { forwardRefusal, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { Memories } from "./memory.ts";
 import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
-import { isAtLeast, shownInMember, shownOnProxy } from "./shown.ts";
+import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
+/** Nothing was written: the stores show all there is. */
+const atOnce: Shown<Observed> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
 
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
@@ -27,42 +30,61 @@ export class Exchange {
   }
 
   /**
-   * Makes the delegate follow its proxy. What its member will not take is told to the author and counts as tried: it holds
-   * up nothing else.
+   * Makes the delegate follow its proxy. Rejects when the delegate has changed since that was decided. What its member will not take is
+   * told to the author, and holds up nothing else. Either way, all is decided anew.
    */
   async forward(action: ActionOf<"forward">, context: Context): Result {
-    const { member: name, proxyUid, patch } = action;
-    const member = this.#options.registry.member(name);
+    const member = this.#options.registry.member(action.member);
     if (member === undefined) return undefined;
+    return (await this.#send(member, action, context)) ?? atOnce;
+  }
+
+  /** Undefined when the member refuses the patch and all of its parts. */
+  async #send(member: Member, action: ActionOf<"forward">, context: Context): Result {
+    const { proxyUid, patch } = action;
+    if (this.#isIneffective(proxyUid, action)) return undefined;
     try {
       return await this.#patchDelegate(member, action, context);
     } catch (error) {
-      const refused = forwardRefusal(name, patch, error);
+      const refused = forwardRefusal(member.name, patch, error);
       if (refused === undefined) throw error;
       // Which of the parts it does not take is known when each was sent alone.
       if (patch.apart === undefined) this.tellOnce(context.key, proxyUid, "NotForwarded", refused);
-      if (!isRecorded(patch)) this.#noteIneffective(proxyUid, patch);
-      let shown: Awaited<Result>;
       for (const part of partsOf(patch)) {
-        shown = (await this.forward({ ...action, patch: part }, context)) ?? shown;
+        const shown = await this.#send(member, { ...action, patch: part }, context);
+        if (shown !== undefined) return shown;
       }
-      return shown;
+      if (patch.subresource === "resize") this.#noteResizeRefused(proxyUid, patch, error);
+      else this.#noteIneffective(proxyUid, patch);
+      return undefined;
     }
   }
 
   async #patchDelegate(member: Member, action: ActionOf<"forward">, { key, signal }: Context): Result {
     const { subresource, body } = action.patch;
+    const { resourceVersion } = action;
+    const { uid } = body.metadata;
     const options = { signal, metadataOnly: true, ...(subresource === undefined ? {} : { subresource }) };
-    if (this.#isIneffective(action.proxyUid, action)) return undefined;
+    // One that is done long after must not undo what was forwarded since.
+    const conditional = { ...body, metadata: { ...body.metadata, resourceVersion } };
     try {
-      const written = await member.client.patch(pods, objectRef(key), { type: "strategic", body }, options);
+      const written = await member.client.patch(
+        pods,
+        objectRef(key),
+        { type: "strategic", body: conditional },
+        options,
+      );
       this.#noteEffect(action.proxyUid, action, written);
-      const { uid, resourceVersion } = written.metadata;
-      return shownInMember(member.name, (pod) => pod.metadata.uid !== uid || isAtLeast(pod, resourceVersion));
+      if (subresource === "resize") this.#options.memories.resized(action.proxyUid);
+      return shownInMember(
+        member.name,
+        (pod) => pod.metadata.uid !== uid || isAtLeast(pod, written.metadata.resourceVersion),
+      );
     } catch (error) {
       member.noteFailure(error);
-      if (isKubeError(error, "NotFound") && !isUnknownSubresource(error)) return undefined;
-      throw error;
+      const isGone = isKubeError(error, "NotFound") && !isUnknownSubresource(error);
+      if (!isGone) throw error;
+      return shownChanged(member.name, uid, resourceVersion);
     }
   }
 
@@ -121,6 +143,17 @@ export class Exchange {
     if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
   }
 
+  #noteResizeRefused(proxyUid: string, { body }: ForwardPatch, error: unknown): void {
+    const { memories, clock } = this.#options;
+    const refusal = {
+      spec: JSON.stringify(body.spec),
+      reason: resizeReason(error),
+      message: isKubeError(error) ? error.detail : String(error),
+      since: timestamp(clock.wall()),
+    };
+    memories.resizeRefused(proxyUid, refusal, clock.now());
+  }
+
   #noteIneffective(proxyUid: string, patch: StatusPatch | ForwardPatch): void {
     const { memories, clock } = this.#options;
     memories.ineffective(proxyUid, JSON.stringify(patch), clock.now());
@@ -138,11 +171,6 @@ function endOf({ metadata, status }: StatusPatch): StatusPatch | undefined {
 function partsOf({ subresource, body, apart = [] }: ForwardPatch): readonly ForwardPatch[] {
   const { spec, ...rest } = body;
   return apart.length > 0 || subresource !== undefined || spec === undefined ? apart : [{ body: rest }];
-}
-
-/** True when the delegate's record will say that it was tried: of each change of the spec, in the last patch. */
-function isRecorded({ body, apart }: ForwardPatch): boolean {
-  return body.spec !== undefined || apart !== undefined;
 }
 
 /**

@@ -238,7 +238,10 @@ export class Executor {
     const { host, clock, proxyOf } = this.#options;
     const proxy = proxyOf(key);
     const conditions = [notPlacedCondition(proxy, { ...why, now: clock.wall() }), ...outdatedConditions(proxy)];
-    const body = { metadata: { uid: proxyUid }, status: { conditions } };
+    // One that is done long after must not take away what was said since.
+    const resourceVersion = proxy?.metadata.resourceVersion;
+    const metadata = { uid: proxyUid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+    const body = { metadata, status: { conditions } };
     return patchProxy(proxyUid, () =>
       host.patch(
         pods,

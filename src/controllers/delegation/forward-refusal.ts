@@ -25,3 +25,8 @@ function changeOf({ subresource, body }: ForwardPatch): string {
   if (subresource !== undefined) return SUBRESOURCES[subresource];
   return body.spec === undefined ? "the changed labels and annotations" : "the changed spec";
 }
+
+/** What a kubelet says of a resize that it cannot do now, or never: what fills a quota may end. */
+export function resizeReason(error: unknown): "Deferred" | "Infeasible" {
+  return isKubeError(error) && /exceeded quota:/.test(error.detail) ? "Deferred" : "Infeasible";
+}

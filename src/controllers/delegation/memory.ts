@@ -1,5 +1,5 @@
 import type { Refusal } from "../../placement/candidate.ts";
-import type { Attempt, Doubt, Memory } from "./model.ts";
+import type { Attempt, Doubt, Memory, RefusedResize } from "./model.ts";
 
 // First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
 const RETRY_AFTER_MS = 30_000;
@@ -20,6 +20,7 @@ interface Entry {
   reportedAt?: number;
   reportedReason?: string;
   ineffective?: Map<string, number>;
+  resize?: RefusedResize;
   gone?: string;
   made?: string;
   /** When its delegate got its marks back, lately; epoch ms. */
@@ -168,6 +169,16 @@ export class Memories {
   /** Whether that is not to be tried now. */
   isIneffective(proxyUid: string, patch: string, now: number): boolean {
     return now < (this.of(proxyUid).ineffective?.get(patch) ?? 0);
+  }
+
+  /** The member does not take this resize of the delegate. */
+  resizeRefused(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
+    this.#entry(proxyUid).resize = { ...resize, until: now + INEFFECTIVE_MS };
+  }
+
+  /** The member has taken what was to be resized. */
+  resized(proxyUid: string): void {
+    delete this.#entries.get(proxyUid)?.resize;
   }
 
   /** The member was asked for the delegate of this uid, and does not have it. */

@@ -3,6 +3,7 @@ import type { Amounts } from "../../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "../../placement/candidate.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
+import type { ResizeRefusal } from "../../pods/forward.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../pods/home-api.ts";
 import type { OverriddenSpec } from "../../pods/overrides.ts";
@@ -86,6 +87,16 @@ export interface Memory {
   readonly gone?: string;
   /** What is not sent again, and until when (epoch ms): patches, as JSON, that were refused or changed nothing, and `MARKS`. */
   readonly ineffective?: ReadonlyMap<string, number>;
+  /** The resize that the delegate's member has refused. */
+  readonly resize?: RefusedResize;
+}
+
+/** A resize that a member has refused. */
+export interface RefusedResize extends ResizeRefusal {
+  /** As JSON, what of the spec was to be changed. */
+  readonly spec: string;
+  /** Until when it is not tried again; epoch ms. */
+  readonly until: number;
 }
 
 /** Whether a member that has not been read may have a delegate of the proxy. */
@@ -198,7 +209,7 @@ export type Action =
       readonly delegateUid: string;
       readonly memberNode: string;
     }
-  /** `resourceVersion` is the delegate's that the patch was reckoned from. */
+  /** `resourceVersion` is the delegate's that the patch was reckoned from, and a precondition. */
   | {
       readonly type: "forward";
       readonly member: string;

@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { type LabelSelectorFields, selectorOf } from "../../api/label-expressions.ts";
-import { type LabelSelector, selectorMatches } from "../../api/label-selector.ts";
+import { type LabelSelector, selectorOf } from "../../api/label-expressions.ts";
+import { type Selector, selectorMatches } from "../../api/label-selector.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isDeleting, isTerminal } from "../../pods/phase.ts";
 
@@ -15,7 +15,7 @@ export interface SpreadCountsOptions {
 
 /** Pods of one namespace that one selector matches. */
 interface Counted {
-  readonly selector: LabelSelector;
+  readonly selector: Selector;
   /** By uid. */
   readonly members: Map<string, string>;
   /** By member. */
@@ -39,7 +39,7 @@ export class SpreadCounts {
   }
 
   /** The pods that the selector matches by member, without the one of this uid. */
-  of(namespace: string, labelSelector: LabelSelectorFields, uid: string): Map<string, number> {
+  of(namespace: string, labelSelector: LabelSelector, uid: string): Map<string, number> {
     const known = this.#counted.get(namespace) ?? new Map<string, Counted>();
     this.#counted.set(namespace, known);
     const text = JSON.stringify(labelSelector);
@@ -81,7 +81,7 @@ export class SpreadCounts {
     this.#counted.delete(namespace);
   }
 
-  #count(namespace: string, selector: LabelSelector): Counted {
+  #count(namespace: string, selector: Selector): Counted {
     const counted: Counted = { selector, members: new Map(), counts: new Map() };
     for (const pod of this.#options.podsIn(namespace)) move(counted, pod.metadata.uid, this.#memberOf(counted, pod));
     return counted;

@@ -50,6 +50,8 @@ export class VirtualNodeController {
   readonly #nodes: Reflector<KubeNode>;
   readonly #loop: Controller<string, Observed, Action>;
   readonly #written = new Map<string, Written>();
+  /** The nodes that are deleted and not there again, by Cluster, with that Cluster's uid. */
+  readonly #deleted = new Map<string, { readonly cluster: string; readonly node: Stored<KubeNode> }>();
   #trouble: string | undefined;
 
   constructor(options: VirtualNodeOptions) {
@@ -124,10 +126,18 @@ export class VirtualNodeController {
 
   /** Why the loss of members is taken for trouble of this controller's own; undefined when it is not. */
   #ownTrouble(): string | undefined {
-    const members = this.#options.registry.members();
-    const lost = members.filter((member) => !isHeard(member) && !member.settling).length;
-    if (!looksLikeOurOwnTrouble(lost, members.length)) return undefined;
-    return `${lost} of ${members.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
+    const { registry } = this.#options;
+    const known = registry.clusters().filter(({ metadata, status }) => {
+      // Without a connection, one that has never answered, or leaves, is not missed.
+      if (registry.member(metadata.name) !== undefined) return true;
+      return metadata.deletionTimestamp === undefined && status?.version !== undefined;
+    });
+    const lost = known.filter(({ metadata: { name } }) => {
+      const member = registry.member(name);
+      return member === undefined ? registry.problem(name) !== undefined : !isHeard(member) && !member.settling;
+    }).length;
+    if (!looksLikeOurOwnTrouble(lost, known.length)) return undefined;
+    return `${lost} of ${known.length} members do not answer, so the trouble is probably here: nothing is evicted for it`;
   }
 
   #onNode(event: ReflectorEvent<KubeNode>): void {
@@ -135,7 +145,11 @@ export class VirtualNodeController {
     const name = clusterOfNode(object.metadata.name);
     // Somebody's own node that was given the label.
     if (name === undefined) return;
-    const member = this.#options.registry.member(name);
+    const { registry } = this.#options;
+    const cluster = registry.cluster(name)?.metadata.uid;
+    if (event.type !== "deleted") this.#deleted.delete(name);
+    else if (cluster !== undefined) this.#deleted.set(name, { cluster, node: object });
+    const member = registry.member(name);
     if (member !== undefined) this.#note(member);
     this.enqueue(name);
     if (event.type !== "updated" || hasChanged(event.previous, object)) this.#options.onReady(name);
@@ -164,10 +178,13 @@ export class VirtualNodeController {
     if (member?.settling === true && (node === undefined || !member.read)) return undefined;
     if (cluster === undefined && node === undefined) {
       this.#written.delete(name);
+      this.#deleted.delete(name);
       return undefined;
     }
     const endpoint = this.#options.endpoint?.(name);
-    return { name, cluster, node, endpoint, facts: this.#facts(name), ...(this.#written.get(name) ?? NEVER) };
+    const before = this.#deleted.get(name);
+    const deleted = before !== undefined && before.cluster === cluster?.metadata.uid ? before.node : undefined;
+    return { name, cluster, node, deleted, endpoint, facts: this.#facts(name), ...(this.#written.get(name) ?? NEVER) };
   }
 
   #facts(name: string): MemberFacts {
@@ -181,6 +198,7 @@ export class VirtualNodeController {
       return {
         reachable: false,
         message,
+        ...(this.#trouble === undefined ? {} : { spared: this.#trouble }),
         nodesRead: false,
         nodes: 0,
         capacity: {},
@@ -196,7 +214,7 @@ export class VirtualNodeController {
     const nodeKinds = count === 0 ? undefined : member.nodeKinds;
     const { version } = member.probed;
     const server = registry.server(name);
-    const failure = member.probed.message ?? member.unreadable.pods;
+    const failure = member.mistaken ?? member.probed.message ?? member.unreadable.pods;
     const problem = registry.problem(name);
     const message = failure === undefined || problem === undefined ? failure : `${failure}; ${problem}`;
     const reachable = isHeard(member) && member.read;
@@ -205,6 +223,7 @@ export class VirtualNodeController {
       reachable,
       nodesRead: member.nodesRead,
       ...(message === undefined ? {} : { message }),
+      ...(member.mistaken === undefined ? {} : { mistaken: true as const }),
       ...(spared === undefined ? {} : { spared }),
       ...(version === undefined ? {} : { version }),
       ...(server === undefined ? {} : { server }),

@@ -18,14 +18,35 @@ import type { MemberFacts, Observed } from "./model.ts";
 export type NodeStatusParts = NodeStatus & { readonly conditions: NodeCondition[] };
 
 /**
+ * Prefixes of labels by which tools know what they applied: Argo CD and Helm, Flux, Fleet, kapp, the addon manager, inventories of
+ * kubectl and kpt. A node that bears them, and is in no repository, is pruned.
+ */
+const TOOLS_OWN = [
+  "app.kubernetes.io/",
+  "argocd.argoproj.io/",
+  "helm.sh/",
+  "kustomize.toolkit.fluxcd.io/",
+  "helm.toolkit.fluxcd.io/",
+  "objectset.rio.cattle.io/",
+  "kapp.k14s.io/",
+  "addonmanager.kubernetes.io/",
+  "cli-utils.sigs.k8s.io/",
+  "applyset.kubernetes.io/",
+];
+
+/**
  * Labels of a Cluster that would say something untrue of its virtual node, draw DaemonSets to it, or make it a domain over which
  * the host's own pods are spread: none can go there, so the others would wait for it to have as many.
  */
 const KEPT_OFF_NODES = new Set(["kubernetes.io/os", "kubernetes.io/arch", "kubernetes.io/hostname"]);
 
-/** The virtual node of a member that has none yet. */
+/**
+ * The virtual node of a member that has none. One that was deleted comes back cordoned and tainted as it was: it stands for a
+ * member, which is what it was before, and evictions for its taints go on.
+ */
 export function desiredNode(observed: Observed, wall: number): KubeNode {
   const labels = desiredLabels(observed);
+  const { unschedulable = false, taints: before = [] } = observed.deleted?.spec ?? {};
   const own = clusterTaints(observed.cluster);
   return {
     apiVersion: "v1",
@@ -38,14 +59,18 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
         ...(own.length === 0 ? {} : { [NODE_TAINTS_ANNOTATION]: JSON.stringify(own) }),
       },
     },
-    spec: { taints: [VIRTUAL_TAINT, ...own], providerID: `legation://${observed.name}` },
+    spec: {
+      ...(unschedulable ? { unschedulable } : {}),
+      taints: [...(desiredTaints({ ...observed, node: observed.deleted }) ?? before)],
+      providerID: `legation://${observed.name}`,
+    },
     status: desiredStatus(observed, undefined, wall),
   };
 }
 
 /** Labels the node has from its Cluster, and those that say what it is. */
 export function desiredLabels({ name, cluster }: Observed): Record<string, string> {
-  const own = Object.entries(cluster?.metadata.labels ?? {}).filter(([key]) => !KEPT_OFF_NODES.has(key));
+  const own = Object.entries(cluster?.metadata.labels ?? {}).filter(([key]) => !isKeptOff(key));
   return {
     ...Object.fromEntries(own),
     [VIRTUAL_NODE_LABEL]: name,
@@ -54,6 +79,10 @@ export function desiredLabels({ name, cluster }: Observed): Record<string, strin
     // Its pods' addresses are the member's: no load balancer of the host reaches them.
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
   };
+}
+
+function isKeptOff(label: string): boolean {
+  return KEPT_OFF_NODES.has(label) || TOOLS_OWN.some((prefix) => label.startsWith(prefix));
 }
 
 const VIRTUAL_TAINT: Taint = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" };
@@ -109,7 +138,11 @@ export function desiredStatus(
   const ready = facts.reachable
     ? { status: "True", reason: "MemberReady", message: `the API server of Cluster ${name} answers` }
     : facts.spared === undefined
-      ? { status: "Unknown", reason: "MemberUnreachable", message: facts.message ?? "the member does not answer" }
+      ? {
+          status: "Unknown",
+          reason: facts.mistaken ? "AnotherCluster" : "MemberUnreachable",
+          message: facts.message ?? "the member does not answer",
+        }
       : { status: "True", reason: "MostMembersUnreachable", message: facts.spared };
   const before = node?.status?.conditions?.find(({ type }) => type === "Ready");
   const since = before?.status === ready.status ? before.lastTransitionTime : undefined;

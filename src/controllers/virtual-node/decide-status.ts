@@ -24,7 +24,11 @@ export function clusterStatus(
     ? lacksNode
       ? { status: "False" as const, reason: "NodeRefused", message: `Node ${virtualNodeName(name)}: ${refused}` }
       : { status: "True" as const, reason: "ProbeSucceeded", message: `${answers}${trouble}` }
-    : { status: "False" as const, reason: "ProbeFailed", message: facts.message ?? "its API server does not answer" };
+    : {
+        status: "False" as const,
+        reason: facts.mistaken ? "AnotherCluster" : "ProbeFailed",
+        message: facts.message ?? "its API server does not answer",
+      };
   const before = current.conditions?.find(({ type }) => type === "Ready");
   const { largestNode, nodeKinds, foreign, held = 0 } = facts;
   const counters: Partial<ClusterStatus> = {

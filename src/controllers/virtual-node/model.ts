@@ -8,6 +8,8 @@ export interface MemberFacts {
   readonly reachable: boolean;
   /** Why it cannot be reached, or has no connection. */
   readonly message?: string;
+  /** Another cluster answers in its place: `message` says so. */
+  readonly mistaken?: true;
   /** It cannot be reached, and neither can so many others that nothing is to be evicted for it: `2 of 2 members …`. */
   readonly spared?: string;
   readonly version?: string;
@@ -54,6 +56,8 @@ export interface Observed {
   readonly cluster: Stored<Cluster> | undefined;
   readonly facts: MemberFacts;
   readonly node: Stored<KubeNode> | undefined;
+  /** The node that was there before, when somebody has deleted it since this controller began. */
+  readonly deleted?: Stored<KubeNode> | undefined;
   readonly endpoint: KubeletEndpoint | undefined;
   /** When this controller last wrote each; epoch ms. */
   readonly renewedAt: number;

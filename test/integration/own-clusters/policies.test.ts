@@ -196,6 +196,12 @@ describe("a proxy", () => {
       change({ annotations: { "legation.dev/scheduler-name": null } }),
       /annotation legation.dev\/scheduler-name is changed by/,
     ],
+    [
+      "is to wait for its member from now on",
+      undefined,
+      change({ annotations: { "legation.dev/failover": "never" } }),
+      /annotation legation.dev\/failover is read when a pod is created.*write it on the workload/,
+    ],
     ["loses its finalizer", CONTROLLER, change(release), PASSES],
     ["gets another label", undefined, ["label", "--dry-run=server", "pod/held", "team=blue"], PASSES],
     ["gets another annotation", undefined, ["annotate", "--dry-run=server", "pod/held", "note=new"], PASSES],

@@ -74,6 +74,10 @@ describe("a certificate is renewed", () => {
     expect(at(59)).toBeUndefined();
     expect(at(61)).toBe("expiring");
   });
+  test("when it is valid from later on, by a clock that a day's backdating does not make up for", () => {
+    expect(at(-0.9)).toBeUndefined();
+    expect(at(-1.1)).toBe("early");
+  });
   test("when it lacks a name or an address", () => {
     expect(at(0, { hosts })).toBeUndefined();
     expect(at(0, { hosts: [...hosts, "other.svc"] })).toBe("hosts");

@@ -67,3 +67,13 @@ test("a probe that fails now and then does not hide that pods cannot be read", a
   expect(probes).toBeGreaterThanOrEqual(4);
   await member.stop();
 });
+
+test("what others' pods request is what was last said of it, until this controller has read it", async () => {
+  const status = { requestedByOthers: { cpu: "1500m" } };
+  const options = { client: fakeClient({}), hostId: "host-id", listener, clock: new FakeClock() };
+  const log = createLogger({ level: "silent" });
+  const known = new Member({ ...options, cluster: { ...cluster, status }, log });
+  const joined = new Member({ ...options, cluster, log });
+  expect([known.candidate().foreign, joined.candidate().foreign]).toEqual([{ cpu: 1.5 }, undefined]);
+  await Promise.all([known.stop(), joined.stop()]);
+});

@@ -180,6 +180,23 @@ describe("a certificate that a signer of the host signs", () => {
     keeper.stop();
   });
 
+  test("is kept when it is valid from later on by a clock that is behind: the next one would be, too", async () => {
+    const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;
+    const keeper = new ServingCertificate({ source, host, clock, log });
+    const served: string[] = [];
+    await keeper.load();
+    keeper.follow(({ cert }) => served.push(cert));
+    sign(asked()[0]);
+    clock.jump(-48 * HOUR_MS);
+    await clock.advance(2_000);
+    await expect.poll(() => served.length).toBe(1);
+    await expect.poll(() => clock.pending).toBe(1);
+    await clock.advance(2_000);
+    await expect.poll(() => clock.pending, { timeout: 10_000 }).toBe(1);
+    expect(asked()).toHaveLength(1);
+    keeper.stop();
+  });
+
   test("that cannot be asked for leaves one of the controller's own", async () => {
     host.failure = "Forbidden";
     const source = { kind: "signer", signer: SIGNER, hosts: ["192.0.2.7"] } as const;

@@ -37,6 +37,11 @@ describe("members are ranked for one pod", () => {
       [candidate("a", { overdue: true }), candidate("b", { used: { cpu: 6 } })],
       ["b", "a"],
     ],
+    [
+      "one of which others' pods are not known behind those of which they are",
+      [candidate("unknown"), candidate("known", { foreign: { cpu: 6 } })],
+      ["known", "unknown"],
+    ],
     ["equal load: by name", [candidate("b"), candidate("a")], ["a", "b"]],
   ])("%s", (_, candidates, order) => {
     expect(rank({ requests, candidates }).fitting).toEqual(order);

@@ -290,7 +290,10 @@ describe("a member's nodes", () => {
 
 describe("what others use", () => {
   test("counts when members are ranked, and refuses nobody", () => {
-    const candidates = [candidate("a", { foreign: { pods: 99, cpu: 8 } }), candidate("b", { used: { pods: 20 } })];
+    const candidates = [
+      candidate("a", { foreign: { pods: 99, cpu: 8 } }),
+      candidate("b", { used: { pods: 20 }, foreign: {} }),
+    ];
     expect(ranked(candidates).fitting).toEqual(["b", "a"]);
   });
 });

@@ -19,6 +19,13 @@ describe("what an API server drops of a pod without a word", () => {
     ],
     ["spec.containers[main].restartPolicy", { restartPolicy: "Always", main: { restartPolicy: "Never" } }, {}],
     ["spec.hostnameOverride", { hostnameOverride: "web" }, {}],
+    ["spec.schedulingGroup", { schedulingGroup: { podGroupName: "gang" } }, {}],
+    ["spec.workloadRef", { workloadRef: { name: "training", podGroup: "workers" } }, {}],
+    [
+      "spec.containers[main].securityContext.procMount",
+      { main: { securityContext: { procMount: "Unmasked" } } },
+      { main: { securityContext: { procMount: "Default" } } },
+    ],
     ["spec.volumes[data].image", { volumes: [{ name: "data", image: { reference: "data:1" } }] }, { volumes: [] }],
     ["spec.resourceClaims", { resourceClaims: [{ name: "gpu" }] }, {}],
     ["spec.containers[main].resources.claims", { main: { resources: { claims: [{ name: "gpu" }] } } }, {}],
@@ -45,6 +52,7 @@ describe("what an API server drops of a pod without a word", () => {
 
   test.each<[string, Parts]>([
     ["what every pod is without it", { hostUsers: true, main: { volumeMounts: [{ recursiveReadOnly: "Disabled" }] } }],
+    ["a mount of /proc as of every container", { main: { securityContext: { procMount: "Default" } } }],
     ["empty lists", { resourceClaims: [], main: { resources: { claims: [] } } }],
     [
       "images of containers, and what only looks like one of a volume",

@@ -2,7 +2,8 @@ import { expect, test } from "vitest";
 import type { Toleration } from "../../../src/api/kubernetes.ts";
 import { toDelegate } from "../../../src/pods/delegate.ts";
 import { staying } from "../../../src/pods/failover.ts";
-import { proxyPod } from "../../support/builders/pod.ts";
+import { forwardPatches } from "../../../src/pods/forward.ts";
+import { pod, proxyPod } from "../../support/builders/pod.ts";
 
 const lost = (state: string, tolerationSeconds?: number): Toleration => ({
   key: `node.kubernetes.io/${state}`,
@@ -38,4 +39,24 @@ test("its delegate tolerates a lost node of the member as any pod there does", (
 test("what an author has written without the annotation is for both", () => {
   const tolerations = [lost("not-ready"), lost("unreachable", 5)];
   expect(toDelegate(proxyPod({ spec: { tolerations } }), { id: "h", name: "h" }).spec).toMatchObject({ tolerations });
+});
+
+test("a pod that was made to stay leaves its delegate as it is when the annotation is taken off", () => {
+  const tolerations = [own, lost("not-ready"), lost("unreachable")];
+  const { metadata = {}, spec = { containers: [] } } = toDelegate(
+    proxyPod({ metadata: never, spec: { tolerations } }),
+    {
+      id: "h",
+      name: "h",
+    },
+  );
+  const theirs = [own, lost("not-ready", 300), lost("unreachable", 300)];
+  const delegate = pod({ uid: "delegate-uid", metadata, spec: { ...spec, tolerations: theirs } });
+  const specs = (added: Toleration[]) =>
+    forwardPatches(proxyPod({ spec: { tolerations: [...tolerations, ...added] } }), delegate).flatMap(
+      ({ body }) => body.spec ?? [],
+    );
+  expect(specs([])).toEqual([]);
+  const spot: Toleration = { key: "spot", operator: "Exists" };
+  expect(specs([spot])).toEqual([{ tolerations: [...theirs, spot] }]);
 });

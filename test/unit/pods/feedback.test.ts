@@ -90,6 +90,15 @@ describe("a proxy's status is its delegate's", () => {
     expect(statusFrom(proxy, pod({ status: endedStatus(1) }))?.conditions).toEqual([evicted]);
   });
 
+  test("what is over in the member does not take back that the host evicts the pod", () => {
+    const evicted = { type: "DisruptionTarget", status: "True", reason: "EvictionByEvictionAPI" };
+    const over = { type: "DisruptionTarget", status: "False", reason: "" };
+    const status = { ...endedStatus(1), conditions: [over] };
+    const proxy = proxyPod({ status: { phase: "Running", conditions: [evicted] } });
+    expect(statusFrom(proxy, pod({ status }))?.conditions).toEqual([evicted]);
+    expect(statusFrom(proxyPod(), pod({ status }))?.conditions).toEqual([]);
+  });
+
   test("containers of all kinds, with what they said last, are told in their order", () => {
     const message = '{"a":"\u0000\ud83d\ude00\\n"}\n\u2028';
     const terminated = { exitCode: 3, message, reason: "Error" };

@@ -11,6 +11,7 @@ const GATE = "example.com/registered";
 const spec = { readinessGates: [{ conditionType: GATE }] };
 const early = "2026-01-01T00:00:00Z";
 const late = "2026-01-01T00:00:01Z";
+const noon = "2026-01-01T12:00:00Z";
 
 function proxy(...conditions: PodCondition[]): Stored<Pod> {
   return proxyPod({ spec, status: { phase: "Running", conditions } });
@@ -24,6 +25,22 @@ function delegate(...conditions: PodCondition[]): Stored<Pod> {
 function recorded(gates: readonly string[], made: Stored<Pod>): Stored<Pod> {
   const record = JSON.stringify({ labels: ["app"], annotations: [], gates, spec: { a: "1" } });
   return { ...made, metadata: { ...made.metadata, annotations: { [FORWARDED_ANNOTATION]: record } } };
+}
+
+function withConditions(made: Stored<Pod>, ...conditions: PodCondition[]): Stored<Pod> {
+  return { ...made, status: { ...made.status, conditions } };
+}
+
+/** The delegate once all that is to be recorded of the gates is on record. */
+function agreed(host: Stored<Pod>, made: Stored<Pod>): Stored<Pod> {
+  const annotations = forwardPatches(host, made).at(-1)?.body.metadata.annotations ?? {};
+  return {
+    ...made,
+    metadata: {
+      ...made.metadata,
+      annotations: { ...made.metadata.annotations, ...(annotations as Record<string, string>) },
+    },
+  };
 }
 
 function gate(status: string, lastTransitionTime?: string): PodCondition {
@@ -40,7 +57,7 @@ describe("a readiness gate", () => {
         metadata: {
           uid: "delegate-uid",
           annotations: {
-            [FORWARDED_ANNOTATION]: `{"labels":["app"],"annotations":[],"gates":["${GATE}"],"spec":{"a":"1"}}`,
+            [FORWARDED_ANNOTATION]: `{"labels":["app"],"annotations":[],"gates":["${GATE}"],"gatePrints":{"${GATE}":"1kytwjl"},"spec":{"a":"1"}}`,
           },
         },
         status: {
@@ -109,7 +126,57 @@ describe("a readiness gate", () => {
     expect(gatePatch(proxy(other), delegate())).toBeUndefined();
   });
 
-  test("is the same on both sides after one exchange, whoever wrote what when", () => {
+  describe("when both sides have had the same since,", () => {
+    const first = gate("True", noon);
+
+    test("is shut by the host whatever the time is there", () => {
+      const both = agreed(proxy(first), delegate(first));
+      const shut = proxy(gate("False", early));
+      expect(statusFrom(shut, both)?.conditions).toEqual([gate("False", early)]);
+      expect(gatePatch(shut, both)?.body.status).toEqual({
+        conditions: [{ type: GATE, status: "False", reason: null, message: null, lastTransitionTime: early }],
+      });
+    });
+
+    test("is shut by the member whatever the time is there", () => {
+      const both = agreed(proxy(first), delegate(first));
+      const shut = withConditions(both, gate("False", early));
+      expect(statusFrom(proxy(first), shut)?.conditions).toEqual([gate("False", early)]);
+      expect(gatePatch(proxy(first), shut)).toBeUndefined();
+    });
+
+    test("is shut on the host when the member takes the condition away, and stays shut", () => {
+      const both = agreed(proxy(first), delegate(first));
+      const withdrawn = withConditions(both);
+      expect(statusFrom(proxy(first), withdrawn)?.conditions).toEqual([]);
+      expect(gatePatch(proxy(first), withdrawn)).toBeUndefined();
+      // Another time it may be the host that opens it, and that the same way.
+      const forgotten = agreed(proxy(), withdrawn);
+      expect(gatePatch(proxy(first), forgotten)?.body.status).toMatchObject({ conditions: [{ status: "True" }] });
+    });
+
+    test("is recorded once, in one write", () => {
+      const both = agreed(proxy(first), delegate(first));
+      expect(forwardPatches(proxy(first), both)).toEqual([]);
+    });
+
+    test("and both have changed it, is as the later one says", () => {
+      const both = agreed(proxy(first), delegate(first));
+      const theirs = withConditions(both, gate("False", late));
+      expect(gatePatch(proxy(gate("False", early)), theirs)).toBeUndefined();
+      expect(gatePatch(proxy({ ...gate("Unknown", late), reason: "B" }), theirs)).toBeDefined();
+    });
+  });
+
+  test("of a delegate whose record is of an earlier version is still the host's to take away", () => {
+    const opened = recorded([GATE], delegate(gate("True", early)));
+    const [patch] = forwardPatches(proxy(gate("True", early)), opened);
+    const record = JSON.parse(patch?.body.metadata.annotations?.[FORWARDED_ANNOTATION] ?? "{}");
+    expect(record).toMatchObject({ gates: [GATE], gatePrints: { [GATE]: expect.any(String) } });
+    expect(gatePatch(proxy(), opened)?.body.status).toEqual({ conditions: [{ type: GATE, $patch: "delete" }] });
+  });
+
+  test("is the same on both sides after one exchange, whoever wrote what when, and whatever both had before", () => {
     const side = fc.option(
       fc.record(
         {
@@ -122,15 +189,23 @@ describe("a readiness gate", () => {
       { nil: undefined },
     );
     fc.assert(
-      fc.property(side, side, (ours, theirs) => {
+      fc.property(side, side, side, fc.boolean(), (before, ours, theirs, isKnown) => {
         const conditions = (condition: typeof ours): PodCondition[] =>
           condition === undefined ? [] : [{ type: GATE, ...condition }];
         const host = proxy(...conditions(ours));
-        const member = delegate(...conditions(theirs));
-        const forwarded = gatePatch(host, member) === undefined ? member : delegate(...conditions(ours));
-        const shown = statusFrom(host, forwarded)?.conditions ?? [];
+        const made = delegate(...conditions(before));
+        const known = isKnown ? agreed(proxy(...conditions(before)), made) : made;
+        const member = withConditions(known, ...conditions(theirs));
+        const forwarded = gatePatch(host, member) === undefined ? member : withConditions(known, ...conditions(ours));
+        const shown = statusFrom(host, member)?.conditions ?? [];
         expect(shown).toEqual(forwarded.status?.conditions);
-        expect(gatePatch(proxy(...shown), forwarded)).toBeUndefined();
+        const recordedThen = agreed(proxy(...shown), forwarded);
+        expect(gatePatch(proxy(...shown), recordedThen)).toBeUndefined();
+        expect(forwardPatches(proxy(...shown), recordedThen)).toEqual([]);
+        if (!isKnown || JSON.stringify(ours) === JSON.stringify(theirs)) return;
+        // Who alone has changed it is right.
+        if (JSON.stringify(ours) === JSON.stringify(before)) expect(shown).toEqual(conditions(theirs));
+        if (JSON.stringify(theirs) === JSON.stringify(before)) expect(shown).toEqual(conditions(ours));
       }),
     );
   });

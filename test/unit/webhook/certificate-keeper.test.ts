@@ -2,7 +2,8 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { describe, expect, onTestFinished, test } from "vitest";
-import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import type { KubeObject, Secret } from "../../../src/api/kubernetes.ts";
+import { certificatesOf } from "../../../src/certificates/bundle.ts";
 import { type Certificate, issueAuthority, issueServing } from "../../../src/certificates/issue.ts";
 import { expiresAt, hostsOf, renewalReason } from "../../../src/certificates/validity.ts";
 import { type Resource, secrets } from "../../../src/kube/resources.ts";
@@ -128,8 +129,8 @@ describe("a certificate of Legation's own", () => {
     const { serving } = await replica(client, clock);
     const before = serving();
     const [bundle] = bundles(client);
-    const jump = new FakeClock(clock.now() + 61 * DAY_MS);
-    const later = await replica(client, jump);
+    clock.jump(61 * DAY_MS);
+    const later = await replica(client, new FakeClock(clock.wall()));
     expect(later.serving().cert).not.toBe(before.cert);
     expect(bundles(client)[0]).toBe(bundle);
     // The replica that renewed nothing finds it in the Secret.
@@ -142,8 +143,8 @@ describe("a certificate of Legation's own", () => {
     install(client);
     const { serving } = await replica(client, clock);
     const before = serving();
-    const years = new FakeClock(clock.now() + 7 * 365 * DAY_MS);
-    await replica(client, years);
+    clock.jump(7 * 365 * DAY_MS);
+    await replica(client, new FakeClock(clock.wall()));
     const [bundle] = bundles(client);
     expect(bundle?.match(/BEGIN/g)).toHaveLength(2);
     expect(trusts(bundle, before)).toBe(true);
@@ -163,6 +164,72 @@ describe("a certificate of Legation's own", () => {
     await clock.advance(10_000);
     expect(hasSecret(client)).toBe(true);
     expect(serving()).toBe(before);
+  });
+
+  test("that a clock far ahead made is replaced, with its authority, also where it is held and its Secret is deleted", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock(Date.now());
+    clock.jump(3 * DAY_MS);
+    install(client);
+    const { serving } = await replica(client, clock);
+    const early = serving();
+    clock.jump(-3 * DAY_MS);
+    client.drop(secrets, SECRET);
+    await advance(clock, 15_000, () => serving().cert !== early.cert);
+    const [bundle = ""] = bundles(client);
+    const [own = "", earlier = ""] = certificatesOf(bundle);
+    expect(bundle).toBe(own + earlier);
+    expect(renewalReason(own, { now: clock.wall() })).toBeUndefined();
+    expect(renewalReason(serving().cert, { now: clock.wall(), authority: own })).toBeUndefined();
+    expect(renewalReason(earlier, { now: clock.wall() })).toBe("early");
+  });
+
+  test("has a new authority when the key of the present one is taken out of the Secret, trusted beside that before it is used", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const replicas = [await replica(client, clock), await replica(client, clock)];
+    const before = replicas[0]?.serving().cert;
+    const { data = {}, ...rest } = client.peek<Secret>(secrets, SECRET) ?? { metadata: {} };
+    const { "ca.key": _, ...kept } = data;
+    client.put(secrets, Object.assign(rest, { data: kept }));
+    await advance(clock, 15_000, () => replicas.every(({ serving }) => serving().cert !== before));
+    expect(new Set(replicas.map(({ serving }) => serving().cert)).size).toBe(1);
+    const [bundle] = bundles(client);
+    for (const { serving } of replicas) expect(trusts(bundle, serving())).toBe(true);
+    expect(certificatesOf(bundle ?? "")).toHaveLength(2);
+  });
+
+  test("of another replica stays trusted when its Secret is deleted and a new one starts", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    const first = await replica(client, clock);
+    const before = first.serving();
+    client.drop(secrets, SECRET);
+    const second = await replica(client, clock);
+    expect(second.serving().cert).not.toBe(before.cert);
+    for (const bundle of bundles(client)) {
+      expect(trusts(bundle, before)).toBe(true);
+      expect(trusts(bundle, second.serving())).toBe(true);
+    }
+    await advance(clock, 15_000, () => first.serving().cert === second.serving().cert);
+  });
+
+  test("that was renewed stays trusted when a replica writes what it read before", async () => {
+    const client = new MemoryClient();
+    const clock = new FakeClock();
+    install(client);
+    await replica(client, clock);
+    const read = client.peek(secrets, SECRET);
+    const later = await replica(client, new FakeClock(clock.now() + 7 * 365 * DAY_MS));
+    const [bundle] = bundles(client);
+    const renewed = client.peek(secrets, SECRET);
+    client.put(secrets, read ?? {});
+    await replica(client, clock);
+    client.put(secrets, renewed ?? {});
+    expect(bundles(client)).toEqual([bundle, bundle]);
+    expect(trusts(bundle, later.serving())).toBe(true);
   });
 
   test("replaces a Secret that holds something else", async () => {

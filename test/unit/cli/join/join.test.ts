@@ -1,12 +1,12 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import type { Secret } from "../../../../src/api/kubernetes.ts";
+import type { ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { clusters, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { clusters, leases, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -39,7 +39,19 @@ beforeEach(() => {
   host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
   authority = authorityNamed("first");
   given = {};
+  leads({ renewedAt: Date.now() });
 });
+
+const LEASE = { namespace: "legation-system", name: "legation-controller" };
+
+/** A controller holds the Lease; epoch ms. */
+function leads({ holderIdentity = "one", renewedAt }: { holderIdentity?: string; renewedAt: number }): void {
+  const renewTime = new Date(renewedAt).toISOString();
+  host.put(
+    leases,
+    Object.assign({ metadata: LEASE }, { spec: { holderIdentity, renewTime, leaseDurationSeconds: 15 } }),
+  );
+}
 
 /** The member through a kubeconfig, whose token and authority count. */
 async function connectText(text: string): Promise<Connection> {
@@ -69,7 +81,11 @@ async function connectText(text: string): Promise<Connection> {
   };
 }
 
-function joinAs(name: string, options: Partial<JoinOptions> = {}, reported: string[] = []): Promise<unknown> {
+function joinAs(
+  name: string,
+  options: Partial<JoinOptions> = {},
+  reported: Pick<string[], "push"> = [],
+): Promise<unknown> {
   return join(
     { name, labels: {}, timeoutMs: 20, hostName: "host", ...options },
     {
@@ -125,6 +141,48 @@ describe("a first join", () => {
     await joinAs("west", { memberServer: INTERNAL });
     expect(stored()?.cluster).toMatchObject({ server: INTERNAL });
     expect(stored()?.cluster).not.toHaveProperty("proxy-url");
+  });
+});
+
+describe("a first join while no controller leads", () => {
+  const HOUR_MS = 3_600_000;
+
+  test.each([
+    ["there is no Lease", () => host.drop(leases, LEASE)],
+    ["nobody holds it", () => leads({ holderIdentity: "", renewedAt: Date.now() })],
+    ["it is not renewed", () => leads({ renewedAt: Date.now() - HOUR_MS })],
+  ])("makes nothing, and says what to do, when %s", async (_why, end) => {
+    end();
+    const reported: string[] = [];
+    await expect(joinAs("west", {}, reported)).rejects.toMatchObject({
+      exit: "notReady",
+      message: expect.stringContaining("no controller has led for 0.02 s, so nothing was made"),
+      remedy: expect.stringContaining("check that `legation controller` runs"),
+    });
+    expect(reported).toEqual([
+      "host: no controller leads yet (Lease legation-system/legation-controller); waiting for one",
+    ]);
+    expect(uidOfAccount()).toBeUndefined();
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test("waits for one, also where this machine's clock is ahead", async () => {
+    leads({ renewedAt: Date.now() - HOUR_MS });
+    const renew = (): number => {
+      leads({ renewedAt: Date.now() - HOUR_MS + 2_000 });
+      expect(uidOfAccount()).toBeUndefined();
+      return 1;
+    };
+    const push = vi.fn().mockImplementationOnce(renew);
+    await joinAs("west", { timeoutMs: 10_000 }, { push });
+    expect(push.mock.calls[0]).toEqual([expect.stringContaining("no controller leads yet")]);
+    expect(uidOfAccount()).toBeDefined();
+  });
+
+  test("is let through for a member that has joined before: its credentials are renewed all the same", async () => {
+    await joinAs("west");
+    host.drop(leases, LEASE);
+    await expect(joinAs("west")).resolves.toBeDefined();
   });
 });
 
@@ -248,6 +306,81 @@ describe("a member that joins again", () => {
     notReady();
     await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({ exit: "notReady" });
     expect(stored()?.cluster).toMatchObject({ server: SERVER });
+  });
+});
+
+describe("a member whose Secret somebody else made", () => {
+  const OWN_SECRET = { ...SECRET, name: "made-by-gitops" };
+
+  /** A token of a service account; `endsInMs` from now. */
+  function tokenFor({ sub = `system:serviceaccount:${ACCOUNT.namespace}:${ACCOUNT.name}`, endsInMs = 0 }): string {
+    const now = Math.floor(Date.now() / 1000);
+    const claims = { sub, iat: now - 3600, exp: now + Math.floor(endsInMs / 1000) };
+    return `e30.${Buffer.from(JSON.stringify(claims)).toString("base64url")}.signature`;
+  }
+
+  const contentOf = (ref: ObjectRef, key: string): string =>
+    Buffer.from(host.peek<Secret>(secrets, ref)?.data?.[key] ?? "", "base64").toString("utf8");
+
+  /** Puts a kubeconfig with this token, or text, in place of what `legation join` stored. */
+  function storeByManifests(token: string, { ref = SECRET, key = "kubeconfig" } = {}): void {
+    const kubeconfig = contentOf(SECRET, "kubeconfig").replace(/token-of-\S+/, token);
+    host.drop(secrets, SECRET);
+    const data = { [key]: Buffer.from(kubeconfig).toString("base64"), other: "b3RoZXI=" };
+    host.put(secrets, Object.assign({ metadata: { ...ref, labels: { app: "gitops" } } }, { data }));
+    const west = host.peek(clusters, { name: "west" });
+    if (west !== undefined)
+      host.put(clusters, { ...west, spec: { credentialsSecret: { name: ref.name, key } } } as never);
+  }
+
+  const tokenIn = (ref: ObjectRef, key: string): string => parse(contentOf(ref, key)).users[0].user.token;
+
+  test.each([
+    ["its token has ended", {}, SERVER],
+    ["its token has ended", {}, INTERNAL],
+    ["its token is refused", { endsInMs: 3_600_000 }, SERVER],
+  ])(
+    "gets a new token in it, since %s, and nothing else of the Secret changes (%o, %s)",
+    async (problem, token, server) => {
+      await joinAs("west", server === INTERNAL ? { memberServer: server } : {});
+      storeByManifests(tokenFor(token));
+      notReady();
+      const reported: string[] = [];
+      await expect(joinAs("west", {}, reported)).rejects.toMatchObject({ exit: "notReady" });
+      expect(reported).toContain(`west: new credentials, since ${problem}`);
+      expect(stored()).toMatchObject({ cluster: { server }, token: `token-of-${uidOfAccount()}` });
+      const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
+      expect(metadata).toMatchObject({ labels: { app: "gitops" } });
+      expect(metadata?.annotations ?? {}).toEqual({});
+      expect(data).toMatchObject({ other: "b3RoZXI=" });
+    },
+  );
+
+  test("gets it under whatever name and key the Secret has", async () => {
+    await joinAs("west");
+    storeByManifests(tokenFor({}), { ref: OWN_SECRET, key: "config" });
+    await joinAs("west");
+    expect(tokenIn(OWN_SECRET, "config")).toBe(`token-of-${uidOfAccount()}`);
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test("gets it when the service account is a new one", async () => {
+    await joinAs("west", { memberServer: INTERNAL });
+    storeByManifests(tokenFor({ endsInMs: 3_600_000 }));
+    member.drop(serviceAccounts, ACCOUNT);
+    await joinAs("west");
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+  });
+
+  test.each([
+    ["another account's token", tokenFor({ sub: "system:serviceaccount:ops:legation" })],
+    ["a token that does not say when it ends", "static"],
+    ["a token that ends later, at an address that cannot be reached from here", tokenFor({ endsInMs: 3_600_000 })],
+  ])("keeps %s", async (_what, token) => {
+    await joinAs("west", { memberServer: INTERNAL });
+    storeByManifests(token);
+    await joinAs("west");
+    expect(stored()?.token).toBe(token);
   });
 });
 

@@ -25,6 +25,8 @@ export class MemoryCluster {
   beforeCreate: (object: KubeObject) => Promise<void> | void = () => {};
   /** Makes what is created into what is stored. */
   onCreate: (object: KubeObject) => KubeObject = (object) => object;
+  /** Called when an object has been deleted; may change the store, as somebody else would meanwhile. */
+  afterDelete: (plural: string, ref: ObjectRef) => void = () => {};
   readonly #objects = new Map<string, KubeObject>();
   #version = 0;
 
@@ -45,7 +47,12 @@ export class MemoryCluster {
         this.#patch(resource, ref, patch);
         return this.peek(resource, ref) ?? fail("NotFound", resource.plural);
       },
-      delete: async (resource, ref) => this.drop(resource, ref),
+      delete: async (resource, ref, { uid } = {}) => {
+        const found = this.peek(resource, ref) ?? fail("NotFound", resource.plural);
+        if (uid !== undefined && uid !== found.metadata.uid) fail("Conflict", resource.plural);
+        this.drop(resource, ref);
+        this.afterDelete(resource.plural, ref);
+      },
       createSubresource: async (resource, ref) => {
         const account = this.peek(resource, ref) ?? fail("NotFound", resource.plural);
         const token = `token-of-${account.metadata.uid}`;
@@ -82,9 +89,10 @@ export class MemoryCluster {
     return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
   }
 
-  #patch(resource: Resource<KubeObject>, ref: ObjectRef, { body }: Patch): void {
-    const before = this.peek(resource, ref);
-    const { metadata = {}, ...rest } = body as KubeObject;
+  #patch(resource: Resource<KubeObject>, ref: ObjectRef, { type, body }: Patch): void {
+    const before = this.peek<KubeObject & { readonly data?: object }>(resource, ref);
+    const { metadata = {}, ...rest } = body as KubeObject & { data?: object };
+    if (type === "merge" && rest.data !== undefined) rest.data = { ...before?.data, ...rest.data };
     const labels = { ...before?.metadata.labels, ...metadata.labels };
     const annotations = { ...before?.metadata.annotations, ...metadata.annotations };
     this.put(resource, { ...before, ...rest, metadata: { ...before?.metadata, ...metadata, labels, annotations } });

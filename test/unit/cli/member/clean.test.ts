@@ -4,6 +4,7 @@ import { cleanMember } from "../../../../src/cli/member/clean.ts";
 import type { RawRequest } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
+import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const HOST = "host-1";
 const { signal } = new AbortController();
@@ -161,4 +162,46 @@ test("a namespace is told of before it is waited for, and as removed when it is 
     remains: (what) => told.push(`${what} remains`),
   });
   expect(told).toEqual(["waits for Namespace shop", "looks", "Namespace shop removed"]);
+});
+
+describe("the access in a member", () => {
+  const name = "legation-host-host-1";
+  const labels = { "legation.dev/host": HOST };
+  const ROLE = { resource: { plural: "clusterroles" }, ref: { name } };
+  const BINDING = { resource: { plural: "clusterrolebindings" }, ref: { name } };
+  const ACCOUNT = { resource: { plural: "serviceaccounts" }, ref: { name, namespace: "legation-system" } };
+
+  /** A member in which the access is made again as a namespace goes; by the host's own credentials, unless `isAdministrator`. */
+  async function clean({ isAdministrator }: { readonly isAdministrator: boolean }): Promise<MemoryCluster> {
+    const cluster = new MemoryCluster("west", "member-1");
+    const grant = (): void => {
+      cluster.put(ROLE.resource, { metadata: { ...ROLE.ref, labels } });
+      cluster.put(BINDING.resource, { metadata: { ...BINDING.ref, labels } });
+      const owner = { apiVersion: "rbac.authorization.k8s.io/v1", kind: "ClusterRole", name };
+      const ownerReferences = [{ ...owner, uid: cluster.peek(ROLE.resource, ROLE.ref)?.metadata.uid ?? "" }];
+      cluster.put(ACCOUNT.resource, { metadata: { ...ACCOUNT.ref, labels, ownerReferences } });
+    };
+    grant();
+    cluster.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
+    cluster.afterDelete = (plural) => {
+      if (plural === "namespaces") grant();
+    };
+    const client = fakeClient({
+      ...cluster.client,
+      find: async (resource, ref, options) => {
+        if (!isAdministrator && resource.plural.startsWith("clusterrole")) throw failure("Forbidden", resource.plural);
+        return cluster.client.find(resource, ref, options);
+      },
+    });
+    await cleanMember(client, HOST, { signal, removed: () => {}, waitsFor: () => {}, remains: () => {} });
+    return cluster;
+  }
+
+  test.each([
+    ["an administrator's", true],
+    ["the host's own", false],
+  ])("that was granted anew meanwhile stays, with %s credentials", async (_whose, isAdministrator) => {
+    const cluster = await clean({ isAdministrator });
+    for (const { resource, ref } of [ROLE, BINDING, ACCOUNT]) expect(cluster.peek(resource, ref)).toBeDefined();
+  });
 });

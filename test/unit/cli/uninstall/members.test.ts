@@ -17,6 +17,15 @@ function hostOf(names: readonly string[]): ClusterClient {
   });
 }
 
+/** A member without any of this host's access. */
+function memberOf(methods: Partial<ClusterClient>): ClusterClient {
+  return fakeClient({
+    list: async () => ({ items: [], resourceVersion: "1", size: 0 }) as never,
+    find: async () => undefined,
+    ...methods,
+  });
+}
+
 function leave(
   members: Readonly<Record<string, ClusterClient>>,
   remains: (what: string) => void = () => {},
@@ -33,7 +42,7 @@ function leave(
 test("members are cleaned at the same time, and what is left in each is told", async () => {
   const asked = { west: Promise.withResolvers<void>(), east: Promise.withResolvers<void>() };
   const failing = (cluster: "west" | "east", other: "west" | "east"): ClusterClient =>
-    fakeClient({
+    memberOf({
       raw: async () => {
         asked[cluster].resolve();
         await asked[other].promise;
@@ -52,7 +61,7 @@ test("members are cleaned at the same time, and what is left in each is told", a
 test("what is left is told when it is found, though another member's error ends the command", async () => {
   const remained: string[] = [];
   const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
-  const leaving = leave({ west: fakeClient({}), east: fakeClient({ raw: () => Promise.reject(away) }) }, (what) =>
+  const leaving = leave({ west: memberOf({}), east: memberOf({ raw: () => Promise.reject(away) }) }, (what) =>
     remained.push(what),
   );
   await expect(leaving).rejects.toThrow("not expected");
@@ -63,8 +72,8 @@ test("an error that no member explains comes when all others have been cleaned",
   let cleaned = false;
   const away = new KubeError("away", { code: "AnswerLost", cluster: "east", verb: "get", resource: "api" });
   const leaving = leave({
-    west: fakeClient({}),
-    east: fakeClient({
+    west: memberOf({}),
+    east: memberOf({
       raw: async () => {
         await new Promise((resolve) => setImmediate(resolve));
         cleaned = true;

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import { Interruption } from "../../../../src/cli/failure.ts";
 import { type UnjoinOptions, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import { fakeClient } from "../client.ts";
+import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const HOST = "0123456789-host";
 const { signal } = new AbortController();
@@ -201,4 +202,84 @@ test.each([
   );
   await expect(leaving).rejects.toThrow(waited);
   expect(lines).toEqual([line]);
+});
+
+describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
+  const NAME = "legation-host-01234567";
+  const SYSTEM = "legation-system";
+  const CLUSTER = { name: "west" };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
+  const ACCESS = [
+    { resource: { plural: "clusterroles" }, ref: { name: NAME } },
+    { resource: { plural: "clusterrolebindings" }, ref: { name: NAME } },
+    { resource: { plural: "serviceaccounts" }, ref: { name: NAME, namespace: SYSTEM } },
+  ];
+  const NODE = { resource: { plural: "nodes" }, ref: { name: "legation-west" } };
+  const SECRET = { resource: { plural: "secrets" }, ref: { name: "member-west", namespace: SYSTEM } };
+
+  function joined(): { readonly host: MemoryCluster; readonly member: MemoryCluster; readonly joinAgain: () => void } {
+    const host = new MemoryCluster("host", HOST);
+    const member = new MemoryCluster("west", "member-1");
+    const join = (): void => {
+      for (const { resource, ref } of ACCESS) member.put(resource, { metadata: { ...ref, labels } });
+      host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels } });
+      host.put({ plural: "clusters" }, Object.assign({ metadata: { ...CLUSTER } }, { spec: {} }));
+      host.put(NODE.resource, { metadata: { ...NODE.ref, labels } });
+    };
+    member.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
+    join();
+    return { host, member, joinAgain: join };
+  }
+
+  function leaves({ host, member }: ReturnType<typeof joined>): Promise<unknown> {
+    return unjoin(
+      { name: "west", drain: false, force: false, timeoutMs: 1000 },
+      {
+        host: host.client,
+        member: { client: member.client } as never,
+        connectText: () => Promise.reject(new Error("not expected")),
+        asController: () => Promise.reject(new Error("not expected")),
+        signal,
+        report: () => {},
+      },
+    );
+  }
+
+  test("leaves nothing when nobody does", async () => {
+    const both = joined();
+    await expect(leaves(both)).resolves.toEqual({ name: "west", remained: [] });
+    for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeUndefined();
+    expect(both.member.peek({ plural: "namespaces" }, { name: "shop" })).toBeUndefined();
+    for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeUndefined();
+  });
+
+  test.each([
+    ["its Cluster is deleted", "host", "clusters"],
+    ["its virtual node is deleted", "host", "nodes"],
+    ["the namespaces in the member go", "member", "namespaces"],
+  ] as const)("ends, and leaves what that one has, when it happens as %s", async (_when, where, what) => {
+    const both = joined();
+    both[where].afterDelete = (plural) => {
+      if (plural !== what) return;
+      both[where].afterDelete = () => {};
+      both.joinAgain();
+    };
+    await expect(leaves(both)).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringMatching(/^Cluster west: was made again while it was leaving \(its uid is uid-\d+ now\)/),
+      remedy: expect.stringContaining("run the command again"),
+    });
+    for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeDefined();
+    for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeDefined();
+    expect(both.host.peek({ plural: "clusters" }, CLUSTER)).toBeDefined();
+  });
+
+  test("leaves a Secret that somebody has put in the place of the one that was there", async () => {
+    const both = joined();
+    both.member.afterDelete = (plural) => {
+      if (plural === "clusterroles") both.host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels } });
+    };
+    await leaves(both);
+    expect(both.host.peek(SECRET.resource, SECRET.ref)).toBeDefined();
+  });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_FINALIZER, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/delegation/decide.ts";
 import type { Action, Attempt } from "../../../../src/controllers/delegation/model.ts";
 import { report } from "../../../../src/controllers/delegation/report.ts";
@@ -522,10 +523,17 @@ describe("a bound proxy", () => {
       spec: { ...spec, ephemeralContainers: [{ name: "debugger", image: "tool" }] },
       status: { phase: "Pending", conditions: [gate] },
     });
-    const { actions } = decide(world(changed, [member("west", { delegate })]), now);
-    const order = actions.map((action) => (action.type === "forward" ? action.patch.subresource : action.type));
-    expect(order).toEqual(["status", "status", "ephemeralcontainers", undefined]);
-    expect(actions.map((action) => action.type)).toEqual(["status", "forward", "forward", "forward"]);
+    const nextFor = (there: Stored<Pod>) =>
+      decide(world(changed, [member("west", { delegate: there })]), now).actions.map((action) =>
+        action.type === "forward" ? `forward to ${action.patch.subresource}` : action.type,
+      );
+    expect(nextFor(delegate)).toEqual(["status", "forward to status"]);
+    // Each when the one before it is there: it names the version of the delegate that it was decided on.
+    const opened = { ...delegate, status: { ...delegate.status, conditions: [gate] } };
+    expect(nextFor(opened)).toEqual(["status", "forward to ephemeralcontainers"]);
+    const { ephemeralContainers = [] } = changed.spec ?? {};
+    const debugged = { ...opened, spec: { containers: [], ...opened.spec, ephemeralContainers } };
+    expect(nextFor(debugged)).toEqual(["status", "forward to undefined"]);
   });
 
   test("that has ended still hears what its delegate's kubelet adds", () => {

@@ -1,65 +1,130 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION } from "../../../../src/api/keys.ts";
-import { forwards } from "../../../../src/controllers/delegation/decide-forwarding.ts";
+import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
+import { decide } from "../../../../src/controllers/delegation/decide.ts";
+import { forwards, refusedResize } from "../../../../src/controllers/delegation/decide-forwarding.ts";
 import { Exchange } from "../../../../src/controllers/delegation/exchange.ts";
 import { Memories } from "../../../../src/controllers/delegation/memory.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { statusFrom, statusPatch } from "../../../../src/pods/feedback.ts";
+import { specFollows } from "../../../../src/pods/forward.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
-import { boundProxy, delegateOf, member } from "./world.ts";
+import { boundProxy, delegateOf, member, world } from "./world.ts";
 
 const log = createLogger({ level: "silent" });
 const GATE = { type: "example.com/open", status: "True" };
+const NOW = 1_000_000;
+
+type Resources = NonNullable<Container["resources"]>;
 
 interface Body {
   readonly metadata: {
+    readonly resourceVersion?: string;
     readonly labels?: Record<string, string>;
     readonly annotations?: Record<string, string>;
   };
-  readonly spec?: { readonly containers?: readonly object[] };
-  readonly status?: object;
+  readonly spec?: { readonly containers?: readonly { readonly image?: string; readonly resources?: Resources }[] };
+  readonly status?: { readonly conditions: readonly PodCondition[] };
 }
 
-/** What a member that refuses some patches has taken, and what the author was told, after all forwards of one decision. */
-function exchange(refuses: (body: Body) => boolean): {
-  readonly forward: (proxy: ReturnType<typeof boundProxy>, delegate: ReturnType<typeof delegateOf>) => Promise<void>;
-  readonly taken: Body[];
-  readonly told: string[];
-  readonly requests: () => number;
-} {
-  const taken: Body[] = [];
+/** A delegate in a member that refuses some patches, by their answers, and has its own idea of others. */
+class MemberPod {
+  delegate: Stored<Pod>;
+  readonly taken: Body[] = [];
+  refuses: (body: Body) => string | boolean;
+  requests = 0;
+  #version = 1;
+
+  constructor(delegate: Stored<Pod>, refuses: (body: Body) => string | boolean) {
+    this.delegate = delegate;
+    this.refuses = refuses;
+  }
+
+  patch(body: Body): Stored<Pod> {
+    this.requests += 1;
+    const refusal = { cluster: "west", verb: "patch", resource: "pods" } as const;
+    const asked = body.metadata.resourceVersion;
+    if (asked !== undefined && asked !== this.delegate.metadata.resourceVersion) {
+      throw new KubeError("the object has been modified", { ...refusal, code: "Conflict" });
+    }
+    const refused = this.refuses(body);
+    if (refused !== false) {
+      const detail = refused === true ? "not in this cluster" : refused;
+      throw new KubeError(detail, { ...refusal, code: refused === true ? "Unprocessable" : "Forbidden" });
+    }
+    this.taken.push(body);
+    return this.change(body);
+  }
+
+  /** What somebody writes, whatever the member refuses. */
+  change({ metadata, spec: change, status }: Partial<Body>): Stored<Pod> {
+    this.#version += 1;
+    const { delegate } = this;
+    const resourceVersion = String(this.#version);
+    const conditions = [...(delegate.status?.conditions ?? []), ...(status?.conditions ?? [])];
+    const containers = (delegate.spec?.containers ?? []).map((container, at) => {
+      const { resources, ...rest } = change?.containers?.[at] ?? {};
+      const requests = { ...container.resources?.requests, ...resources?.requests };
+      return { ...container, ...rest, ...(Object.keys(requests).length === 0 ? {} : { resources: { requests } }) };
+    });
+    this.delegate = {
+      ...delegate,
+      metadata: {
+        ...delegate.metadata,
+        resourceVersion,
+        labels: { ...delegate.metadata.labels, ...metadata?.labels },
+        annotations: { ...delegate.metadata.annotations, ...metadata?.annotations },
+      },
+      spec: { ...delegate.spec, containers },
+      status: { ...delegate.status, conditions },
+    };
+    return this.delegate;
+  }
+}
+
+/** What a member that refuses some patches has taken, and what the author was told. */
+function exchange(refuses: (body: Body) => string | boolean, made = delegate) {
+  const there = new MemberPod(made, refuses);
   const told: string[] = [];
-  let requests = 0;
+  const memories = new Memories();
+  const clock = { at: NOW };
   const west = {
     name: "west",
     noteFailure: () => {},
     client: fakeClient({
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: Body }) => {
-        requests += 1;
-        if (refuses(body)) {
-          const refusal = { code: "Unprocessable", cluster: "west", verb: "patch", resource: "pods" } as const;
-          throw new KubeError("not in this cluster", refusal);
-        }
-        taken.push(body);
-        return { metadata: { uid: "delegate-uid", resourceVersion: String(requests + 1) } };
-      }) as never,
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: Body }) =>
+        there.patch(body)) as never,
     }),
   };
-  const options = {
+  const subject = new Exchange({
     authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
-    memories: new Memories(),
-    clock: { now: () => 1_000_000, wall: () => 1_000_000 },
+    memories,
+    clock: { now: () => clock.at, wall: () => clock.at },
     registry: { member: () => west },
-  };
-  const subject = new Exchange(options as never);
-  const forward = async (proxy: ReturnType<typeof boundProxy>, delegate: ReturnType<typeof delegateOf>) => {
+  } as never);
+  const memory = () => memories.of("uid-1");
+  const nextAction = (proxy: Stored<Pod>) =>
+    forwards(proxy, member("west"), there.delegate, { memory: memory(), now: clock.at })[0];
+  /** Does what is decided, again and again, until there is nothing left to do. */
+  const forward = async (proxy: Stored<Pod>): Promise<void> => {
     const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
-    for (const action of forwards(proxy, member("west"), delegate)) {
-      if (action.type === "forward") await subject.forward(action, context);
+    for (let rounds = 0; rounds < 20; rounds += 1) {
+      const action = nextAction(proxy);
+      if (action?.type !== "forward") return;
+      const before = there.delegate;
+      const shown = await subject.forward(action, context);
+      const written = before !== there.delegate;
+      expect(shown?.({ members: [member("west", { delegate: there.delegate })] } as never)).toBe(true);
+      if (written) expect(shown?.({ members: [member("west", { delegate: before })] } as never)).toBe(false);
     }
+    throw new Error("it never comes to rest");
   };
-  return { forward, taken, told, requests: () => requests };
+  /** What the host shows then. */
+  const shown = (proxy: Stored<Pod>): PodStatus | undefined =>
+    statusFrom(proxy, there.delegate, { refused: refusedResize(proxy, there.delegate, memory()) });
+  return { forward, shown, there, told, clock, subject, nextAction, memory };
 }
 
 const spec = { readinessGates: [{ conditionType: GATE.type }], nodeName: "legation-west" };
@@ -82,45 +147,139 @@ function printsOf(body: Body | undefined): object {
 }
 
 test("a label that the member refuses holds up neither the gates nor the image, and is tried once", async () => {
-  const { forward, taken, told, requests } = exchange(({ metadata }) => metadata.labels !== undefined);
-  const proxy = changed({ image: "busybox:2", labels: { team: "red" } });
-  await forward(proxy, delegate);
-  expect(taken.map(({ status, spec: image }) => status ?? image)).toEqual([
+  const { forward, there, told } = exchange(({ metadata }) => metadata.labels !== undefined);
+  await forward(changed({ image: "busybox:2", labels: { team: "red" } }));
+  expect(there.taken.map(({ status, spec: image }) => status ?? image)).toEqual([
     { conditions: [expect.objectContaining(GATE)] },
     { containers: [{ name: "main", image: "busybox:2" }] },
   ]);
   // Who has the label is not said before the member has it.
-  expect(printsOf(taken[1])).toMatchObject({ labels: [] });
+  expect(printsOf(there.taken[1])).toMatchObject({ labels: [] });
   expect(told).toEqual(["Cluster west did not take the changed labels and annotations: not in this cluster"]);
-  const before = requests();
-  const annotations = { ...delegate.metadata.annotations, ...taken[1]?.metadata.annotations };
-  const conditions = [...(delegate.status?.conditions ?? []), GATE];
-  const followed = {
-    ...delegate,
-    metadata: { ...delegate.metadata, annotations },
-    spec: { ...delegate.spec, containers: [{ name: "main", image: "busybox:2" }] },
-    status: { ...delegate.status, conditions },
-  };
-  await forward(proxy, followed);
-  expect(requests()).toBe(before);
-  await forward(changed({ image: "busybox:3", labels: { team: "red" } }), followed);
-  expect(taken.at(-1)?.spec).toEqual({ containers: [{ name: "main", image: "busybox:3" }] });
+  const before = there.requests;
+  await forward(changed({ image: "busybox:2", labels: { team: "red" } }));
+  expect(there.requests).toBe(before);
+  await forward(changed({ image: "busybox:3", labels: { team: "red" } }));
+  expect(there.taken.at(-1)?.spec).toEqual({ containers: [{ name: "main", image: "busybox:3" }] });
   expect(told).toHaveLength(1);
 });
 
 test("an image that the member refuses does not hold up the labels, and counts as tried", async () => {
-  const { forward, taken, told } = exchange(({ spec: image }) => image !== undefined);
-  await forward(changed({ image: "busybox:2", labels: { team: "red" } }), delegate);
-  expect(taken.at(-1)?.metadata.labels).toEqual({ team: "red" });
-  expect(printsOf(taken.at(-1))).toMatchObject({ labels: ["team"] });
+  const { forward, there, told } = exchange(({ spec: image }) => image !== undefined);
+  await forward(changed({ image: "busybox:2", labels: { team: "red" } }));
+  expect(there.delegate.metadata.labels).toMatchObject({ team: "red" });
+  expect(printsOf(there.taken.at(-1))).toMatchObject({ labels: ["team"] });
   expect(told).toEqual(["Cluster west did not take the changed spec: not in this cluster"]);
 });
 
-test("gates that the member refuses do not hold up the rest", async () => {
-  const { forward, taken, told } = exchange(({ status }) => status !== undefined);
-  await forward(changed({ labels: { team: "red" } }), delegate);
-  expect(taken.map(({ metadata }) => metadata.labels)).toEqual([{ team: "red" }]);
+test("gates that the member refuses do not hold up the rest, and are still the host's", async () => {
+  const { forward, shown, there, told } = exchange(({ status }) => status !== undefined);
+  await forward(changed({ labels: { team: "red" } }));
+  expect(there.taken.map(({ metadata }) => metadata.labels)).toEqual([{ team: "red" }]);
+  expect(shown(changed({ labels: { team: "red" } }))?.conditions).toContainEqual(GATE);
   expect(told).toEqual(["Cluster west did not take the conditions of the readiness gates: not in this cluster"]);
+});
+
+test("a member that refuses everything is asked once, and comes to rest", async () => {
+  const { forward, there } = exchange(() => true);
+  const proxy = changed({ image: "busybox:2", labels: { team: "red" } });
+  await forward(proxy);
+  const before = there.requests;
+  await forward(proxy);
+  expect(there.requests).toBe(before);
+});
+
+describe("a resize", () => {
+  const sized = (cpu: string, generation: number, parts: { readonly labels?: Record<string, string> } = {}) =>
+    boundProxy({
+      metadata: { generation, ...parts },
+      spec: { containers: [{ name: "main", image: "busybox", resources: { requests: { cpu } } }] },
+      status: { ...runningStatus(), observedGeneration: 1 },
+    });
+  const first = sized("100m", 1);
+  const small = delegateOf(first, {
+    metadata: { generation: 1 },
+    spec: { ...first.spec, nodeName: "n" },
+    status: { ...runningStatus(), observedGeneration: 1 },
+  });
+  const cpuOf = ({ spec: { containers = [] } = { containers: [] } }: Pod) => containers[0]?.resources?.requests?.cpu;
+  const resizes = ({ spec: change }: Body) => change?.containers?.[0]?.resources !== undefined;
+  const pending = (status: PodStatus | undefined) =>
+    status?.conditions?.find(({ type }) => type === "PodResizePending");
+
+  test.each([
+    ["exceeded quota: small, requested: requests.cpu=100m", "Deferred"],
+    ["it is not allowed here", "Infeasible"],
+  ])("that the member refuses (%s) is pending, as of a kubelet that cannot do it: %s", async (detail, reason) => {
+    const { forward, shown, there, told } = exchange((body) => resizes(body) && detail, small);
+    const proxy = sized("200m", 2);
+    await forward(proxy);
+    expect(cpuOf(there.delegate)).toBe("100m");
+    expect(shown(proxy)?.observedGeneration).toBe(2);
+    const condition = pending(shown(proxy));
+    expect(condition).toEqual({
+      type: "PodResizePending",
+      status: "True",
+      reason,
+      message: detail,
+      lastTransitionTime: "1970-01-01T00:16:40Z",
+      observedGeneration: 2,
+    });
+    expect(told).toEqual([`Cluster west did not take the changed resources: ${detail}`]);
+    // Written once.
+    const shows = { ...proxy, status: shown(proxy) ?? {} };
+    expect(statusPatch(shows, shown(shows) ?? {})).toBeUndefined();
+    // A controller that starts anew keeps what was said until it has asked the member itself.
+    const restarted = statusFrom(shows, there.delegate);
+    expect(pending(restarted)).toEqual(condition);
+  });
+
+  test("that the member refuses is tried again after five minutes, and done when it is taken", async () => {
+    const { forward, shown, there, clock, memory } = exchange(resizes, small);
+    const proxy = sized("200m", 2, { labels: { team: "red" } });
+    await forward(proxy);
+    // It holds up nothing else.
+    expect(there.delegate.metadata.labels).toMatchObject({ team: "red" });
+    const before = there.requests;
+    clock.at += 299_999;
+    await forward(proxy);
+    expect(there.requests).toBe(before);
+    const observed = world(proxy, [member("west", { delegate: there.delegate })], { memory: memory() });
+    expect(decide(observed, clock.at).requeueAt).toBe(clock.at + 1);
+    clock.at += 1;
+    there.refuses = () => false;
+    await forward(proxy);
+    expect(cpuOf(there.delegate)).toBe("200m");
+    expect(pending(shown({ ...proxy, status: { conditions: [{ type: "PodResizePending", status: "True" }] } }))).toBe(
+      undefined,
+    );
+    expect(specFollows(proxy, there.delegate)).toBe(true);
+    expect(printsOf(there.taken.at(-1))).toHaveProperty(["spec", "resources/main"]);
+  });
+
+  test("that is taken back after its member has refused it leaves what the member makes of it later alone", async () => {
+    const { forward, there } = exchange(resizes, small);
+    await forward(sized("200m", 2));
+    there.refuses = () => false;
+    await forward(sized("100m", 3));
+    there.change({ spec: { containers: [{ resources: { requests: { cpu: "150m" } } }] } });
+    await forward(sized("100m", 3));
+    expect(cpuOf(there.delegate)).toBe("150m");
+  });
+
+  test("that is done long after it was given up, when another one has been done, is refused", async () => {
+    const { forward, there, subject, nextAction } = exchange(() => false, small);
+    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const proxy = sized("200m", 2);
+    const opening = nextAction(proxy);
+    if (opening?.type === "forward") await subject.forward(opening, context);
+    const late = nextAction(proxy);
+    if (late?.type !== "forward") throw new Error("no resize");
+    expect(late.patch.subresource).toBe("resize");
+    await forward(sized("300m", 3));
+    await expect(subject.forward(late, context)).rejects.toMatchObject({ code: "Conflict" });
+    expect(cpuOf(there.delegate)).toBe("300m");
+  });
 });
 
 test.each(["Unprocessable", "Forbidden", "BadRequest"] as const)(

@@ -490,3 +490,20 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
   await execute(isolated);
   expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west" });
 });
+
+test("that a proxy waits is said of it as it was when that was decided: said long after, it would take back that it is scheduled", async () => {
+  const gated = { type: "PodScheduled", status: "False", reason: "SchedulingGated" };
+  const waiting = proxyPod({ metadata: { resourceVersion: "7" }, status: { phase: "Pending", conditions: [gated] } });
+  const bodies: { readonly metadata: object }[] = [];
+  const { execute, told } = executorOf({
+    proxyOf: () => waiting,
+    patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: { readonly metadata: object } }) => {
+      bodies.push(body);
+      throw failure("Conflict", "the object has been modified");
+    }) as never,
+  });
+  const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
+  await expect(execute(report)).rejects.toMatchObject({ code: "Conflict" });
+  expect(bodies.map(({ metadata }) => metadata)).toEqual([{ uid: proxyUid, resourceVersion: "7" }]);
+  expect(told).toEqual([]);
+});

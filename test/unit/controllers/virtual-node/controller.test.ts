@@ -120,3 +120,40 @@ test(
     await eventually(() => fleet.host.get("clusters", "", CLUSTER) === undefined, { intervalMs: 20 });
   },
 );
+
+test("members whose credentials are gone when a controller starts count among those that are lost", WAITS, async () => {
+  await fleet.close();
+  fleet = await fleetOf(3, 0);
+  const conditions = (index: number): { reason?: string }[] => {
+    const status = fleet.host.get("nodes", "", virtualNodeName(`member-${index}`))?.status as object | undefined;
+    return (status as { conditions?: { reason?: string }[] } | undefined)?.conditions ?? [];
+  };
+  const reasons = (): unknown[] => [0, 1, 2].map((index) => conditions(index)[0]?.reason);
+  await start();
+  await expect.poll(reasons, { timeout: 30_000 }).toEqual(Array(3).fill("MemberReady"));
+  await expect.poll(() => fleet.host.get("clusters", "", "member-2")?.status).toHaveProperty("version");
+  await controllers?.stop();
+  for (const index of [0, 1, 2]) fleet.host.erase("secrets", SYSTEM_NAMESPACE, `member-member-${index}`);
+  await start();
+  await expect.poll(() => readyOf("member-0")?.reason, { timeout: 30_000 }).toBe("ProbeFailed");
+  await expect.poll(reasons, { timeout: 30_000 }).toEqual(Array(3).fill("MostMembersUnreachable"));
+});
+
+test("a virtual node that is deleted while it is drained comes back cordoned and tainted", WAITS, async () => {
+  await start();
+  await expect.poll(() => readyOf(CLUSTER)?.reason, { timeout: 30_000 }).toBe("ProbeSucceeded");
+  const node = fleet.host.get("nodes", "", NODE) ?? foreignNode();
+  const taint = { key: "example.com/upkeep", effect: "NoSchedule" };
+  const { taints = [], ...spec } = node.spec as { taints?: object[] };
+  fleet.host.put("nodes", { ...node, spec: { ...spec, unschedulable: true, taints: [...taints, taint] } });
+  fleet.host.put("pods", fleet.pod("late"));
+  await expect.poll(() => messageOf("late"), { timeout: 30_000 }).toContain("example.com/upkeep");
+  fleet.host.erase("nodes", "", NODE);
+  await expect
+    .poll(() => fleet.host.get("nodes", "", NODE)?.spec, { timeout: 30_000 })
+    .toMatchObject({
+      unschedulable: true,
+      taints: [...taints, taint],
+    });
+  expect(bound).toEqual([]);
+});

@@ -65,6 +65,8 @@ function stored(parts: { spec?: KubeNode["spec"]; labels?: Record<string, string
   };
 }
 
+const VIRTUAL = { key: VIRTUAL_NODE_TAINT, effect: "NoSchedule" } as const;
+
 const ready = {
   observedGeneration: 1,
   version: "v1.36.3",
@@ -319,5 +321,96 @@ describe("a Cluster that is being deleted", () => {
 
   test("that is gone leaves no node", () => {
     expect(types(decide(observed({ cluster: undefined, node: stored() }), now).actions)).toEqual(["deleteNode"]);
+  });
+});
+
+test("a member in whose place another cluster answers is lost, and its node and Cluster say why", () => {
+  const lost = facts({ reachable: false, mistaken: true, message: "another cluster answers" });
+  const { actions } = decide(observed({ node: stored(), cluster: cluster(), facts: lost }), now);
+  expect(actions).toContainEqual({
+    type: "patchNodeStatus",
+    patch: {
+      status: expect.objectContaining({
+        conditions: [
+          expect.objectContaining({ status: "Unknown", reason: "AnotherCluster", message: "another cluster answers" }),
+        ],
+      }),
+    },
+  });
+  expect(actions).toContainEqual({
+    type: "patchClusterStatus",
+    status: expect.objectContaining({
+      conditions: [expect.objectContaining({ status: "False", reason: "AnotherCluster" })],
+    }),
+  });
+});
+
+describe("a virtual node that somebody deletes", () => {
+  const own = { key: "example.com/pool", effect: "NoSchedule" } as const;
+  const byHand = { key: "example.com/upkeep", effect: "NoSchedule" } as const;
+  const lost = {
+    key: "node.kubernetes.io/unreachable",
+    effect: "NoExecute",
+    timeAdded: "2026-02-03T04:00:00Z",
+  } as const;
+
+  function tainted(taints: NonNullable<Cluster["spec"]["taints"]>): Stored<Cluster> {
+    return { ...cluster(), spec: { ...cluster().spec, taints } };
+  }
+
+  test("comes back cordoned, and with the taints that it had", () => {
+    const deleted = stored({ spec: { unschedulable: true, taints: [VIRTUAL, byHand, lost] } });
+    const { spec } = desiredNode(observed({ deleted }), now);
+    expect(spec).toEqual({
+      unschedulable: true,
+      taints: [VIRTUAL, byHand, lost],
+      providerID: "legation://west",
+    });
+  });
+
+  test("has its Cluster's taints as they are now", () => {
+    const before = desiredNode(observed({ cluster: tainted([own]) }), now);
+    const deleted = {
+      ...before,
+      metadata: { ...before.metadata, name: "legation-west", uid: "n", resourceVersion: "1" },
+    };
+    const next = { ...own, key: "example.com/other" };
+    const { spec } = desiredNode(observed({ deleted, cluster: tainted([next]) }), now);
+    expect(spec?.taints).toEqual([VIRTUAL, next]);
+    expect(spec).not.toHaveProperty("unschedulable");
+  });
+});
+
+test("labels by which tools know what they applied do not come to the node, and go from one that has them", () => {
+  const labels = {
+    region: "eu",
+    "app.kubernetes.io/instance": "clusters",
+    "app.kubernetes.io/managed-by": "Helm",
+    "argocd.argoproj.io/instance": "clusters",
+    "kustomize.toolkit.fluxcd.io/name": "clusters",
+    "helm.toolkit.fluxcd.io/name": "clusters",
+    "topology.kubernetes.io/region": "eu",
+  };
+  const there = observed({ cluster: cluster({ labels }) });
+  expect(Object.keys(desiredNode(there, now).metadata?.labels ?? {}).sort()).toEqual([
+    VIRTUAL_NODE_LABEL,
+    "node-role.kubernetes.io/member",
+    "node.kubernetes.io/exclude-from-external-load-balancers",
+    "region",
+    "topology.kubernetes.io/region",
+  ]);
+  const node = stored();
+  const earlier = "region,app.kubernetes.io/instance";
+  const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": earlier };
+  const bears = { ...node.metadata.labels, "app.kubernetes.io/instance": "clusters" };
+  const { actions } = decide(
+    { ...there, node: { ...node, metadata: { ...node.metadata, annotations, labels: bears } } },
+    now,
+  );
+  expect(actions).toContainEqual({
+    type: "patchNode",
+    patch: expect.objectContaining({
+      metadata: expect.objectContaining({ labels: expect.objectContaining({ "app.kubernetes.io/instance": null }) }),
+    }),
   });
 });

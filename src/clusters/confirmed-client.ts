@@ -1,0 +1,133 @@
+import type { KubeObject, ObjectRef, Stored } from "../api/kubernetes.ts";
+import type {
+  ClusterClient,
+  DeleteOptions,
+  ListOptions,
+  ListPage,
+  Patch,
+  RawRequest,
+  RequestOptions,
+  StreamAnswer,
+  StreamOptions,
+  UpgradeAnswer,
+  UpgradeOptions,
+  WatchEvent,
+  WatchOptions,
+  WriteOptions,
+} from "../kube/client.ts";
+import { KubeError } from "../kube/errors.ts";
+import type { Resource } from "../kube/resources.ts";
+import type { Identity } from "./identity.ts";
+
+/**
+ * The client of a member that sends nothing to another cluster: such requests reject with NotSent. What is missing in a list
+ * is taken for gone, so before each one the server is asked who it is.
+ */
+export class ConfirmedClient implements ClusterClient {
+  readonly #client: ClusterClient;
+  readonly #identity: Pick<Identity, "problem" | "confirm">;
+
+  constructor(client: ClusterClient, identity: Pick<Identity, "problem" | "confirm">) {
+    this.#client = client;
+    this.#identity = identity;
+  }
+
+  get cluster(): string {
+    return this.#client.cluster;
+  }
+
+  async get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>> {
+    this.#check("get", resource.plural);
+    return this.#client.get(resource, ref, options);
+  }
+
+  async find<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    options?: RequestOptions,
+  ): Promise<Stored<T> | undefined> {
+    this.#check("get", resource.plural);
+    return this.#client.find(resource, ref, options);
+  }
+
+  async list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<ListPage<T>> {
+    if (options?.continue === undefined) await this.#identity.confirm();
+    this.#check("list", resource.plural);
+    return this.#client.list(resource, options);
+  }
+
+  async create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>> {
+    this.#check("create", resource.plural);
+    return this.#client.create(resource, object, options);
+  }
+
+  async createSubresource(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    body: object,
+    options?: RequestOptions,
+  ): Promise<unknown> {
+    this.#check("create", `${resource.plural}/${subresource}`);
+    return this.#client.createSubresource(resource, ref, subresource, body, options);
+  }
+
+  async replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>> {
+    this.#check("update", resource.plural);
+    return this.#client.replace(resource, object, options);
+  }
+
+  async patch<T extends KubeObject>(
+    resource: Resource<T>,
+    ref: ObjectRef,
+    patch: Patch,
+    options?: WriteOptions,
+  ): Promise<Stored<T>> {
+    this.#check("patch", resource.plural);
+    return this.#client.patch(resource, ref, patch, options);
+  }
+
+  async delete(resource: Resource<KubeObject>, ref: ObjectRef, options?: DeleteOptions): Promise<void> {
+    this.#check("delete", resource.plural);
+    return this.#client.delete(resource, ref, options);
+  }
+
+  async raw(request: RawRequest): Promise<unknown> {
+    this.#check(request.method.toLowerCase(), request.path);
+    return this.#client.raw(request);
+  }
+
+  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+    this.#check("watch", resource.plural);
+    return this.#client.watch(resource, options);
+  }
+
+  async upgrade(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: UpgradeOptions,
+  ): Promise<UpgradeAnswer> {
+    this.#check("get", `${resource.plural}/${subresource}`);
+    return this.#client.upgrade(resource, ref, subresource, options);
+  }
+
+  async stream(
+    resource: Resource<KubeObject>,
+    ref: ObjectRef,
+    subresource: string,
+    options: StreamOptions,
+  ): Promise<StreamAnswer> {
+    this.#check("get", `${resource.plural}/${subresource}`);
+    return this.#client.stream(resource, ref, subresource, options);
+  }
+
+  close(): Promise<void> {
+    return this.#client.close();
+  }
+
+  #check(verb: string, resource: string): void {
+    const { problem } = this.#identity;
+    if (problem !== undefined) throw new KubeError(problem, { code: "NotSent", cluster: this.cluster, verb, resource });
+  }
+}

@@ -1,0 +1,121 @@
+import { beforeEach, expect, test } from "vitest";
+import { ForeignUsage } from "../../../src/clusters/foreign-usage.ts";
+import { Turns } from "../../../src/clusters/turns.ts";
+import type { ListOptions } from "../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import type { Logger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const HOUR_MS = 3_600_000;
+
+let clock: FakeClock;
+let turns: Turns;
+/** Tokens that were asked for, with the member. */
+let asked: string[];
+let warned: number;
+
+beforeEach(() => {
+  clock = new FakeClock();
+  turns = new Turns();
+  asked = [];
+  warned = 0;
+});
+
+interface Pages {
+  readonly count: number;
+  readonly takesMs?: number;
+  /** What the request of that number, from 1, fails with. */
+  readonly failing?: Record<number, KubeErrorCode>;
+}
+
+function usageOf(name: string, { count, takesMs = 0, failing = {} }: Pages): ForeignUsage {
+  let request = 0;
+  const list = async (_resource: unknown, options: ListOptions): Promise<object> => {
+    request += 1;
+    const page = Number(options.continue ?? "1");
+    asked.push(`${name}${page}`);
+    expect(options.timeoutMs).toBe(30_000);
+    const code = failing[request];
+    if (code !== undefined) throw new KubeError("not now", { code, cluster: name, verb: "list", resource: "pods" });
+    if (takesMs > 0) await clock.sleep(takesMs);
+    const pod = { spec: { containers: [{ name: "a", resources: { requests: { cpu: "1" } } }] } };
+    return { items: [pod], resourceVersion: "1", size: 1, ...(page < count ? { continue: String(page + 1) } : {}) };
+  };
+  const log = {
+    warn: () => {
+      warned += 1;
+    },
+  } as unknown as Logger;
+  const options = {
+    client: fakeClient({ list: list as never }),
+    hostId: "host",
+    turns,
+    clock,
+    onChange: () => {},
+    log,
+  };
+  return new ForeignUsage(options);
+}
+
+test("a page that fails is asked for again, what was read of the others stays, and the log tells", async () => {
+  const usage = usageOf("w", { count: 3, failing: { 2: "AnswerLost", 3: "ServerError" } });
+  usage.start();
+  await clock.advance(60_000);
+  expect(asked).toEqual(["w1", "w2", "w2", "w2", "w3"]);
+  expect(usage.sum).toMatchObject({ cpu: 3 });
+  expect(warned).toBe(2);
+  await usage.stop();
+});
+
+test("a token that has expired begins the reading anew", async () => {
+  const usage = usageOf("w", { count: 2, failing: { 2: "Gone" } });
+  usage.start();
+  await clock.advance(60_000);
+  expect(asked).toEqual(["w1", "w2", "w1", "w2"]);
+  expect(usage.sum).toMatchObject({ cpu: 2 });
+  await usage.stop();
+});
+
+test("members are read one after the other, and one that fails holds up no other", async () => {
+  const large = usageOf("l", { count: 3, failing: { 2: "AnswerLost" } });
+  const small = usageOf("s", { count: 2 });
+  large.start();
+  small.start();
+  await clock.advance(60_000);
+  expect(asked).toEqual(["l1", "l2", "s1", "s2", "l2", "l3"]);
+  await Promise.all([large.stop(), small.stop()]);
+});
+
+test("what takes long to read is read less often, and once an hour at least", async () => {
+  const slow = usageOf("w", { count: 20, takesMs: 1_000 });
+  slow.start();
+  await clock.advance(30_000);
+  expect(asked).toHaveLength(20);
+  await clock.advance(20 * 60_000 - 31_000);
+  expect(asked).toHaveLength(20);
+  await clock.advance(60_000);
+  expect(asked.length).toBeGreaterThan(20);
+  await slow.stop();
+  asked = [];
+  const slowest = usageOf("w", { count: 1, takesMs: HOUR_MS });
+  slowest.start();
+  await clock.advance(2 * HOUR_MS + 60_000);
+  expect(asked).toHaveLength(2);
+  await clock.advance(HOUR_MS);
+  await slowest.stop();
+});
+
+test("a member that refuses is asked again after a while, or when it answers again", async () => {
+  const usage = usageOf("w", { count: 1, failing: { 1: "Forbidden" } });
+  usage.start();
+  await clock.advance(60_000);
+  expect([asked.length, usage.sum]).toEqual([1, undefined]);
+  usage.retry();
+  await clock.advance(1_000);
+  expect(usage.sum).toMatchObject({ cpu: 1 });
+  usage.retry();
+  await clock.advance(1_000);
+  expect(asked).toHaveLength(2);
+  await usage.stop();
+});

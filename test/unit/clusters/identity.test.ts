@@ -1,0 +1,190 @@
+import { beforeEach, expect, test } from "vitest";
+import type { Cluster } from "../../../src/api/cluster.ts";
+import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
+import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
+import { Member } from "../../../src/clusters/member.ts";
+import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const KEY = "default/web" as ObjectKey;
+const delegate = {
+  metadata: {
+    namespace: "default",
+    name: "web",
+    uid: "d",
+    resourceVersion: "5",
+    labels: { [HOST_LABEL]: "host-id" },
+    annotations: { [OWNER_ANNOTATION]: "p" },
+  },
+};
+
+/** What answers at the member's address. */
+interface Server {
+  /** uid of its kube-system namespace, or why it is not told. */
+  uid: string | KubeErrorCode;
+  items: readonly object[];
+  up: boolean;
+}
+
+let clock: FakeClock;
+let server: Server;
+let told: string[];
+let asked: number;
+let watches: PromiseWithResolvers<never>[];
+
+function failed(code: KubeErrorCode): KubeError {
+  return new KubeError(`answer ${code}`, { code, cluster: "west", verb: "get", resource: "x" });
+}
+
+function answering(): void {
+  if (!server.up) throw failed("NotSent");
+}
+
+function client(): ClusterClient {
+  return fakeClient({
+    raw: async ({ path }) => {
+      answering();
+      return path === "/version" ? { gitVersion: "v1.36.0" } : "ok";
+    },
+    find: (async () => {
+      answering();
+      asked += 1;
+      if (server.uid === "Forbidden" || server.uid === "ServerError") throw failed(server.uid);
+      return { metadata: { name: "kube-system", uid: server.uid } };
+    }) as never,
+    list: (async ({ plural }: { plural: string }) => {
+      answering();
+      return { items: plural === "pods" ? server.items : [], resourceVersion: "5", size: 100 };
+    }) as never,
+    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      answering();
+      onOpen?.();
+      const ends = Promise.withResolvers<never>();
+      watches.push(ends);
+      signal.addEventListener("abort", () => ends.reject(signal.reason));
+      yield await ends.promise;
+    } as never,
+    create: (async (_resource: unknown, object: object) => object) as never,
+  });
+}
+
+function cluster(uid?: string): Stored<Cluster> {
+  const annotations = uid === undefined ? {} : { "legation.dev/member-uid": uid };
+  return {
+    metadata: { name: "west", uid: "c", resourceVersion: "1", annotations },
+    spec: { credentialsSecret: { name: "member-west" } },
+  };
+}
+
+async function started(recorded?: string): Promise<Member> {
+  const member = new Member({
+    cluster: cluster(recorded),
+    client: client(),
+    hostId: "host-id",
+    listener: {
+      onDelegate: (_member, key) => told.push(key),
+      onEnded: () => {},
+      onCapacity: () => {},
+      onPrompt: () => {},
+      onConnection: () => {},
+    },
+    clock,
+    log: createLogger({ level: "silent" }),
+  });
+  member.start();
+  await clock.advance(1_000);
+  return member;
+}
+
+/** The member is away for a while; then `next` is at its address. */
+async function outage(next: Partial<Server>): Promise<void> {
+  server.up = false;
+  for (const { reject } of watches.splice(0)) reject(failed("AnswerLost"));
+  await clock.advance(90_000);
+  server = { ...server, ...next, up: true };
+  await clock.advance(30_000);
+}
+
+beforeEach(() => {
+  clock = new FakeClock();
+  server = { uid: "uid-of-west", items: [delegate], up: true };
+  told = [];
+  asked = 0;
+  watches = [];
+});
+
+test("a member at whose address another cluster answers keeps its delegates, is not reachable, and says what to do", async () => {
+  const member = await started("uid-of-west");
+  expect([member.reachable, member.delegateCount]).toEqual([true, 1]);
+  told = [];
+  await outage({ uid: "uid-of-other", items: [] });
+  expect(member.probed).toMatchObject({ reachable: true });
+  expect([member.reachable, member.settling, member.delegateCount, told]).toEqual([false, false, 1, []]);
+  expect(member.unreadable.pods).toBe(
+    "another cluster answers: its namespace kube-system has uid uid-of-other, that of the member has uid-of-west; correct the " +
+      "server and credentials in Secret legation-system/member-west, or, when the member was built anew and none of its pods runs " +
+      "any more, run `kubectl annotate --overwrite clusters.legation.dev west legation.dev/member-uid=uid-of-other`",
+  );
+  expect(member.candidate().closed?.message).toContain("another cluster answers");
+  await outage({ uid: "uid-of-west", items: [delegate] });
+  expect([member.reachable, member.unreadable, member.delegateCount, told]).toEqual([true, {}, 1, []]);
+  await member.stop();
+});
+
+test("nothing is sent to another cluster, not even where a connection has moved that no watch uses", async () => {
+  const member = await started("uid-of-west");
+  const pod = { metadata: { namespace: "default", name: "new" } };
+  await expect(member.client.create(pods, pod)).resolves.toBe(pod);
+  server.uid = "uid-of-other";
+  await clock.advance(70_000);
+  expect(member.reachable).toBe(false);
+  await expect(member.client.create(pods, pod)).rejects.toMatchObject({ code: "NotSent" });
+  await expect(member.client.find(pods, { namespace: "default", name: "web" })).rejects.toThrow("another cluster");
+  expect(() => member.client.watch(pods, { resourceVersion: "1", signal: AbortSignal.abort() })).toThrow("another");
+  await member.stop();
+});
+
+test("a member that was built anew is the member when its Cluster says so, and its earlier pods are gone", async () => {
+  const member = await started("uid-of-west");
+  await outage({ uid: "uid-of-other", items: [] });
+  expect(member.delegateCount).toBe(1);
+  member.cluster = cluster("uid-of-other");
+  await clock.advance(15_000);
+  expect([member.reachable, member.delegateCount]).toEqual([true, 0]);
+  await member.stop();
+});
+
+test("a new connection to another cluster shows nothing of it, and one that does not say who it is has still to be read", async () => {
+  server = { ...server, uid: "uid-of-other", items: [] };
+  const other = await started("uid-of-west");
+  expect([other.reachable, other.read, other.nodesRead, other.settling]).toEqual([false, false, false, false]);
+  await other.stop();
+  server.uid = "ServerError";
+  const silent = await started("uid-of-west");
+  expect([silent.reachable, silent.read, silent.mistaken]).toEqual([false, false, undefined]);
+  await silent.stop();
+});
+
+test.each([
+  ["whose Cluster records no identity is asked for none", undefined, 0],
+  ["that does not permit the question is taken for what it is called", "Forbidden", 1],
+])("a member %s", async (_what, uid, least) => {
+  if (uid !== undefined) server.uid = "Forbidden";
+  const member = await started(uid === undefined ? undefined : "uid-of-west");
+  await outage({ items: [] });
+  expect([member.reachable, member.mistaken, told.includes(KEY)]).toEqual([true, undefined, true]);
+  expect(Math.min(asked, 1)).toBe(least);
+  await member.stop();
+});
+
+test("who a member is costs one request a minute while all is well", async () => {
+  const member = await started("uid-of-west");
+  expect(asked).toBe(1);
+  await clock.advance(600_000);
+  expect(asked).toBeLessThanOrEqual(12);
+  await member.stop();
+});

@@ -1,0 +1,65 @@
+import { expect, test } from "vitest";
+import type { KubeNode } from "../../../src/api/kubernetes.ts";
+import { MemberNodes } from "../../../src/clusters/member-nodes.ts";
+import type { WatchEvent, WatchOptions } from "../../../src/kube/client.ts";
+import { ByteBudget } from "../../../src/kube/limits.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+function node(index: number, cpu: number, version: number): object {
+  const status = { allocatable: { cpu: String(cpu) }, conditions: [{ type: "Ready", status: "True" }] };
+  return { metadata: { name: `n-${index}`, uid: `u-${index}`, resourceVersion: String(version) }, status };
+}
+
+test("nodes of a large member that change all the time are summed up once a second, and one that changes alone at once", async () => {
+  const clock = new FakeClock();
+  let version = 1;
+  let changed = 0;
+  let next = Promise.withResolvers<WatchEvent<KubeNode>>();
+  const client = fakeClient({
+    list: (async () => ({
+      items: Array.from({ length: 200 }, (_, index) => node(index, 1, 1)),
+      resourceVersion: "1",
+      size: 1,
+    })) as never,
+    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      onOpen?.();
+      signal.addEventListener("abort", () => next.reject(signal.reason));
+      for (;;) yield await next.promise;
+    } as never,
+  });
+  const nodes = new MemberNodes({
+    client,
+    budget: new ByteBudget(1e9),
+    clock,
+    log: createLogger({ level: "silent" }),
+    onChange: () => {
+      changed += 1;
+    },
+    onState: () => {},
+  });
+  async function change(index: number, cpu: number): Promise<void> {
+    version += 1;
+    const { resolve } = next;
+    next = Promise.withResolvers();
+    resolve({ type: "MODIFIED", object: node(index, cpu, version) as never, size: 1 });
+    await clock.advance(0);
+  }
+  nodes.start();
+  await clock.advance(10_000);
+  expect([changed <= 2, nodes.capacity.allocatable]).toEqual([true, { cpu: 200 }]);
+
+  changed = 0;
+  await change(0, 5);
+  expect([changed, nodes.capacity.allocatable]).toEqual([1, { cpu: 204 }]);
+  for (let index = 1; index < 100; index += 1) {
+    await change(index, 2);
+    await clock.advance(100);
+  }
+  await clock.advance(1_000);
+  expect(changed).toBeGreaterThan(5);
+  expect(changed).toBeLessThanOrEqual(12);
+  expect([nodes.capacity.allocatable, nodes.capacity.largestNode]).toEqual([{ cpu: 303 }, { cpu: 5 }]);
+  await nodes.stop();
+});
