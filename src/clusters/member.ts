@@ -1,29 +1,22 @@
 import { getHeapStatistics } from "node:v8";
 import type { Cluster } from "../api/cluster.ts";
-import { HOST_LABEL } from "../api/keys.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
-import { objectKey } from "../api/kubernetes.ts";
 import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
-import { pods } from "../kube/resources.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
 import type { NodeKinds } from "../placement/node-kinds.ts";
-import { madeByHost, ownerOf } from "../pods/delegate.ts";
-import { type DependencyKey, dependencyKeys } from "../pods/dependencies.ts";
 import { jsonEqual } from "../pods/equal.ts";
-import { isBound, isTerminal } from "../pods/phase.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
-import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type Capacity, fitsLargest } from "./capacity.ts";
 import { ConfirmedClient } from "./confirmed-client.ts";
-import { Departed } from "./departed.ts";
 import { ForeignUsage } from "./foreign-usage.ts";
 import { Identity, recordedUid } from "./identity.ts";
 import { Load } from "./load.ts";
+import { MemberDelegates } from "./member-delegates.ts";
 import { MemberNodes } from "./member-nodes.ts";
 import { Probe, type ProbeResult, type ProbeSettings } from "./probe.ts";
 import { Promptness } from "./promptness.ts";
@@ -54,8 +47,6 @@ export interface VirtualNode {
 
 // Of the heap that this process may have: one member may not take it from the others, whatever it holds.
 const SHARE_OF_HEAP = 0.5;
-const USES_INDEX = "uses";
-const NAMESPACE_INDEX = "namespace";
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /**
@@ -68,21 +59,19 @@ export class Member {
   readonly client: ClusterClient;
   /** All that is watched there: tried again at once when it answers again. */
   readonly watches: Set<{ retry(): void }> = new Set();
+  /** What this host has there. */
+  readonly delegates: MemberDelegates;
   readonly load: Load = new Load((requests) => fitsLargest(requests, this.capacity.largestNode));
   /** For all that is stored of it. */
   readonly memory: ByteBudget = new ByteBudget(getHeapStatistics().heap_size_limit * SHARE_OF_HEAP);
-  readonly #hostId: string;
   readonly #clock: Clock;
-  readonly #delegates: Reflector<Pod>;
   readonly #nodes: MemberNodes;
   readonly #identity: Identity;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
   readonly #foreign: ForeignUsage;
   readonly #listener: MemberListener;
-  readonly #departed = new Departed();
   #probed: ProbeResult = NOT_PROBED;
-  #endedVersion = 0;
   #wasReachable = false;
   #reachableSince = 0;
   #toldState = "";
@@ -115,23 +104,18 @@ export class Member {
     });
     const client = new ConfirmedClient(options.client, this.#identity);
     this.client = client;
-    this.#hostId = hostId;
     this.#clock = clock;
     this.#listener = listener;
     const log = options.log.child({ member: this.name });
-    this.#delegates = new Reflector({
+    this.delegates = new MemberDelegates({
       client,
-      resource: pods,
-      labelSelector: `${HOST_LABEL}=${hostId}`,
+      hostId,
+      load: this.load,
       budget: this.memory,
       clock,
       log,
-      // What has ended mounts nothing any more.
-      indexes: {
-        [USES_INDEX]: (pod) => (isTerminal(pod) ? [] : dependencyKeys(pod)),
-        [NAMESPACE_INDEX]: (pod) => (isTerminal(pod) ? [] : [pod.metadata.namespace ?? ""]),
-      },
-      onEvent: (event) => this.#onDelegate(event),
+      onChange: (key) => listener.onDelegate(this, key),
+      onEnded: (delegate) => listener.onEnded(this, delegate),
       onState: () => this.#onConnection(),
     });
     this.#nodes = new MemberNodes({
@@ -163,7 +147,7 @@ export class Member {
       },
       log,
     });
-    this.watches.add(this.#delegates).add(this.#nodes).add(this.#foreign);
+    this.watches.add(this.delegates).add(this.#nodes).add(this.#foreign);
     this.#probe = new Probe({
       client: options.client,
       clock,
@@ -173,7 +157,7 @@ export class Member {
   }
 
   start(): void {
-    this.#delegates.start();
+    this.delegates.start();
     this.#nodes.start();
     this.#probe.start();
     this.#foreign.start();
@@ -184,7 +168,7 @@ export class Member {
     this.#identity.stop();
     this.#stopped = true;
     this.#failureTimer?.cancel();
-    await Promise.all([this.#delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
+    await Promise.all([this.delegates.stop(), this.#nodes.stop(), this.#foreign.stop()]);
     await this.client.close();
   }
 
@@ -231,7 +215,7 @@ export class Member {
 
   /** Its API server answers, and its watches are up to date. */
   get reachable(): boolean {
-    return this.#probed.reachable && this.mistaken === undefined && this.#delegates.state === "watching";
+    return this.#probed.reachable && this.mistaken === undefined && this.delegates.watched;
   }
 
   /** When it last began to be reachable; epoch ms. */
@@ -241,7 +225,7 @@ export class Member {
 
   /** Its delegates have been listed since this connection began. */
   get read(): boolean {
-    return this.#delegates.store.synced;
+    return this.delegates.read;
   }
 
   /** Its delegates and nodes have still to be read, and nothing says yet that they cannot be. */
@@ -267,7 +251,7 @@ export class Member {
     if (this.mistaken !== undefined) return { pods: this.mistaken };
     const { periodMs, failureThreshold } = this.#probeSettings();
     const state = {
-      pods: this.#delegates.failing,
+      pods: this.delegates.failing,
       nodes: this.nodesRead ? undefined : this.#nodes.failing,
       counted: this.#countedFailures,
       answeringSince: this.#answeringSince,
@@ -282,7 +266,7 @@ export class Member {
 
   /** Changes with everything that may let it take a pod that it has refused: its nodes, and delegates that ended. */
   get roomVersion(): string {
-    return `${this.#nodes.version}.${this.#endedVersion}`;
+    return `${this.#nodes.version}.${this.delegates.endedVersion}`;
   }
 
   get capacity(): Capacity {
@@ -297,47 +281,6 @@ export class Member {
   /** What pods that are not this host's request there, as last read. */
   get foreign(): Amounts | undefined {
     return this.#foreign.sum;
-  }
-
-  /** The pod under this key, when this host made it. */
-  delegate(key: ObjectKey): Stored<Pod> | undefined {
-    const pod = this.#delegates.store.get(key);
-    return pod !== undefined && madeByHost(pod, this.#hostId) ? pod : undefined;
-  }
-
-  /** All pods there that carry this host's label. */
-  delegates(): Stored<Pod>[] {
-    return this.#delegates.store.list();
-  }
-
-  /** How many pods there carry this host's label. */
-  get delegateCount(): number {
-    return this.#delegates.store.size;
-  }
-
-  /** How many delegates that have not ended name the dependency. */
-  usersOf(key: DependencyKey): number {
-    return this.#delegates.store.countByIndex(USES_INDEX, key);
-  }
-
-  /** How many delegates that have not ended are in a namespace. */
-  liveIn(namespace: string): number {
-    return this.#delegates.store.countByIndex(NAMESPACE_INDEX, namespace);
-  }
-
-  /** The delegates that have not ended and name the dependency. */
-  delegatesUsing(key: DependencyKey): Stored<Pod>[] {
-    return this.#delegates.store.byIndex(USES_INDEX, key);
-  }
-
-  /** The last state of a delegate under this key that was seen to go. */
-  departed(key: ObjectKey): Stored<Pod> | undefined {
-    return this.#departed.get(key);
-  }
-
-  /** The last state has been used. */
-  forgetDeparted(key: ObjectKey): void {
-    this.#departed.forget(key);
   }
 
   /** Settles as the answer to a request that was sent to the member; one that is overdue makes others preferred. */
@@ -397,23 +340,6 @@ export class Member {
     return { reason: "ClusterNotReady", message };
   }
 
-  #onDelegate(event: ReflectorEvent<Pod>): void {
-    const { object } = event;
-    const key = objectKey(object.metadata);
-    let freed: boolean;
-    if (event.type === "deleted") {
-      freed = this.load.forget(object);
-      this.#departed.keep(key, object);
-    } else {
-      freed = this.load.count(object, ownerOf(object)?.uid);
-    }
-    this.#listener.onDelegate(this, key);
-    if (!freed) return;
-    // One that had no node leaves none free.
-    if (isBound(object)) this.#endedVersion += 1;
-    this.#listener.onEnded(this, object);
-  }
-
   #onProbe(result: ProbeResult): void {
     const changed =
       this.#probed.reachable !== result.reachable ||
@@ -467,7 +393,7 @@ export class Member {
     this.#candidate = undefined;
     const { dueAt, ...problems } = this.unreadable;
     this.#countedFailures = {
-      pods: problems.pods === undefined ? undefined : this.#delegates.failing?.since,
+      pods: problems.pods === undefined ? undefined : this.delegates.failing?.since,
       nodes: problems.nodes === undefined ? undefined : this.#nodes.failing?.since,
     };
     this.#lookAgain(dueAt);

@@ -137,7 +137,7 @@ export class Registry {
 
   /** Neither proxy nor delegate is left under the key. */
   forget(key: ObjectKey): void {
-    for (const member of this.holders(key)) member.forgetDeparted(key);
+    for (const member of this.holders(key)) member.delegates.forgetDeparted(key);
     this.#holders.forget(key);
   }
 

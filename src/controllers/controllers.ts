@@ -240,8 +240,8 @@ export class Controllers {
     const boundTo = (name: string): number => this.#delegation.boundTo(virtualNodeName(name)) ?? 0;
     this.#options.metrics?.members.follow({
       members: function* () {
-        for (const { name, reachable, delegateCount } of registry.members()) {
-          yield { name, reachable, delegates: delegateCount, proxies: boundTo(name) };
+        for (const { name, reachable, delegates } of registry.members()) {
+          yield { name, reachable, delegates: delegates.size, proxies: boundTo(name) };
         }
       },
       waiting: () => this.#delegation.waiting(),

@@ -50,7 +50,7 @@ export function lookUp(
   if (!reachable) return unavailable(cluster, message);
   if (!member.read) return unavailable(cluster, "its pods are still being read: try again");
   const recorded = proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION];
-  if (recorded !== undefined && member.delegate(key)?.metadata.uid === recorded) {
+  if (recorded !== undefined && member.delegates.get(key)?.metadata.uid === recorded) {
     return { member, proxyUid: proxy.metadata.uid };
   }
   return isTerminal(proxy) ? missing : { problem: "notRunning", message: whyNotRunning(proxy, container) };

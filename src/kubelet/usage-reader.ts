@@ -87,7 +87,7 @@ export class UsageReader {
     const metrics = new Map<ObjectKey, PodMetrics>(items.map((item) => [objectKey(item.metadata), item]));
     return this.#source.proxiesOn(virtualNodeName(this.#cluster)).flatMap((pod) => {
       const key = objectKey(pod.metadata);
-      const delegate = member.delegate(key);
+      const delegate = member.delegates.get(key);
       if (delegate === undefined || delegate.metadata.uid !== pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION]) {
         return [];
       }

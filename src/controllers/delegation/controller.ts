@@ -161,7 +161,7 @@ export class DelegationController {
       this.#loop.enqueue(objectKey(proxy.metadata));
     }
     for (const member of this.#options.registry.members()) {
-      for (const { metadata } of member.delegates()) this.onDelegate(objectKey(metadata), member);
+      for (const { metadata } of member.delegates.list()) this.onDelegate(objectKey(metadata), member);
     }
   }
 
@@ -226,7 +226,7 @@ export class DelegationController {
 
   /** Something under the key changed, in this member if one is named. */
   onDelegate(key: ObjectKey, member?: Member): void {
-    const delegate = member?.delegate(key);
+    const delegate = member?.delegates.get(key);
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
     // Told at once: what waits is decided on before each delegate's own proxy is looked at.
     if (uid !== undefined) {
@@ -255,7 +255,7 @@ export class DelegationController {
   onConnection(member: Member): void {
     this.onCapacity();
     if (!member.reachable) return;
-    for (const { metadata } of member.delegates()) this.#loop.enqueue(objectKey(metadata));
+    for (const { metadata } of member.delegates.list()) this.#loop.enqueue(objectKey(metadata));
     this.onNodeReady(member.name);
   }
 

@@ -18,7 +18,7 @@ export class HeldDelegates {
 
   /** Whether the delegate with this uid is to be kept; tells of each once. */
   keeps(member: Member | undefined, key: ObjectKey, uid: string, log: Logger): boolean {
-    const delegate = member?.delegate(key);
+    const delegate = member?.delegates.get(key);
     if (member === undefined || delegate?.metadata.uid !== uid) return false;
     const { creationTimestamp: created } = delegate.metadata;
     if (!wasUnled(this.#options.unled, created)) return false;
@@ -37,7 +37,7 @@ export class HeldDelegates {
   countIn(name: string): number {
     const member = this.#options.registry.member(name);
     const there = [...this.#told].filter(
-      ([uid, one]) => one.member === name && member?.delegate(one.key)?.metadata.uid === uid,
+      ([uid, one]) => one.member === name && member?.delegates.get(one.key)?.metadata.uid === uid,
     );
     return there.length;
   }

@@ -32,8 +32,8 @@ export function unknownView(cluster: Stored<Cluster>, problem: string): MemberVi
 
 /** A member as it stands for the pod under the key. */
 export function viewOf(member: Member, key: ObjectKey): MemberView {
-  const delegate = member.delegate(key);
-  const departed = member.departed(key);
+  const delegate = member.delegates.get(key);
+  const departed = member.delegates.departed(key);
   const candidate = member.candidate();
   return {
     name: member.name,

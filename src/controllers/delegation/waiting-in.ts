@@ -30,7 +30,7 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
   let count = 0;
   for (const [key, proxy] of waiting) {
     const memory = memoryOf(proxy.metadata.uid);
-    const delegate = member?.delegate(key);
+    const delegate = member?.delegates.get(key);
     const isThere = isFor(delegate, proxy) && delegate !== undefined && !isElsewhere(key, delegate, name, registry);
     if (isThere || memory.uncertain === name || isUnread(proxy, memory)) count += 1;
   }
@@ -47,5 +47,5 @@ function isElsewhere(
   return registry
     .members()
     .filter(({ name, cluster: { metadata: other } }) => name !== cluster && other.deletionTimestamp === undefined)
-    .some((other) => other.delegate(key)?.metadata.uid === metadata.uid);
+    .some((other) => other.delegates.get(key)?.metadata.uid === metadata.uid);
 }

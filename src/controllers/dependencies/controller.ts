@@ -249,7 +249,7 @@ export class DependencyController implements Copier {
       this.#loop.enqueue(key);
       this.#wake(dependencyOf(key));
     }
-    for (const delegate of member.delegates()) this.onEnded(member, delegate);
+    for (const delegate of member.delegates.list()) this.onEnded(member, delegate);
     // What was refused a minute before it was lost may be tried again.
     for (const key of this.#executor.refusedIn(member.name)) this.#loop.enqueue(key);
   }
@@ -277,7 +277,7 @@ export class DependencyController implements Copier {
       source.state === "present"
         ? this.#executor.contestedUntil(key, source.object.metadata.resourceVersion)
         : undefined;
-    const mounted = member.usersOf(dependency) > 0;
+    const mounted = member.delegates.usersOf(dependency) > 0;
     return {
       ref,
       host: this.#options.identity,

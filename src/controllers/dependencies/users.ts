@@ -26,6 +26,12 @@ export function usesOf(proxy: Stored<Pod>): string[] {
   return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
 }
 
+/** A member, and which of its delegates use a dependency. */
+interface MemberUsers {
+  readonly name: string;
+  readonly delegates: Pick<Member["delegates"], "using">;
+}
+
 /**
  * Who uses what: by the host's proxies, and by what delegates mount. A delegate alone gets nothing that its proxy does not
  * name, whatever somebody in the member has written into it.
@@ -92,14 +98,14 @@ export class Users {
   }
 
   /** Whether a proxy that uses it was given to the member, or is about to be. */
-  uses(member: Pick<Member, "name" | "delegatesUsing">, key: DependencyKey): boolean {
+  uses(member: MemberUsers, key: DependencyKey): boolean {
     if (this.#placed.has(copyKey(member.name, key))) return true;
     if (this.#proxies().countByIndex(USES_INDEX, useOn(virtualNodeName(member.name), key)) > 0) return true;
     return this.#heldIn(member, key).some((proxy) => dependencyKeys(proxy).includes(key));
   }
 
   /** Whether one of those cannot be without it. */
-  requires(member: Pick<Member, "name" | "delegatesUsing">, key: DependencyKey): boolean {
+  requires(member: MemberUsers, key: DependencyKey): boolean {
     const needsIt = (proxy: Stored<Pod>): boolean =>
       dependenciesOf(proxy).some((dependency) => !dependency.optional && dependencyKey(dependency) === key);
     const proxies = this.#proxies();
@@ -117,8 +123,8 @@ export class Users {
    * The proxies without a node whose delegates, of an earlier leader, mount it in the member. Of a proxy that has one, its node says where
    * it is: who shows a delegate of it elsewhere gets nothing by that.
    */
-  #heldIn(member: Pick<Member, "delegatesUsing">, key: DependencyKey): Stored<Pod>[] {
-    return member.delegatesUsing(key).flatMap((delegate) => {
+  #heldIn({ delegates }: MemberUsers, key: DependencyKey): Stored<Pod>[] {
+    return delegates.using(key).flatMap((delegate) => {
       const proxy = this.#proxies().get(objectKey(delegate.metadata));
       if (proxy === undefined || proxy.metadata.uid !== ownerOf(delegate)?.uid) return [];
       return isBound(proxy) ? [] : [proxy];

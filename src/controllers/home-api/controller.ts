@@ -127,7 +127,7 @@ export class HomeApiController {
   }
 
   #enqueueAll(members: readonly Member[]): void {
-    for (const { metadata } of members.flatMap((member) => member.delegates())) {
+    for (const { metadata } of members.flatMap((member) => member.delegates.list())) {
       this.enqueue(objectKey(metadata));
     }
   }
@@ -137,7 +137,7 @@ export class HomeApiController {
     const ref = objectRef(key);
     const { namespace = "" } = ref;
     const delegates = this.#options.registry.holders(key).flatMap((member) => {
-      const delegate = member.delegate(key);
+      const delegate = member.delegates.get(key);
       if (delegate === undefined || proxy === undefined) return [];
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
       // Pods that cannot be read at present run all the same, and need their tokens.

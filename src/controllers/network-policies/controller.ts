@@ -237,7 +237,7 @@ export class NetworkPolicyController implements Copier {
 
   #onRead(member: Member): void {
     if (!this.#copies.read(member)) return;
-    const pods = [...member.delegates()].map(({ metadata }) => metadata.namespace ?? "");
+    const pods = [...member.delegates.list()].map(({ metadata }) => metadata.namespace ?? "");
     for (const namespace of new Set([...pods, ...this.#namespacesOf(member)])) {
       this.#enqueue({ member: member.name, namespace });
     }
@@ -263,7 +263,7 @@ export class NetworkPolicyController implements Copier {
   }
 
   #isUsed(member: Member, namespace: string): boolean {
-    return member.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
+    return member.delegates.liveIn(namespace) > 0 || this.#placements.any(member.name, namespace);
   }
 
   #enqueue(place: Place): void {

@@ -125,7 +125,7 @@ export class PodEventController {
 /** The proxy of the delegate that the event is about, alive or just gone; undefined when it is about another pod. */
 function proxyOf(member: Member, { involvedObject }: KubeEvent): Owner | undefined {
   const key = objectKey(involvedObject);
-  for (const delegate of [member.delegate(key), member.departed(key)]) {
+  for (const delegate of [member.delegates.get(key), member.delegates.departed(key)]) {
     if (delegate !== undefined && delegate.metadata.uid === involvedObject.uid) return ownerOf(delegate);
   }
   return undefined;

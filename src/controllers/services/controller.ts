@@ -104,7 +104,7 @@ export class ServiceController implements Copier {
 
   /** The host's proxies have been read: who is where in a member is known. */
   onProxies(member: Member): void {
-    for (const delegate of member.delegates()) this.#onHeld(member, delegate);
+    for (const delegate of member.delegates.list()) this.#onHeld(member, delegate);
     this.#onRead(member);
   }
 
@@ -123,7 +123,7 @@ export class ServiceController implements Copier {
 
   /** A delegate came, changed or went. */
   onDelegate(member: Member, key: ObjectKey): void {
-    const delegate = member.delegate(key);
+    const delegate = member.delegates.get(key);
     if (delegate !== undefined) this.#onHeld(member, delegate);
   }
 
@@ -217,7 +217,7 @@ export class ServiceController implements Copier {
   /** A delegate has ended or gone. */
   onEnded(member: Member, { metadata }: Stored<Pod>): void {
     const { namespace = "" } = metadata;
-    if (member.liveIn(namespace) === 0) this.#onLeft(member.name, namespace);
+    if (member.delegates.liveIn(namespace) === 0) this.#onLeft(member.name, namespace);
   }
 
   #onLeft(name: string, namespace: string): void {
@@ -281,7 +281,7 @@ export class ServiceController implements Copier {
     const source = this.#sourceOf(member, kind, namespace, name);
     const used = this.#placements.any(member.name, namespace);
     // What runs keeps what it has, whatever the host knows of it.
-    const kept = used || member.liveIn(namespace) > 0;
+    const kept = used || member.delegates.liveIn(namespace) > 0;
     const wanted =
       used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
     if (copy === undefined && !wanted) {

@@ -119,11 +119,11 @@ beforeEach(() => {
 
 test("a member at whose address another cluster answers keeps its delegates, is not reachable, and says what to do", async () => {
   const member = await started("uid-of-west");
-  expect([member.reachable, member.delegateCount]).toEqual([true, 1]);
+  expect([member.reachable, member.delegates.size]).toEqual([true, 1]);
   told = [];
   await outage({ uid: "uid-of-other", items: [] });
   expect(member.probed).toMatchObject({ reachable: true });
-  expect([member.reachable, member.settling, member.delegateCount, told]).toEqual([false, false, 1, []]);
+  expect([member.reachable, member.settling, member.delegates.size, told]).toEqual([false, false, 1, []]);
   expect(member.unreadable.pods).toBe(
     "another cluster answers: its namespace kube-system has uid uid-of-other, that of the member has uid-of-west; correct the " +
       "server and credentials in Secret legation-system/member-west, or, when the member was built anew and none of its pods runs " +
@@ -131,7 +131,7 @@ test("a member at whose address another cluster answers keeps its delegates, is 
   );
   expect(member.candidate().closed?.message).toContain("another cluster answers");
   await outage({ uid: "uid-of-west", items: [delegate] });
-  expect([member.reachable, member.unreadable, member.delegateCount, told]).toEqual([true, {}, 1, []]);
+  expect([member.reachable, member.unreadable, member.delegates.size, told]).toEqual([true, {}, 1, []]);
   await member.stop();
 });
 
@@ -151,10 +151,10 @@ test("nothing is sent to another cluster, not even where a connection has moved 
 test("a member that was built anew is the member when its Cluster says so, and its earlier pods are gone", async () => {
   const member = await started("uid-of-west");
   await outage({ uid: "uid-of-other", items: [] });
-  expect(member.delegateCount).toBe(1);
+  expect(member.delegates.size).toBe(1);
   member.cluster = cluster("uid-of-other");
   await clock.advance(15_000);
-  expect([member.reachable, member.delegateCount]).toEqual([true, 0]);
+  expect([member.reachable, member.delegates.size]).toEqual([true, 0]);
   await member.stop();
 });
 

@@ -25,7 +25,7 @@ function look(
   const member = {
     probed: { reachable },
     read: true,
-    delegate: () => (delegate === undefined ? undefined : pod({ uid: delegate })),
+    delegates: { get: () => (delegate === undefined ? undefined : pod({ uid: delegate })) },
   };
   const source = { registry: { member: () => member, problem: () => undefined }, proxies: () => proxies };
   return lookUp(source as unknown as PodSource, "west", { namespace: "team", name: "web-0" }, container);

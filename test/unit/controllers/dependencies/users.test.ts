@@ -20,7 +20,7 @@ beforeEach(() => {
 });
 
 function member(name: string, ...delegates: Stored<Pod>[]) {
-  return { name, delegatesUsing: () => delegates };
+  return { name, delegates: { using: () => delegates } };
 }
 
 describe("an object is used in a member", () => {

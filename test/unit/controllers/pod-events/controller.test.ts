@@ -19,8 +19,7 @@ interface FakeMember {
   readonly client: ClusterClient;
   readonly read: boolean;
   readonly watches: Set<object>;
-  delegate(): Stored<Pod> | undefined;
-  departed(): undefined;
+  readonly delegates: { get(): Stored<Pod> | undefined; departed(): undefined };
 }
 
 let servers: FaultServer[];
@@ -46,7 +45,7 @@ test("events of pods of others in one member push out none that come before thei
       asked.set(name, (asked.get(name) ?? 0) + 1);
       return delegates.get(name);
     };
-    return { name, client, read: true, watches: new Set(), delegate, departed: () => undefined };
+    return { name, client, read: true, watches: new Set(), delegates: { get: delegate, departed: () => undefined } };
   });
   const clock = new FakeClock();
   const told: KubeEvent[] = [];

@@ -86,8 +86,7 @@ export const aSecretOfTokens: Site = async (error) => {
     memory: new ByteBudget(1e6),
     watches: new Set(),
     probed: { reachable: true },
-    delegates: () => [delegate],
-    delegate: () => delegate,
+    delegates: { list: () => [delegate], get: () => delegate },
     noteFailure: () => {},
   };
   const told: string[] = [];
