@@ -67,7 +67,7 @@ test("a Deployment that is followed is shown again whenever something of it chan
   objects = { ...objects, deployments: [deployment(2)], pods: [replica("web-abc-a", "east")] };
   const ended = run("deployment", "web", "-w");
   // The command's code is loaded first.
-  await vi.waitFor(() => expect(heading()).toHaveLength(1));
+  await vi.waitFor(() => expect(heading()).toHaveLength(1), { timeout: 15_000 });
   await vi.advanceTimersByTimeAsync(11_000);
   expect(heading()).toEqual(["Deployment team/web: 2 wanted, 1 there, 1 ready"]);
 
