@@ -283,7 +283,7 @@ export class DelegationController {
     } else {
       this.#waiting.add(key, object);
       // Gates are only ever taken off: a pod that has one was given to nobody.
-      if (!this.#leading && !isGated(object)) this.#placing.memories.inherited(uid);
+      if (!this.#leading && !isGated(object)) this.#placing.memories.noteInherited(uid);
     }
     if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);
@@ -316,7 +316,7 @@ export class DelegationController {
     const { uid = "" } = proxy?.metadata ?? {};
     const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
     if (holder !== undefined && proxy !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
-      this.#placing.memories.found(uid, holder.name, this.#options.clock.now());
+      this.#placing.memories.noteFound(uid, holder.name, this.#options.clock.now());
     }
     return this.#observed(key, proxy, members);
   }

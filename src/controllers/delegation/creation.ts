@@ -76,7 +76,7 @@ export class Creation {
     const found = await this.#find(member, proxyUid, context);
     if (found !== undefined) return found;
     if (refusal !== undefined) {
-      this.#options.memories.refuse(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
+      this.#options.memories.noteRefusal(proxyUid, refusal, member.nodesVersion, this.#options.clock.now());
     }
     return this.#unmade(member, proxyUid);
   }
@@ -116,14 +116,14 @@ export class Creation {
       this.#noteDelegated(context.key, proxyUid, name);
       const { uid } = made.metadata;
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
-      memories.made(proxyUid, name, uid);
+      memories.noteMade(proxyUid, name, uid);
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
       // What is asked before it, of its namespace or by a dry run, makes no delegate, however that fails.
       const mayBeMade = mayBeThere || error === ofCreation;
       if (mayBeMade && leavesDoubt(error)) {
-        memories.uncertain(proxyUid, name, { at: clock.now(), message: error.detail });
+        memories.noteUncertain(proxyUid, name, { at: clock.now(), message: error.detail });
         throw error;
       }
       reservations.release(proxyUid, name);
@@ -146,7 +146,7 @@ export class Creation {
       }
       // A definite no: the server has not made it, and others may have the room that was kept for it.
       this.#options.onRoom();
-      memories.certain(proxyUid);
+      memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
       reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), passing !== undefined);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
@@ -197,7 +197,7 @@ export class Creation {
     const { memories, clock } = this.#options;
     const now = clock.now();
     // What it answered before it was lost says nothing of now.
-    const since = Math.max(memories.failing(proxyUid, name, now), reachableSince);
+    const since = Math.max(memories.noteFailing(proxyUid, name, now), reachableSince);
     return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
   }
 
@@ -208,9 +208,9 @@ export class Creation {
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
       if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
-      memories.certain(proxyUid);
+      memories.noteAbsent(proxyUid);
       const message = "a pod of that name, not made by Legation for this host, is there";
-      memories.refuse(
+      memories.noteRefusal(
         proxyUid,
         { cluster: member.name, reason: "NameTaken", message },
         member.nodesVersion,
@@ -219,7 +219,7 @@ export class Creation {
       return () => true;
     }
     const { uid } = pod.metadata;
-    if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member.name);
+    if (ownerOf(pod)?.uid === proxyUid) memories.noteUncertain(proxyUid, member.name);
     return shownInMember(member.name, (shown) => shown.metadata.uid === uid);
   }
 
@@ -231,7 +231,7 @@ export class Creation {
   /** It gets its marks back. As long as it does not, no other member may have the pod. */
   #remark(member: Member, proxyUid: string, { metadata }: Stored<Pod>, context: Context): Result {
     const { memories, clock } = this.#options;
-    memories.uncertain(proxyUid, member.name);
+    memories.noteUncertain(proxyUid, member.name);
     // Looked at again when that is not shown.
     if (memories.isIneffective(proxyUid, MARKS, clock.now())) return Promise.resolve(() => false);
     return mark(member, { proxyUid, delegateUid: metadata.uid }, context, this.#options);

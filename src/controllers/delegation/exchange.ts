@@ -75,7 +75,7 @@ export class Exchange {
         options,
       );
       this.#noteEffect(action.proxyUid, action, written);
-      if (subresource === "resize") this.#options.memories.resized(action.proxyUid);
+      if (subresource === "resize") this.#options.memories.noteResized(action.proxyUid);
       return shownInMember(
         member.name,
         (pod) => pod.metadata.uid !== uid || isAtLeast(pod, written.metadata.resourceVersion),
@@ -93,7 +93,7 @@ export class Exchange {
     const { authorEvents, clock, memories } = this.#options;
     if (memories.of(proxyUid).reported === message) return;
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.reported(proxyUid, { message }, clock.now());
+    memories.noteReported(proxyUid, { message }, clock.now());
   }
 
   /**
@@ -151,12 +151,12 @@ export class Exchange {
       message: isKubeError(error) ? error.detail : String(error),
       since: timestamp(clock.wall()),
     };
-    memories.resizeRefused(proxyUid, refusal, clock.now());
+    memories.noteRefusedResize(proxyUid, refusal, clock.now());
   }
 
   #noteIneffective(proxyUid: string, patch: StatusPatch | ForwardPatch): void {
     const { memories, clock } = this.#options;
-    memories.ineffective(proxyUid, JSON.stringify(patch), clock.now());
+    memories.noteIneffective(proxyUid, JSON.stringify(patch), clock.now());
   }
 }
 

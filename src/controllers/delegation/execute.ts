@@ -226,7 +226,7 @@ export class Executor {
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
-    memories.reported(proxyUid, { reason, message }, clock.now());
+    memories.noteReported(proxyUid, { reason, message }, clock.now());
     return shown;
   }
 

@@ -34,7 +34,7 @@ export async function look(action: LookAction, context: Context, options: LookOp
     const { key, signal } = context;
     const there = await member.client.find(pods, objectRef(key), { signal });
     if (there?.metadata.uid !== delegateUid) {
-      memories.gone(proxyUid, delegateUid);
+      memories.noteGone(proxyUid, delegateUid);
       return () => true;
     }
     if (!isMarked(there, proxyUid, identity.id)) {
@@ -80,14 +80,14 @@ export async function mark(
   const { key, signal, log } = context;
   const body = { metadata: { uid, ...marksOf({ ...objectRef(key), uid: proxyUid }, identity) } };
   const leave = (why: string): Shown<Observed> => {
-    memories.ineffective(proxyUid, MARKS, clock.now());
+    memories.noteIneffective(proxyUid, MARKS, clock.now());
     tellUnmarked(member, action, why, context, options);
     return () => true;
   };
   try {
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
-    if (memories.remarked(proxyUid, clock.now())) return leave("somebody keeps taking them off");
+    if (memories.noteRemarked(proxyUid, clock.now())) return leave("somebody keeps taking them off");
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {

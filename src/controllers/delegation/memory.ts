@@ -55,18 +55,18 @@ export class Memories {
   }
 
   /** Marks a proxy that was there before this controller led: an earlier leader may have acted on it. */
-  inherited(proxyUid: string): void {
+  noteInherited(proxyUid: string): void {
     this.#entry(proxyUid).fresh = false;
   }
 
   /** What a member has shown counts no more: it may have a delegate of the proxy, until it has been read again. */
-  unproven(proxyUid: string, member: string): void {
+  noteUnproven(proxyUid: string, member: string): void {
     const entry = this.#entry(proxyUid);
     entry.unproven = (entry.unproven ?? new Set()).add(member);
   }
 
-  /** A delegate is being created in the member; keeps the time of an attempt under way. */
-  attempt(proxyUid: string, member: string, now: number, parked = false): void {
+  /** A delegate is being created in the member. An attempt under way keeps its time. */
+  noteAttempt(proxyUid: string, member: string, now: number, parked = false): void {
     const entry = this.#entry(proxyUid);
     delete entry.promised;
     entry.room = member;
@@ -78,7 +78,7 @@ export class Memories {
   }
 
   /** The attempt under way has failed with an error that may pass by itself. Returns when it first did so; epoch ms. */
-  failing(proxyUid: string, member: string, now: number): number {
+  noteFailing(proxyUid: string, member: string, now: number): number {
     const { attempts } = this.#entry(proxyUid);
     const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
     const { failingSince = now } = attempt;
@@ -87,7 +87,7 @@ export class Memories {
   }
 
   /** Room is kept for the pod in this member. */
-  promised(proxyUid: string, member: string): void {
+  notePromised(proxyUid: string, member: string): void {
     const entry = this.#entry(proxyUid);
     entry.promised = member;
     entry.room = member;
@@ -96,7 +96,7 @@ export class Memories {
   }
 
   /** The member did not take the pod. What passes by itself (`passes`) is not waited for longer each time. */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, passes = false): void {
+  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, passes = false): void {
     const entry = this.#entry(proxyUid);
     if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = entry.attempts.get(refusal.cluster);
@@ -111,7 +111,7 @@ export class Memories {
    * was lost may be done even after a delegate that was there has been deleted: the attempt begins anew, so that no other
    * member is tried before that is over.
    */
-  uncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
+  noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
     const entry = this.#entry(proxyUid);
     if (lost !== undefined) {
       const { since = lost.at } = (entry.uncertain === member ? entry.doubt : undefined) ?? {};
@@ -124,8 +124,8 @@ export class Memories {
   }
 
   /** The member has made the delegate of this uid; nothing has been in the way since. */
-  made(proxyUid: string, member: string, delegateUid: string): void {
-    this.uncertain(proxyUid, member);
+  noteMade(proxyUid: string, member: string, delegateUid: string): void {
+    this.noteUncertain(proxyUid, member);
     const entry = this.#entry(proxyUid);
     entry.made = delegateUid;
     const attempt = entry.attempts.get(member);
@@ -135,22 +135,22 @@ export class Memories {
   }
 
   /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
-  found(proxyUid: string, member: string, now: number): void {
+  noteFound(proxyUid: string, member: string, now: number): void {
     const entry = this.#entry(proxyUid);
     if (entry.uncertain === member) settle(entry);
     if (entry.promised === undefined) this.#onPlace(proxyUid, member);
     if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
   }
 
-  /** The member is known not to have the delegate. */
-  certain(proxyUid: string): void {
+  /** The member that was in doubt is known not to have the delegate. */
+  noteAbsent(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     const entry = this.#entries.get(proxyUid);
     if (entry !== undefined) settle(entry);
   }
 
   /** The author was told this; `reason` is absent where it was no reason to wait. */
-  reported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
+  noteReported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
     const entry = this.#entry(proxyUid);
     entry.reported = told.message;
     entry.reportedAt = now;
@@ -158,7 +158,7 @@ export class Memories {
   }
 
   /** The API server took the patch and kept what it had: not the same patch again for a while. */
-  ineffective(proxyUid: string, patch: string, now: number): void {
+  noteIneffective(proxyUid: string, patch: string, now: number): void {
     const entry = this.#entry(proxyUid);
     const patches = entry.ineffective ?? new Map<string, number>();
     for (const [known, until] of patches) if (until <= now) patches.delete(known);
@@ -172,26 +172,26 @@ export class Memories {
   }
 
   /** The member does not take this resize of the delegate. */
-  resizeRefused(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
+  noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
     this.#entry(proxyUid).resize = { ...resize, until: now + INEFFECTIVE_MS };
   }
 
   /** The member has taken what was to be resized. */
-  resized(proxyUid: string): void {
+  noteResized(proxyUid: string): void {
     delete this.#entries.get(proxyUid)?.resize;
   }
 
   /** The member was asked for the delegate of this uid, and does not have it. */
-  gone(proxyUid: string, delegateUid: string): void {
+  noteGone(proxyUid: string, delegateUid: string): void {
     this.#entry(proxyUid).gone = delegateUid;
   }
 
   /** Its delegate got its marks back; true when somebody has taken them off so often that they are left off for a while. */
-  remarked(proxyUid: string, now: number): boolean {
+  noteRemarked(proxyUid: string, now: number): boolean {
     const entry = this.#entry(proxyUid);
     entry.remarked = [...(entry.remarked ?? []).filter((at) => now - at < WITHIN_MS), now];
     if (entry.remarked.length < MOST_REMARKS) return false;
-    this.ineffective(proxyUid, MARKS, now);
+    this.noteIneffective(proxyUid, MARKS, now);
     return true;
   }
 

@@ -38,7 +38,7 @@ export class Reservations {
     const { memories, shapes, clock } = this.#options;
     this.#releaseKept(proxyUid);
     const now = clock.now();
-    memories.attempt(proxyUid, member, now, asked.parked);
+    memories.noteAttempt(proxyUid, member, now, asked.parked);
     // One that will wait asks nobody for a node.
     if (asked.parked !== true && pod !== undefined && !shapes.empty) {
       shapes.attempt(member, shapeOf(pod), proxyUid, now);
@@ -49,7 +49,7 @@ export class Reservations {
   /** Room is kept there for the pod, which another member still has. */
   promise(proxyUid: string, member: string, asked: Asked): void {
     this.#releaseKept(proxyUid);
-    this.#options.memories.promised(proxyUid, member);
+    this.#options.memories.notePromised(proxyUid, member);
     this.#reserve(proxyUid, member, asked);
   }
 
@@ -60,7 +60,7 @@ export class Reservations {
 
   /** The member is known not to have the pod's delegate. */
   unmade(proxyUid: string, member: string): void {
-    this.#options.memories.certain(proxyUid);
+    this.#options.memories.noteAbsent(proxyUid);
     this.release(proxyUid, member);
   }
 
@@ -69,7 +69,7 @@ export class Reservations {
    * member's that the answer was for; the pod is absent when nobody knows it any more. `passes`: it may be another in a moment.
    */
   refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, passes = false): void {
-    this.#options.memories.refuse(proxyUid, refusal, nodesVersion, this.#options.clock.now(), passes);
+    this.#options.memories.noteRefusal(proxyUid, refusal, nodesVersion, this.#options.clock.now(), passes);
     if (pod !== undefined) this.refuseShape(pod, refusal);
   }
 

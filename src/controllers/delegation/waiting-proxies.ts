@@ -92,7 +92,7 @@ export class WaitingProxies {
   onReconnected(member: string): void {
     for (const [, proxy] of this.list()) {
       // One that is gated still was given to nobody.
-      if (!isGated(proxy)) this.#options.memories.unproven(proxy.metadata.uid, member);
+      if (!isGated(proxy)) this.#options.memories.noteUnproven(proxy.metadata.uid, member);
     }
   }
 

@@ -49,7 +49,7 @@ export function plan(world: World, decide: Decide): World | undefined {
   const waits = proxy !== undefined && !isBound(proxy);
   const memory =
     holder !== undefined && waits
-      ? remember(world.memory, (memories) => memories.found(uid, holder.name, NOW))
+      ? remember(world.memory, (memories) => memories.noteFound(uid, holder.name, NOW))
       : world.memory;
   const { actions } = decide(observe({ ...world, memory }, proxy), NOW);
   const pending = actions.filter(({ type }) => !TOLD.has(type));
@@ -171,9 +171,9 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
   });
   switch (step.type) {
     case "promise":
-      return forgets((memories) => memories.promised(step.proxyUid, step.member));
+      return forgets((memories) => memories.notePromised(step.proxyUid, step.member));
     case "refuse":
-      return forgets((memories) => memories.refuse(step.proxyUid, step.refusal, step.nodesVersion, NOW));
+      return forgets((memories) => memories.noteRefusal(step.proxyUid, step.refusal, step.nodesVersion, NOW));
     case "bind":
       // A conflict is no success, and forgets nothing.
       return truth(world.host) === truth(before.host) ? world : forgets((memories) => memories.forget(step.proxyUid));
@@ -190,13 +190,13 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
       const pod = truth(memberOf(world, step.member));
       if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid) return world;
       return forgets((memories) => {
-        if (step.refusal !== undefined) memories.refuse(step.proxyUid, step.refusal, 0, NOW);
-        memories.certain(step.proxyUid);
+        if (step.refusal !== undefined) memories.noteRefusal(step.proxyUid, step.refusal, 0, NOW);
+        memories.noteAbsent(step.proxyUid);
       });
     }
     case "look":
       if (truth(memberOf(before, step.member))?.metadata.uid === step.delegateUid) return world;
-      return forgets((memories) => memories.gone(step.proxyUid, step.delegateUid));
+      return forgets((memories) => memories.noteGone(step.proxyUid, step.delegateUid));
     case "taken":
       return taken(world, step);
     case "create":
@@ -224,13 +224,13 @@ function mayBeThere(
 function created(before: World, world: World, { member, proxyUid, parked }: StepOf<"create">, fate: Fate): World {
   const free = truth(memberOf(before, member)) === undefined;
   const memory = remember(world.memory, (memories) => {
-    memories.attempt(proxyUid, member, NOW, parked);
+    memories.noteAttempt(proxyUid, member, NOW, parked);
     if (fate === "unanswered" || fate === "vanished" || fate === "late")
-      memories.uncertain(proxyUid, member, { at: NOW, message: "lost" });
-    else if (fate === "done" && free) memories.uncertain(proxyUid, member);
+      memories.noteUncertain(proxyUid, member, { at: NOW, message: "lost" });
+    else if (fate === "done" && free) memories.noteUncertain(proxyUid, member);
     if (fate !== "refused" || mayBeThere(before, { member, proxyUid })) return;
-    memories.certain(proxyUid);
-    memories.refuse(proxyUid, { cluster: member, reason: "RefusedByMember", message: "no" }, 0, NOW);
+    memories.noteAbsent(proxyUid);
+    memories.noteRefusal(proxyUid, { cluster: member, reason: "RefusedByMember", message: "no" }, 0, NOW);
   });
   return { ...world, memory };
 }
@@ -240,9 +240,9 @@ function taken(world: World, { member, proxyUid }: StepOf<"taken">): World {
   if (pod === undefined) return world;
   const memory = remember(world.memory, (memories) => {
     if (!madeByHost(pod, HOST.id)) {
-      memories.certain(proxyUid);
-      memories.refuse(proxyUid, { cluster: member, reason: "NameTaken", message: "taken" }, 0, NOW);
-    } else if (ownerOf(pod)?.uid === proxyUid) memories.uncertain(proxyUid, member);
+      memories.noteAbsent(proxyUid);
+      memories.noteRefusal(proxyUid, { cluster: member, reason: "NameTaken", message: "taken" }, 0, NOW);
+    } else if (ownerOf(pod)?.uid === proxyUid) memories.noteUncertain(proxyUid, member);
   });
   return { ...world, memory };
 }
@@ -263,7 +263,7 @@ export function restart(world: World): World {
     versions: [undefined, truth(member)],
   }));
   const inherits = proxy !== undefined && !isBound(proxy) && !isOverflow(proxy);
-  const memory = inherits ? remember({}, (memories) => memories.inherited(proxy.metadata.uid)) : {};
+  const memory = inherits ? remember({}, (memories) => memories.noteInherited(proxy.metadata.uid)) : {};
   const host = { versions: [proxy] };
   const overflow =
     world.overflow === undefined

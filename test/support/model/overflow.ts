@@ -95,7 +95,7 @@ export function executeOverflow(world: World, fate: Fate): World {
   const { uid, member } = step;
   const left = { ...world, overflow: { ...overflow, pending: [] } };
   if (step.type === "trial") {
-    const reserved = { ...left, memory: remember(world.memory, (memories) => memories.attempt(uid, member, NOW)) };
+    const reserved = { ...left, memory: remember(world.memory, (memories) => memories.noteAttempt(uid, member, NOW)) };
     if (fate === "refused" || (fate === "done" && truth(memberOf(world, member)) !== undefined)) {
       const refused = [...new Set([...overflow.refused, member])].sort();
       return givenUp({ ...reserved, overflow: { ...overflow, refused, pending: [] } }, uid);
@@ -111,7 +111,7 @@ export function executeOverflow(world: World, fate: Fate): World {
 function givenUp(world: World, uid: string): World {
   if (shownProxy(world.host)?.metadata.uid === uid) return world;
   const memory = remember(world.memory, (memories) => {
-    memories.certain(uid);
+    memories.noteAbsent(uid);
     memories.forget(uid);
   });
   return { ...world, memory };

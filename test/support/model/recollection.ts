@@ -49,16 +49,16 @@ export function later(memory: Recollections): Recollections {
 }
 
 function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, doubt, promised, gone }: Memory): void {
-  if (gone !== undefined) memories.gone(uid, gone);
-  if (!fresh) memories.inherited(uid);
+  if (gone !== undefined) memories.noteGone(uid, gone);
+  if (!fresh) memories.noteInherited(uid);
   if (uncertain !== undefined && doubt !== undefined) {
     const { message } = doubt;
-    for (const at of [doubt.since, doubt.lastAt]) memories.uncertain(uid, uncertain, { at, message });
+    for (const at of [doubt.since, doubt.lastAt]) memories.noteUncertain(uid, uncertain, { at, message });
   }
   for (const [name, { since, refusal, until = 0, parked }] of attempts) {
-    memories.attempt(uid, name, since, parked);
-    if (refusal !== undefined) memories.refuse(uid, refusal, 0, until - FIRST_RETRY_MS);
+    memories.noteAttempt(uid, name, since, parked);
+    if (refusal !== undefined) memories.noteRefusal(uid, refusal, 0, until - FIRST_RETRY_MS);
   }
-  if (promised !== undefined) memories.promised(uid, promised);
-  if (uncertain !== undefined) memories.uncertain(uid, uncertain);
+  if (promised !== undefined) memories.notePromised(uid, promised);
+  if (uncertain !== undefined) memories.noteUncertain(uid, uncertain);
 }

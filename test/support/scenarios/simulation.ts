@@ -217,7 +217,7 @@ export class Simulation {
         reservations.attempt(uid, member.name, asked, proxy);
         const refused = member.create(action.delegate);
         if (refused === undefined) {
-          this.#placing.memories.found(uid, member.name, this.#now);
+          this.#placing.memories.noteFound(uid, member.name, this.#now);
           return;
         }
         reservations.unmade(uid, member.name);
@@ -246,7 +246,7 @@ export class Simulation {
         reservations.refuse(uid, action.refusal, 0, proxy);
         return;
       case "report": {
-        this.#placing.memories.reported(uid, action, this.#now);
+        this.#placing.memories.noteReported(uid, action, this.#now);
         const { reason, message } = action;
         const condition = { type: PLACED_CONDITION, status: "False", reason, message };
         this.#update({ ...proxy, status: { phase: "Pending", conditions: [condition] } });

@@ -208,7 +208,7 @@ test("a member whose own admission webhook does not answer refuses the pod; any 
 test("room that was kept in another member is given back when the first one has found a node after all", async () => {
   const { members, memories, execute } = executorOf({ createSubresource: async () => ({}) });
   const requests = { cpu: 1, pods: 1 };
-  memories.attempt(proxyUid, "west", 0);
+  memories.noteAttempt(proxyUid, "west", 0);
   members.west.load.reserve(proxyUid, requests);
   // The withdrawal from west finds the delegate changed.
   const promise: Action = { type: "promise", member: "east", proxyUid, requests };
@@ -230,7 +230,7 @@ test("a member that will not delete what a proxy of another has there holds noth
 test("a delegate that is on record is in no doubt any more, unless the record was refused", async () => {
   let answer = (): Promise<unknown> => Promise.reject(failure("Conflict", "the pod has changed"));
   const { memories, execute } = executorOf({ patch: () => answer() });
-  memories.uncertain(proxyUid, "west");
+  memories.noteUncertain(proxyUid, "west");
   const record: Action = {
     type: "record",
     proxyUid,
@@ -308,7 +308,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
 
   test.each(each)("$what", async ({ answer }) => {
     const { clock, members, memories, execute } = executorOf({ create: () => Promise.reject(answer) });
-    memories.attempt(proxyUid, "west", clock.now);
+    memories.noteAttempt(proxyUid, "west", clock.now);
     // Its turn came late, which the member is not to blame for.
     clock.now += 60_000;
     await expect(execute(create)).rejects.toBe(answer);
@@ -350,8 +350,8 @@ describe("a member that goes on saying that it may take the pod in a moment refu
   test.each(each)("$what, unless an earlier creation may have been done", async ({ answer }) => {
     let stored: Stored<Pod> | undefined;
     const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), find: async () => stored });
-    memories.attempt(proxyUid, "west", clock.now);
-    memories.uncertain(proxyUid, "west", { at: clock.now, message: "cut" });
+    memories.noteAttempt(proxyUid, "west", clock.now);
+    memories.noteUncertain(proxyUid, "west", { at: clock.now, message: "cut" });
     await expect(execute(create)).rejects.toBe(answer);
     expect(memories.of(proxyUid).uncertain).toBe("west");
     stored = delegate;
@@ -442,7 +442,7 @@ describe("a request before the creation that has no plain answer, of which the d
   test.each(each)("$what does not end the doubt about an earlier creation", async ({ action, answers }) => {
     const lost = failure("AnswerLost", "timed out");
     const { members, memories, execute } = executorOf(answers(() => lost));
-    memories.uncertain(proxyUid, "west");
+    memories.noteUncertain(proxyUid, "west");
     await expect(execute(action)).rejects.toBe(lost);
     expect(memories.of(proxyUid)).toMatchObject({ uncertain: "west", doubt: { message: "timed out" } });
     expect(members.west.load.used).toEqual({ pods: 1 });

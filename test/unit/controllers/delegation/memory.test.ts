@@ -10,28 +10,28 @@ describe("what is remembered of a proxy", () => {
 
   test("is that a member may have its delegate, until that member shows it", () => {
     const memories = new Memories();
-    memories.attempt("uid-1", "west", now);
-    memories.uncertain("uid-1", "west");
-    memories.found("uid-1", "east", now);
+    memories.noteAttempt("uid-1", "west", now);
+    memories.noteUncertain("uid-1", "west");
+    memories.noteFound("uid-1", "east", now);
     expect(memories.of("uid-1").uncertain).toBe("west");
-    memories.found("uid-1", "west", now);
+    memories.noteFound("uid-1", "west", now);
     expect(memories.of("uid-1").uncertain).toBeUndefined();
   });
 
   test("is since when a delegate of an earlier leader's was seen", () => {
     const memories = new Memories();
-    memories.inherited("uid-1");
-    memories.found("uid-1", "west", now);
-    memories.found("uid-1", "west", now + 5_000);
+    memories.noteInherited("uid-1");
+    memories.noteFound("uid-1", "west", now);
+    memories.noteFound("uid-1", "west", now + 5_000);
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now, refusals: 0 });
   });
 
   // What the model check (test/unit/model) has found: done late, it would be a second delegate beside the one elsewhere.
   test("is that a create whose answer was lost may be done for a whole attempt's time from then on", () => {
     const memories = new Memories();
-    memories.attempt("uid-1", "west", now, true);
-    memories.uncertain("uid-1", "west", { at: now + 29_000, message: "reset" });
-    memories.found("uid-1", "west", now + 29_100);
+    memories.noteAttempt("uid-1", "west", now, true);
+    memories.noteUncertain("uid-1", "west", { at: now + 29_000, message: "reset" });
+    memories.noteFound("uid-1", "west", now + 29_100);
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now + 29_000, refusals: 0 });
   });
 
@@ -40,8 +40,8 @@ describe("what is remembered of a proxy", () => {
     const waits = (passes: boolean): number[] => {
       const memories = new Memories();
       return [1, 2, 3].map(() => {
-        memories.attempt("uid-1", "west", now);
-        memories.refuse("uid-1", refusal, 1, now, passes);
+        memories.noteAttempt("uid-1", "west", now);
+        memories.noteRefusal("uid-1", refusal, 1, now, passes);
         return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
       });
     };
@@ -51,18 +51,18 @@ describe("what is remembered of a proxy", () => {
 
   test("is since when something is in the way of an attempt, until a delegate is made", () => {
     const memories = new Memories();
-    memories.attempt("uid-1", "west", now);
-    expect(memories.failing("uid-1", "west", now)).toBe(now);
-    expect(memories.failing("uid-1", "west", now + 5_000)).toBe(now);
-    memories.made("uid-1", "west", "delegate-uid");
-    expect(memories.failing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
+    memories.noteAttempt("uid-1", "west", now);
+    expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
+    expect(memories.noteFailing("uid-1", "west", now + 5_000)).toBe(now);
+    memories.noteMade("uid-1", "west", "delegate-uid");
+    expect(memories.noteFailing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
   });
 
   test("is since when an attempt is under way, however often its create is sent", () => {
     const memories = new Memories();
-    memories.attempt("uid-1", "west", now);
-    memories.attempt("uid-1", "west", now + 5_000);
-    memories.found("uid-1", "west", now + 6_000);
+    memories.noteAttempt("uid-1", "west", now);
+    memories.noteAttempt("uid-1", "west", now + 5_000);
+    memories.noteFound("uid-1", "west", now + 6_000);
     expect(memories.of("uid-1").attempts.get("west")?.since).toBe(now);
   });
 
@@ -70,7 +70,7 @@ describe("what is remembered of a proxy", () => {
     const memories = new Memories();
     const refusal = { cluster: "west", reason: "Unschedulable", message: "no" } as const;
     const untils = [1, 2, 3].map(() => {
-      memories.refuse("uid-1", refusal, 1, now);
+      memories.noteRefusal("uid-1", refusal, 1, now);
       return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
     });
     expect(untils).toEqual([30_000, 60_000, 120_000]);
@@ -78,22 +78,22 @@ describe("what is remembered of a proxy", () => {
 
   test("is forgotten when it is bound", () => {
     const memories = new Memories();
-    memories.uncertain("uid-1", "west");
+    memories.noteUncertain("uid-1", "west");
     memories.forget("uid-1");
     expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
   });
 
   test("is which patches changed nothing, for five minutes each", () => {
     const memories = new Memories();
-    memories.ineffective("uid-1", "a", now);
-    memories.ineffective("uid-1", "b", now + 60_000);
+    memories.noteIneffective("uid-1", "a", now);
+    memories.noteIneffective("uid-1", "b", now + 60_000);
     expect(memories.of("uid-1").ineffective).toEqual(
       new Map([
         ["a", now + 300_000],
         ["b", now + 360_000],
       ]),
     );
-    memories.ineffective("uid-1", "c", now + 300_000);
+    memories.noteIneffective("uid-1", "c", now + 300_000);
     expect([...(memories.of("uid-1").ineffective?.keys() ?? [])]).toEqual(["b", "c"]);
     memories.forget("uid-1");
     expect(memories.of("uid-1").ineffective).toBeUndefined();

@@ -56,7 +56,7 @@ describe("room of a pod that is about to come", () => {
     const { reservations: made, west, east, memories } = reservations();
     made.promise("first", "west", asked);
     made.attempt("second", "east", asked, second);
-    memories.uncertain("second", "east");
+    memories.noteUncertain("second", "east");
     made.end("first");
     made.unmade("second", "east");
     expect([west.used, east.used]).toEqual([none, none]);

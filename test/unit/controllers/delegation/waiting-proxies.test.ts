@@ -106,7 +106,7 @@ describe("a proxy without a node", () => {
   ])("is looked at the less often the longer that takes, though %s all the time", async (_, change, first) => {
     const { clock, cost, waiting, memories, add, lookedAt } = waitingProxies();
     const key = add("a");
-    memories.reported("a", { reason: "NotPlaced", message: "no member fits" }, clock.now());
+    memories.noteReported("a", { reason: "NotPlaced", message: "no member fits" }, clock.now());
     cost.busyMs = 400;
     const looks: number[] = [];
     for (let elapsed = 0; elapsed <= 9_000; elapsed += 50) {
@@ -123,7 +123,7 @@ describe("a proxy without a node", () => {
     const { clock, waiting, memories, add, lookedAt } = waitingProxies();
     add("a");
     const told = add("b");
-    memories.reported("b", { reason: "NotPlaced", message: "no member fits" }, clock.now());
+    memories.noteReported("b", { reason: "NotPlaced", message: "no member fits" }, clock.now());
     waiting.onPlaced();
     await clock.advance(1_000);
     expect(lookedAt()).toEqual([told]);
