@@ -97,12 +97,21 @@ export interface Cluster {
 }
 
 /** Defaults that the API server fills into a Cluster's spec. */
-const CLUSTER_DEFAULTS = {
+export const CLUSTER_DEFAULTS: {
+  readonly credentialsKey: string;
+  readonly createNamespaces: boolean;
+  readonly scheduleTimeoutSeconds: number;
+  readonly probe: {
+    readonly periodSeconds: number;
+    readonly timeoutSeconds: number;
+    readonly failureThreshold: number;
+  };
+} = {
   credentialsKey: "kubeconfig",
   createNamespaces: true,
   scheduleTimeoutSeconds: 30,
   probe: { periodSeconds: 10, timeoutSeconds: 5, failureThreshold: 3 },
-} as const;
+};
 
 /** Longest name of a Cluster: `legation-<name>` is also the hostname label of its virtual node, of 63 characters. */
 export const CLUSTER_NAME_MAX = 54;

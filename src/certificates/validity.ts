@@ -5,7 +5,8 @@ export type RenewalReason = "unreadable" | "early" | "expiring" | "hosts" | "aut
 
 /**
  * Whether a serving certificate must be replaced: not valid yet, past two thirds of its life, not for all of these hosts, or
- * not signed by this authority. `now` is epoch ms.
+ * not signed by this authority. `now` is epoch ms. One that is not valid for longer than those two thirds stays: who issued
+ * it would replace what is issued now at once, by that other clock, and both would do so for ever.
  */
 export function renewalReason(
   certificate: string,
@@ -16,8 +17,9 @@ export function renewalReason(
   const from = parsed.validFromDate.getTime();
   const to = parsed.validToDate.getTime();
   // Ours begin a day before they are issued: whoever issued this one had a clock that was further ahead.
-  if (options.now < from) return "early";
-  if (options.now >= from + ((to - from) * 2) / 3) return "expiring";
+  const renewedAfter = ((to - from) * 2) / 3;
+  if (options.now < from && options.now > from - renewedAfter) return "early";
+  if (options.now >= from + renewedAfter) return "expiring";
   const missing = options.hosts?.find((host) => !covers(parsed, host));
   if (missing !== undefined) return "hosts";
   if (options.authority !== undefined) {

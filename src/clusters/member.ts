@@ -1,5 +1,5 @@
 import { getHeapStatistics } from "node:v8";
-import type { Cluster } from "../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -242,7 +242,10 @@ export class Member {
   }
 
   #probeSettings(): ProbeSettings {
-    const { periodSeconds = 10, timeoutSeconds = 5, failureThreshold = 3 } = this.cluster.spec.probe ?? {};
+    const { periodSeconds, timeoutSeconds, failureThreshold } = {
+      ...CLUSTER_DEFAULTS.probe,
+      ...this.cluster.spec.probe,
+    };
     return { periodMs: periodSeconds * 1000, timeoutMs: timeoutSeconds * 1000, failureThreshold };
   }
 

@@ -1,4 +1,4 @@
-import type { Cluster } from "../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
@@ -223,7 +223,7 @@ export class Registry {
   }
 
   #kubeconfig(cluster: Stored<Cluster>): string | { readonly problem: string } {
-    const { name, key = "kubeconfig" } = cluster.spec.credentialsSecret;
+    const { name, key = CLUSTER_DEFAULTS.credentialsKey } = cluster.spec.credentialsSecret;
     const secret = this.secret(cluster);
     if (secret === undefined)
       return {

@@ -1,6 +1,6 @@
-import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { DEFAULT_HOST_NAME, recordedHostName } from "../clusters/host-name.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { configMaps, namespaces } from "../kube/resources.ts";
+import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import { Controllers } from "./controllers.ts";
 import { publishedServer } from "./home-api/address.ts";
@@ -29,6 +29,5 @@ export async function startControllers(options: ControllersOptions, signal: Abor
 /** The host's id is its kube-system namespace's uid; its name is what `legation install` wrote down. */
 async function readIdentity(host: ClusterClient, signal: AbortSignal): Promise<HostIdentity> {
   const system = await host.get(namespaces, { name: "kube-system" }, { signal });
-  const settings = await host.find(configMaps, { namespace: SYSTEM_NAMESPACE, name: "legation" }, { signal });
-  return { id: system.metadata.uid, name: settings?.data?.["cluster-name"] ?? "host" };
+  return { id: system.metadata.uid, name: (await recordedHostName(host, signal)) ?? DEFAULT_HOST_NAME };
 }

@@ -1,12 +1,12 @@
 import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
 import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Applied } from "../install/apply.ts";
 import { hostName } from "../install/host-name.ts";
 import { install } from "../install/install.ts";
-import { HOST_CONFIG_NAME } from "../install/plan.ts";
 import { imageToKeep, standing } from "../install/standing.ts";
 import { loadManifests } from "../manifests/load.ts";
 import { printOutcome } from "../output.ts";
@@ -62,21 +62,21 @@ export const installCommand: Subcommand<InstallInput> = {
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
     const before = await standing(client, manifests, signal);
     const version = packageVersion();
-    const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data;
+    const name = options.clusterName ?? before.clusterName ?? hostName.safeParse(clusterName).data ?? DEFAULT_HOST_NAME;
     // An image is for the cluster.
     const webhookUrl = options.webhookUrl ?? (options.image === undefined ? before.webhookUrl : undefined);
     const image = options.image ?? (webhookUrl === undefined ? imageToKeep(before, version) : undefined);
     const done = await install(
       manifests,
-      { webhookUrl, image, clusterName: name ?? "host", version },
+      { webhookUrl, image, clusterName: name, version },
       { client, signal, onApplied: (applied) => terminal.progress(describe(applied)) },
     );
     const changed = done.filter(({ change }) => change !== "unchanged").length;
     printOutcome(terminal, options.output, {
       text:
         `Legation is installed: ${done.length} objects, ${changed} changed (${SYSTEM_NAMESPACE}/${HOST_CONFIG_NAME}: ` +
-        `host "${name ?? "host"}"; webhook ${webhookUrl === undefined ? "in the cluster" : `at ${webhookUrl}`})`,
-      document: { clusterName: name ?? "host", objects: done },
+        `host "${name}"; webhook ${webhookUrl === undefined ? "in the cluster" : `at ${webhookUrl}`})`,
+      document: { clusterName: name, objects: done },
     });
   },
 };

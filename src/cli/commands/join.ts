@@ -1,10 +1,10 @@
 import { join as joinPath } from "node:path";
 import { Argument } from "commander";
 import { z } from "zod";
+import { DEFAULT_HOST_NAME, recordedHostName } from "../../clusters/host-name.ts";
 import { flag } from "../flag.ts";
 import { duration, homeApiServer } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
-import { installedName } from "../install/host-name.ts";
 import { labelList, memberName } from "../join/input.ts";
 import { join } from "../join/join.ts";
 import { loadMemberRole } from "../member/role.ts";
@@ -70,7 +70,7 @@ export const joinCommand: Subcommand<JoinInput> = {
       { kubeconfig: options.memberKubeconfig, context: options.memberContext },
       name === "host" ? "member host" : name,
     );
-    const hostName = (await installedName(host.client, signal)) ?? "host";
+    const hostName = (await recordedHostName(host.client, signal)) ?? DEFAULT_HOST_NAME;
     const cluster = await join(
       { name, labels, memberServer, homeApiServer: homeServer, timeoutMs, hostName },
       {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
 import type { Manifest } from "../manifests/load.ts";
 
 /** Label on everything that Legation's command line makes. */
@@ -16,9 +17,6 @@ export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
 export const VERSION_LABEL = "app.kubernetes.io/version";
 
 const labelMap = z.record(z.string(), z.string()).default({});
-
-/** Name of the ConfigMap in Legation's namespace that tells the controller what the host is called. */
-export const HOST_CONFIG_NAME = "legation";
 
 export interface InstallOptions {
   /** Where the API server reaches a webhook that runs outside; absent when it runs in the cluster. */
@@ -135,6 +133,6 @@ function hostConfig(clusterName: string): Manifest {
     apiVersion: "v1",
     kind: "ConfigMap",
     metadata: { name: HOST_CONFIG_NAME, namespace: SYSTEM_NAMESPACE },
-    data: { "cluster-name": clusterName },
+    data: { [HOST_NAME_KEY]: clusterName },
   };
 }

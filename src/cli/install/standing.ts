@@ -1,12 +1,12 @@
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
+import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
-import { installedName } from "./host-name.ts";
 import { deploymentSpec, VERSION_LABEL } from "./plan.ts";
 
 const deployments = WORKLOAD_RESOURCES.Deployment;
@@ -49,7 +49,7 @@ export async function standing(
   const [image, published] = [imageOf(installed), imageOf(manifest)];
   const isOwn = image !== undefined && published !== undefined && repositoryOf(image) !== repositoryOf(published);
   return {
-    clusterName: await installedName(client, signal),
+    clusterName: await recordedHostName(client, signal),
     version: installed?.metadata.labels?.[VERSION_LABEL],
     webhookUrl: url === undefined ? undefined : new URL(url).origin,
     ownImage: isOwn ? image : undefined,

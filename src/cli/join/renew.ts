@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import { tokenClaims, withToken } from "../../controllers/member-token/claims.ts";
@@ -11,8 +11,6 @@ import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
 import { isSameServer } from "./kubeconfig.ts";
 import type { ForeignSecret } from "./steps.ts";
-
-const KEY = "kubeconfig";
 
 /** What a member that joins again has on the host. */
 export interface StoredCredentials {
@@ -59,9 +57,9 @@ export async function storedCredentials(
   },
 ): Promise<StoredCredentials> {
   const { name } = cluster.metadata;
-  const { name: secretName, key = KEY } = cluster.spec.credentialsSecret;
+  const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster.spec.credentialsSecret;
   const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
-  const isOurs = secretName === credentialsSecretName(name) && key === KEY;
+  const isOurs = secretName === credentialsSecretName(name) && key === CLUSTER_DEFAULTS.credentialsKey;
   const expires = secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
   if (!isOurs || (secret !== undefined && expires === undefined)) {
     if (memberServer !== undefined) throw ownCredentials(name, secretName);
@@ -71,7 +69,7 @@ export async function storedCredentials(
     const foreign = { name: secretName, key };
     return { secret, ...replaceable(problem, (token) => withToken(text, token)), foreign };
   }
-  const text = decode(secret?.data?.[KEY]);
+  const text = decode(secret?.data?.[CLUSTER_DEFAULTS.credentialsKey]);
   if (text === undefined) return { secret, ...replaceable(`Secret ${secretName} is missing`) };
   if (memberServer !== undefined) {
     return { secret, ...USABLE, problem: `the controller is to reach it at ${memberServer}` };

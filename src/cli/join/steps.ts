@@ -1,3 +1,4 @@
+import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "../../api/keys.ts";
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -149,7 +150,7 @@ export async function storeCredentials(
   },
 ): Promise<StoredSecret> {
   const { cluster, kubeconfig, expires, foreign } = options;
-  const { name, key } = foreign ?? { name: credentialsSecretName(cluster), key: "kubeconfig" };
+  const { name, key } = foreign ?? { name: credentialsSecretName(cluster), key: CLUSTER_DEFAULTS.credentialsKey };
   const ref = { namespace: SYSTEM_NAMESPACE, name };
   const content = Buffer.from(kubeconfig).toString("base64");
   const metadata = {

@@ -53,6 +53,8 @@ export async function cleanMember(client: ClusterClient, hostId: string, context
   await giveUpAccess(client, hostId, access, context);
 }
 
+// A controller needs longer to give a Cluster that was just made its first pods.
+const ASKED_EACH_MS = 1000;
 // Groups of what Legation makes in members.
 const OWN_GROUPS: ReadonlySet<string> = new Set([
   "",
@@ -81,6 +83,7 @@ class Cleaner {
   readonly #context: CleaningContext;
   readonly #signal: AbortSignal;
   readonly #discovery: Discovery;
+  #askedAt = Number.NEGATIVE_INFINITY;
 
   constructor(client: ClusterClient, hostId: string, context: CleaningContext) {
     const { signal } = context;
@@ -107,8 +110,12 @@ class Cleaner {
           // The service account that this very call may be using goes last, with the rest of the access.
           if (resource.plural === serviceAccounts.plural && object.metadata.namespace === SYSTEM_NAMESPACE) continue;
           // It holds data that is nowhere else.
-          if (resource.plural === persistentVolumeClaims.plural) this.#keepClaim(object);
-          else await this.#remove(resource, object);
+          if (resource.plural === persistentVolumeClaims.plural) {
+            this.#keepClaim(object);
+            continue;
+          }
+          await this.#refuseSuccessorSometimes();
+          await this.#remove(resource, object);
         }
       } catch (error) {
         if (isKubeError(error, "Forbidden")) forbidden.push(resource.plural);
@@ -128,6 +135,13 @@ class Cleaner {
     }
     // A host without rights on a kind cannot have made any of it, but its administrator may want to know.
     if (forbidden.includes("pods")) this.#remains("delegate pods", "the credentials may not list pods");
+  }
+
+  /** There may be thousands of objects: the host is not asked before each. */
+  async #refuseSuccessorSometimes(): Promise<void> {
+    if (performance.now() - this.#askedAt < ASKED_EACH_MS) return;
+    await this.#context.refuseSuccessor?.();
+    this.#askedAt = performance.now();
   }
 
   #keepClaim({ metadata: { namespace = "", name } }: Stored<KubeObject>): void {

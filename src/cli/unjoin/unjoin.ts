@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -93,7 +93,7 @@ export async function storedConnection(
   name: string,
   cluster: Stored<Cluster> | undefined,
 ): Promise<Connection | undefined> {
-  const { name: secretName, key = "kubeconfig" } = cluster?.spec.credentialsSecret ?? {
+  const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? {
     name: credentialsSecretName(name),
   };
   const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });

@@ -1,4 +1,4 @@
-import type { Cluster } from "../../api/cluster.ts";
+import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { candidateOf } from "../../placement/member-candidate.ts";
@@ -44,7 +44,7 @@ export function viewOf(member: Member, key: ObjectKey): MemberView {
     ...(delegate === undefined ? {} : { delegate }),
     ...(departed === undefined ? {} : { departed }),
     candidate,
-    scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? 30) * 1000,
+    scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? CLUSTER_DEFAULTS.scheduleTimeoutSeconds) * 1000,
     nodesVersion: member.nodesVersion,
   };
 }

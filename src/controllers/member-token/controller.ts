@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
@@ -65,7 +66,7 @@ export class MemberTokenController {
     const { registry } = this.#options;
     const cluster = registry.cluster(name);
     const secret = cluster === undefined ? undefined : registry.secret(cluster);
-    const encoded = secret?.data?.[cluster?.spec.credentialsSecret.key ?? "kubeconfig"];
+    const encoded = secret?.data?.[cluster?.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey];
     return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
   }
 
@@ -92,7 +93,7 @@ export class MemberTokenController {
     });
     const { token, expirationTimestamp } = tokenAnswer.parse(answer).status;
     const { resourceVersion, name: secretName, annotations: current = {} } = secret.metadata;
-    const key = cluster.spec.credentialsSecret.key ?? "kubeconfig";
+    const key = cluster.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey;
     // It says that `legation join` made the Secret: one without it is kept by somebody else.
     const isOurs = TOKEN_EXPIRES_ANNOTATION in current;
     const annotations = isOurs ? { annotations: { [TOKEN_EXPIRES_ANNOTATION]: expirationTimestamp } } : {};

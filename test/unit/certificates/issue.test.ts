@@ -77,6 +77,10 @@ describe("a certificate is renewed", () => {
   test("when it is valid from later on, by a clock that a day's backdating does not make up for", () => {
     expect(at(-0.9)).toBeUndefined();
     expect(at(-1.1)).toBe("early");
+    expect(at(-59)).toBe("early");
+  });
+  test("not, when whoever issued it would replace the new one for ever", () => {
+    expect(at(-62)).toBeUndefined();
   });
   test("when it lacks a name or an address", () => {
     expect(at(0, { hosts })).toBeUndefined();

@@ -10,7 +10,11 @@ const served = (...kinds: readonly (readonly [name: string, kind: string, namesp
 });
 const DISCOVERY: Readonly<Record<string, object>> = {
   "/apis": { groups: [] },
-  "/api/v1": served(["namespaces", "Namespace", false], ["serviceaccounts", "ServiceAccount", true]),
+  "/api/v1": served(
+    ["namespaces", "Namespace", false],
+    ["pods", "Pod", true],
+    ["serviceaccounts", "ServiceAccount", true],
+  ),
   "/apis/rbac.authorization.k8s.io/v1": served(
     ["clusterroles", "ClusterRole", false],
     ["clusterrolebindings", "ClusterRoleBinding", false],
@@ -83,7 +87,7 @@ export class MemoryCluster {
   #list<T extends KubeObject>(resource: Resource<T>, { namespace = "", fieldSelector }: ListOptions = {}): never {
     const name = fieldSelector?.replace("metadata.name=", "");
     const items = [...this.#objects.entries()]
-      .filter(([key]) => key.startsWith(`${resource.plural}/${namespace}/`))
+      .filter(([key]) => key.startsWith(namespace === "" ? `${resource.plural}/` : `${resource.plural}/${namespace}/`))
       .map(([, object]) => object)
       .filter(({ metadata }) => name === undefined || metadata?.name === name);
     return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;

@@ -216,6 +216,7 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
     { resource: { plural: "serviceaccounts" }, ref: { name: NAME, namespace: SYSTEM } },
   ];
   const NODE = { resource: { plural: "nodes" }, ref: { name: "legation-west" } };
+  const POD = { resource: { plural: "pods" }, ref: { name: "web-0", namespace: "shop" } };
   const SECRET = { resource: { plural: "secrets" }, ref: { name: "member-west", namespace: SYSTEM } };
 
   function joined(): { readonly host: MemoryCluster; readonly member: MemoryCluster; readonly joinAgain: () => void } {
@@ -228,6 +229,7 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
       host.put(NODE.resource, { metadata: { ...NODE.ref, labels } });
     };
     member.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
+    member.put(POD.resource, { metadata: { ...POD.ref, labels } });
     join();
     return { host, member, joinAgain: join };
   }
@@ -251,6 +253,7 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
     await expect(leaves(both)).resolves.toEqual({ name: "west", remained: [] });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeUndefined();
     expect(both.member.peek({ plural: "namespaces" }, { name: "shop" })).toBeUndefined();
+    expect(both.member.peek(POD.resource, POD.ref)).toBeUndefined();
     for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeUndefined();
   });
 
@@ -271,8 +274,23 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
       remedy: expect.stringContaining("run the command again"),
     });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeDefined();
+    // Its pods went before the namespaces.
+    if (where === "host") expect(both.member.peek(POD.resource, POD.ref)).toBeDefined();
     for (const { resource, ref } of [NODE, SECRET]) expect(both.host.peek(resource, ref)).toBeDefined();
     expect(both.host.peek({ plural: "clusters" }, CLUSTER)).toBeDefined();
+  });
+
+  test("ends, and leaves the pods of that one, when it happens as the objects in the member are looked for", async () => {
+    const both = joined();
+    const { raw } = both.member.client;
+    let kindsAsked = 0;
+    both.member.client.raw = (request) => {
+      kindsAsked += 1;
+      if (kindsAsked === 1) both.joinAgain();
+      return raw(request);
+    };
+    await expect(leaves(both)).rejects.toMatchObject({ exit: "refused" });
+    expect(both.member.peek(POD.resource, POD.ref)).toBeDefined();
   });
 
   test("leaves a Secret that somebody has put in the place of the one that was there", async () => {
