@@ -198,6 +198,8 @@ export class Controller<Key extends string, Observed, Action> {
       const taken = this.#ready.next(turn === KEYS_PER_TURN);
       if (taken === undefined) return;
       const begunAt = this.#clock.now();
+      // Who is behind the others waits on purpose: how long says nothing of the queue.
+      if (taken.pass === undefined) this.#metrics?.taken((begunAt - taken.since) / 1000);
       this.#reconcile(taken.key, taken.since);
       if (taken.pass !== undefined) had(taken.pass, this.#clock.now() - begunAt);
     }
@@ -207,7 +209,6 @@ export class Controller<Key extends string, Observed, Action> {
   /** A defect in what the controller does with one key is said once per attempt, and the other keys go on. */
   #reconcile(key: Key, readyAt: number): void {
     if (this.#abort.signal.aborted) return;
-    this.#metrics?.taken((this.#clock.now() - readyAt) / 1000);
     try {
       this.#work(key, readyAt);
     } catch (error) {

@@ -30,7 +30,7 @@ export class KeyQueue<Key> {
   add(key: Key, since: number): boolean {
     if (this.#first.has(key)) return false;
     const behind = this.#behind.get(key);
-    this.#first.set(key, behind?.since ?? since);
+    this.#first.set(key, since);
     if (behind === undefined) return true;
     this.#behind.delete(key);
     had(behind.pass);

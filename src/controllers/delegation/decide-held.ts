@@ -81,14 +81,17 @@ export function decideHeld(
   // One scheduler for all would end pods of less priority wherever they are. This one has none to end.
   const [full] =
     message !== undefined && !makesRoom && now >= deadline ? others(preemptable(ranking, observed, now)) : [];
-  const next = roomy ?? full;
   // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
   const parked = message !== undefined && !makesRoom && observed.memory.attempts.get(holder.name)?.parked === true;
-  if (next !== undefined && (now >= deadline || parked)) {
+  if ((roomy ?? full) !== undefined && (now >= deadline || parked)) {
     const { uid: proxyUid } = proxy.metadata;
-    const promise: Action = { type: "promise", member: next, proxyUid, requests: requestsFor(proxy, observed, next) };
+    // In a full member there is no room to keep: it is parked there.
+    const promises: Action[] =
+      roomy === undefined
+        ? []
+        : [{ type: "promise", member: roomy, proxyUid, requests: requestsFor(proxy, observed, roomy) }];
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    return { actions: [promise, refuse, ...withdrawal], outcome: "Withdrawing" };
+    return { actions: [...promises, refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   const explained = (): string => explain(withRefusal(allRefusals(ranking, observed, now), refusal));

@@ -57,6 +57,19 @@ function scene(act: () => Promise<void>): Scene {
   };
 }
 
+test("what waits behind the others on purpose does not count as waiting; news of it does, from when it came", async () => {
+  const { clock, controller, heard, value } = scene(async () => {});
+  const begunAt = clock.now();
+  controller.enqueueBehind(["team/waits", "team/news"], () => {});
+  clock.now = () => begunAt + 60_000;
+  controller.enqueue("team/news");
+  await settle();
+  expect(heard).toEqual([begunAt + 60_000, begunAt]);
+  expect(await value("workqueue_queue_duration_seconds_count")).toBe(1);
+  expect(await value("workqueue_queue_duration_seconds_sum")).toBe(0);
+  await controller.stop();
+});
+
 test("a queue shows what waits, how long it waited, and what is under way", async () => {
   const release = Promise.withResolvers<void>();
   const { controller, clock, value } = scene(() => release.promise);

@@ -15,9 +15,10 @@ function names(actions: readonly Action[]): string[] {
   return actions.map((action) => ("member" in action ? `${action.type} ${action.member}` : action.type));
 }
 
+const refused = { cluster: "east", reason: "Unschedulable", message: "no victims" } as const;
+
 /** East has refused it, and is not asked again for so long. */
 function refusal(ms: number): Attempt {
-  const refused = { cluster: "east", reason: "Unschedulable", message: "no victims" } as const;
   return { since: 0, refusals: 1, refusal: refused, until: now + ms, nodesVersion: 1 };
 }
 
@@ -35,7 +36,7 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
 
   test("is given to a full member that has such pods, when its own has named no node in time", () => {
     const observed = world(important, [full, withVictims("east")], parked(30_000));
-    expect(names(decide(observed, now).actions)).toEqual(["promise east", "refuse", "delete west"]);
+    expect(names(decide(observed, now).actions)).toEqual(["refuse", "delete west"]);
     const early = decide(world(important, [full, withVictims("east")], parked(29_999)), now);
     expect([names(early.actions), early.requeueAt]).toEqual([["report"], now + 1]);
   });
@@ -62,7 +63,14 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     const decision = decide(world(important, members, parked(30_000, before)), now);
     expect([names(decision.actions), decision.requeueAt]).toEqual([["report"], now + 5_000]);
     const later = decide(world(important, members, parked(35_000, { ...before, until: now })), now);
-    expect(names(later.actions)).toEqual(["promise east", "refuse", "delete west"]);
+    expect(names(later.actions)).toEqual(["refuse", "delete west"]);
+  });
+
+  test("is parked there, so that it goes on as soon as any has room", () => {
+    const attempts = new Map([["west", { ...refusal(60_000), refusal: { ...refused, cluster: "west" } }]]);
+    const members = [member("west", { used: 101 }), withVictims("east")];
+    const decision = decide(world(important, members, { memory: memory({ attempts }) }), now);
+    expect(decision.actions).toMatchObject([{ type: "create", member: "east", parked: true }]);
   });
 
   test("waits first where it may, and elsewhere when that has refused it", () => {
