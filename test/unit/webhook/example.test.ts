@@ -24,13 +24,15 @@ const certificate = z.looseObject({
   spec: z.looseObject({ dnsNames: z.array(z.string()), secretName: z.string() }),
 });
 
+const specOf = (file: string): unknown => parse(read(`examples/webhook-certificate/${file}`)).spec.template.spec;
+
 const named = (documents: readonly unknown[], schema: z.ZodType): unknown =>
   documents.find((document) => schema.safeParse(document).success);
 
 test("the manifests of examples/webhook-certificate fit the webhook's Deployment, its Service and its flags", () => {
   const issued = parseAllDocuments(read("examples/webhook-certificate/certificate.yaml")).map((each) => each.toJS());
   const { spec, metadata } = certificate.parse(named(issued, certificate));
-  const patch = podTemplate.parse(parse(read("examples/webhook-certificate/patch.yaml")).spec.template.spec);
+  const patch = podTemplate.parse(specOf("patch.yaml"));
   const [container] = patch.containers;
   const [{ mountPath, name: mounted }] = container.volumeMounts;
   const [{ name: volume, secret }] = patch.volumes;
@@ -49,4 +51,25 @@ test("the manifests of examples/webhook-certificate fit the webhook's Deployment
     return { name: option === undefined ? "" : variableOf(option), value: `${mountPath}/${file}` };
   });
   expect(container.env).toEqual(wanted);
+});
+
+test("remove.yaml takes away all that patch.yaml adds", () => {
+  const removal = z.object({
+    containers: z.tuple([
+      z.object({
+        name: z.string(),
+        env: z.array(z.object({ name: z.string(), $patch: z.literal("delete") })),
+        volumeMounts: z.array(z.object({ mountPath: z.string(), $patch: z.literal("delete") })),
+      }),
+    ]),
+    volumes: z.array(z.object({ name: z.string(), $patch: z.literal("delete") })),
+  });
+  const { containers, volumes } = podTemplate.parse(specOf("patch.yaml"));
+  const removed = removal.parse(specOf("remove.yaml"));
+  expect(removed.containers[0].name).toBe(containers[0].name);
+  expect(removed.containers[0].env.map(({ name }) => name)).toEqual(containers[0].env.map(({ name }) => name));
+  expect(removed.containers[0].volumeMounts.map(({ mountPath }) => mountPath)).toEqual(
+    containers[0].volumeMounts.map(({ mountPath }) => mountPath),
+  );
+  expect(removed.volumes.map(({ name }) => name)).toEqual(volumes.map(({ name }) => name));
 });
