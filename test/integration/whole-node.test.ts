@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { PLACED_CONDITION } from "../../src/api/keys.ts";
 import type { KubeObject, Pod, PodCondition, Stored } from "../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
@@ -196,6 +196,40 @@ describe("whole-node pods", () => {
     });
     await vacate(namespace);
   });
+});
+
+test("a pod of high priority preempts in the one full member where this host's pods have less", async () => {
+  const namespace = await optedIn();
+  const { host } = clients();
+  const priority = `${namespace}-high`;
+  const path = "/apis/scheduling.k8s.io/v1/priorityclasses";
+  const body = { apiVersion: "scheduling.k8s.io/v1", kind: "PriorityClass", metadata: { name: priority }, value: 1000 };
+  const everywhere = [host, clients().west, clients().east];
+  await Promise.all(everywhere.map((client) => client.raw({ method: "POST", path, body })));
+  onTestFinished(async () => {
+    await Promise.all(everywhere.map((client) => client.raw({ method: "DELETE", path: `${path}/${priority}` })));
+  });
+  const pod = (name: string, clusters: string, isHigh: boolean): Pod => {
+    const made = wholeNode(namespace, name, { "legation.dev/clusters": clusters });
+    const spec = { containers: [], ...made.spec, ...(isHigh ? { priorityClassName: priority } : {}) };
+    return { ...made, spec };
+  };
+  // East comes first by its name, and has nobody to preempt.
+  const four = names.slice(0, 4);
+  await Promise.all([
+    ...four.map((name) => host.create(pods, pod(`high-${name}`, "east", true))),
+    ...four.map((name) => host.create(pods, pod(`low-${name}`, "west", false))),
+  ]);
+  await allRun(namespace, NODES);
+  await host.create(pods, pod("urgent", "east,west", true));
+  const urgent = await podThat(host, namespace, "urgent", running, { timeoutMs: 60_000, intervalMs: 200 });
+  expect(urgent.spec?.nodeName).toBe("legation-west");
+  const lives = await podLives(memberCluster("east"), namespace);
+  expect(lives.map(({ name }) => name).filter((name) => name === "urgent")).toEqual([]);
+  // As on a node whose scheduler made room: one of less priority is gone, or has ended for that reason.
+  const left = (await runningIn(namespace)).filter(({ metadata }) => metadata.name.startsWith("low-"));
+  expect(left).toHaveLength(3);
+  await vacate(namespace);
 });
 
 /** The members of delegates that wait for a node, one for each. */
