@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { ClusterSpec } from "../../src/api/cluster.ts";
-import { VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
-import { clusters, leases, namespaces, nodes, placementDefaults, pods } from "../../src/kube/resources.ts";
+import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../src/api/keys.ts";
+import type { ObjectRef } from "../../src/api/kubernetes.ts";
+import { clusters, leases, namespaces, nodes, placementDefaults, pods, secrets } from "../../src/kube/resources.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -193,4 +194,61 @@ test("a virtual node that somebody has taken the label off has it again within m
   });
   await create(["after"], { "legation.dev/clusters": "west" });
   await podThat(host, namespace, "after", inPhase("Running"));
+});
+
+test("a virtual node that somebody deletes while it is cordoned comes back cordoned", async () => {
+  const { host } = clients();
+  const cordon = (unschedulable: boolean | null): Promise<unknown> =>
+    host.patch(nodes, { name: WEST }, { type: "merge", body: { spec: { unschedulable } } });
+  await cordon(true);
+  try {
+    await create(["early"], { "legation.dev/clusters": "west" });
+    await waitingFor(host, namespace, "early", "west: its virtual node is cordoned");
+    const { uid } = (await host.get(nodes, { name: WEST })).metadata;
+    await host.delete(nodes, { name: WEST });
+    await eventuallyPasses(async () => {
+      const node = await host.get(nodes, { name: WEST });
+      expect(node.metadata.uid).not.toBe(uid);
+      expect(node.spec?.unschedulable).toBe(true);
+    }, patient);
+  } finally {
+    await cordon(null);
+  }
+  await podThat(host, namespace, "early", inPhase("Running"), patient);
+});
+
+test("a Cluster whose Secret leads to another cluster is lost, with the reason, and its pods run on", async () => {
+  const { host, west, east } = clients();
+  const credentials = (name: string): ObjectRef => ({ namespace: SYSTEM_NAMESPACE, name: `member-${name}` });
+  const kubeconfigOf = async (name: string): Promise<string> =>
+    (await host.get(secrets, credentials(name))).data?.kubeconfig ?? "";
+  const write = (kubeconfig: string): Promise<unknown> =>
+    host.patch(secrets, credentials("west"), { type: "merge", body: { data: { kubeconfig } } });
+  const ready = async (): Promise<unknown> =>
+    (await host.get(clusters, { name: "west" })).status?.conditions?.find(({ type }) => type === "Ready");
+  await create(["stays"], { "legation.dev/clusters": "west" });
+  const before = await podThat(host, namespace, "stays", inPhase("Running"));
+  const uids = async (): Promise<string[]> => (await podsOf(west, namespace)).map(({ metadata }) => metadata.uid);
+  const [delegate] = await uids();
+  const own = await kubeconfigOf("west");
+  await write(await kubeconfigOf("east"));
+  try {
+    await eventuallyPasses(
+      async () => expect(await ready()).toMatchObject({ status: "False", reason: "AnotherCluster" }),
+      patient,
+    );
+    await create(["waits"], { "legation.dev/clusters": "west" });
+    await waitingFor(host, namespace, "waits", "west:");
+    expect(await podsOf(east, namespace)).toEqual([]);
+    expect(await host.get(pods, { namespace, name: "stays" })).toMatchObject({
+      metadata: { uid: before.metadata.uid },
+      status: { phase: "Running" },
+    });
+  } finally {
+    await write(own);
+  }
+  await podThat(host, namespace, "waits", inPhase("Running"), patient);
+  expect(await ready()).toMatchObject({ status: "True" });
+  expect(await uids()).toContain(delegate);
+  expect((await host.get(pods, { namespace, name: "stays" })).status?.phase).toBe("Running");
 });
