@@ -25,9 +25,9 @@ import type { Identity } from "./identity.ts";
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;
-  readonly #identity: Pick<Identity, "problem" | "confirm">;
+  readonly #identity: Pick<Identity, "problem" | "mistaken" | "confirm">;
 
-  constructor(client: ClusterClient, identity: Pick<Identity, "problem" | "confirm">) {
+  constructor(client: ClusterClient, identity: Pick<Identity, "problem" | "mistaken" | "confirm">) {
     this.#client = client;
     this.#identity = identity;
   }
@@ -97,9 +97,17 @@ export class ConfirmedClient implements ClusterClient {
     return this.#client.raw(request);
   }
 
-  watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
+  /** Rejects with Gone as soon as another cluster is found to answer: its versions mean nothing in the member. */
+  async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
     this.#check("watch", resource.plural);
-    return this.#client.watch(resource, options);
+    const { mistaken } = this.#identity;
+    try {
+      yield* this.#client.watch(resource, { ...options, signal: AbortSignal.any([options.signal, mistaken]) });
+    } catch (error) {
+      if (!mistaken.aborted || options.signal.aborted) throw error;
+      const message = mistaken.reason instanceof Error ? mistaken.reason.message : "another cluster answers";
+      throw new KubeError(message, { code: "Gone", cluster: this.cluster, verb: "watch", resource: resource.plural });
+    }
   }
 
   async upgrade(

@@ -89,10 +89,11 @@ export class ForeignUsage {
         return Math.min(Math.max(PERIOD_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
       } catch (error) {
         if (signal.aborted) return PERIOD_MS;
-        if (reading.pages > pages) attempt = 1;
-        // Where it was to go on is forgotten there. Otherwise the same page is asked for again.
+        // Where it was to go on is forgotten there, and may be so each time: a reading may last longer than a token.
         if (isKubeError(error, "Gone")) reading = begun();
         else if (isRefusal(error) || !isKubeError(error)) attempt = ATTEMPTS;
+        // The page that failed is asked for again.
+        else if (reading.pages > pages) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
       }
       // What was read before stays: members differ by it, and the next time is soon enough.
@@ -106,7 +107,7 @@ export class ForeignUsage {
   async #readOn(reading: Reading): Promise<void> {
     const { clock, turns, onChange } = this.#options;
     const { signal } = this.#abort;
-    const release = await turns.take();
+    const release = await turns.take(signal);
     try {
       for (;;) {
         signal.throwIfAborted();

@@ -34,6 +34,8 @@ export class Identity {
   #problem: string | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
   #asking: Promise<void> | undefined;
+  #freshMs = FRESH_MS;
+  #mistaken = new AbortController();
 
   constructor(options: IdentityOptions) {
     this.#options = options;
@@ -44,9 +46,14 @@ export class Identity {
     return this.#problem;
   }
 
+  /** Fires when another cluster is found to answer: what began before may lead there. */
+  get mistaken(): AbortSignal {
+    return this.#mistaken.signal;
+  }
+
   /** Resolves when `problem` is as the server says now. Rejects with KubeError when it does not say. */
   async confirm(): Promise<void> {
-    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < FRESH_MS) return;
+    if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#freshMs) return;
     this.#asking ??= this.#ask().finally(() => {
       this.#asking = undefined;
     });
@@ -72,6 +79,7 @@ export class Identity {
   async #ask(): Promise<void> {
     const { client, cluster, clock } = this.#options;
     const begunAt = clock.now();
+    this.#freshMs = FRESH_MS;
     if (recordedUid(cluster()) === undefined) {
       this.#answered(undefined, begunAt);
       return;
@@ -83,6 +91,8 @@ export class Identity {
     } catch (error) {
       // Access that was given before this was asked does not permit it.
       if (!isKubeError(error, "Forbidden")) throw error;
+      // Such a refusal is not news, and each takes the client seconds to believe.
+      this.#freshMs = LOOK_EVERY_MS;
       this.#answered(undefined, begunAt);
     }
   }
@@ -107,6 +117,8 @@ export class Identity {
     this.#askedAt = begunAt;
     if (problem === this.#problem) return;
     this.#problem = problem;
+    if (problem === undefined) this.#mistaken = new AbortController();
+    else this.#mistaken.abort(new Error(problem));
     this.#options.onChange();
   }
 }

@@ -4,6 +4,7 @@ import { isKubeError, KubeError } from "../kube/errors.ts";
 import { namespaces } from "../kube/resources.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { Clock } from "../runtime/clock.ts";
+import { unlessAborted } from "../runtime/unless-aborted.ts";
 import type { Member } from "./member.ts";
 import { SharedCreation } from "./shared-creation.ts";
 
@@ -101,21 +102,6 @@ export class MemberNamespaces {
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
-  }
-}
-
-/** Rejects as soon as the signal fires; what others wait for, too, goes on. */
-async function unlessAborted<T>(answer: Promise<T>, signal: AbortSignal, error: () => KubeError): Promise<T> {
-  let onAbort = (): void => undefined;
-  const aborted = new Promise<never>((_resolve, reject) => {
-    onAbort = () => reject(error());
-    if (signal.aborted) onAbort();
-    else signal.addEventListener("abort", onAbort, { once: true });
-  });
-  try {
-    return await Promise.race([aborted, answer]);
-  } finally {
-    signal.removeEventListener("abort", onAbort);
   }
 }
 

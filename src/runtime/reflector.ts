@@ -14,6 +14,7 @@ import { Pause } from "./pause.ts";
 import { sameVersion } from "./resource-version.ts";
 import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
+import { unlessAborted } from "./unless-aborted.ts";
 
 /** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
 export type ReflectorEvent<T extends KubeObject> =
@@ -163,15 +164,7 @@ export class Reflector<T extends KubeObject> {
   /** Resolves once the store has held the whole state and its events are delivered; rejects with the signal's reason. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) return this.#synced.promise;
-    signal.throwIfAborted();
-    const aborted = Promise.withResolvers<never>();
-    const onAbort = (): void => aborted.reject(signal.reason);
-    signal.addEventListener("abort", onAbort, { once: true });
-    try {
-      await Promise.race([this.#synced.promise, aborted.promise]);
-    } finally {
-      signal.removeEventListener("abort", onAbort);
-    }
+    await unlessAborted(this.#synced.promise, signal);
   }
 
   /** Ends a wait between attempts: the server is known to answer again. */

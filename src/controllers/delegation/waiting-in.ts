@@ -21,9 +21,12 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
   const member = registry.member(name);
   const candidate = member?.candidate() ?? (cluster === undefined ? undefined : unknownView(cluster, "").candidate);
   /** Nobody has looked since an earlier leader, or an earlier connection, may have made one there. */
-  const isUnread = (proxy: Stored<Pod>, memory: Memory): boolean =>
+  const isUnread = (key: ObjectKey, proxy: Stored<Pod>, memory: Memory): boolean =>
     candidate !== undefined &&
+    // Nothing was ever made in a member that has never answered.
+    cluster?.status?.version !== undefined &&
     member?.read !== true &&
+    !isHeldElsewhere(key, proxy, name, registry) &&
     mayHold(memory, name) &&
     !isGated(proxy) &&
     excludesOf(proxy)(candidate) === undefined;
@@ -32,9 +35,22 @@ export function waitingIn(name: string, { registry, waiting, memoryOf, excludesO
     const memory = memoryOf(proxy.metadata.uid);
     const delegate = member?.delegates.get(key);
     const isThere = isFor(delegate, proxy) && delegate !== undefined && !isElsewhere(key, delegate, name, registry);
-    if (isThere || memory.uncertain === name || isUnread(proxy, memory)) count += 1;
+    if (isThere || memory.uncertain === name || isUnread(key, proxy, memory)) count += 1;
   }
   return count;
+}
+
+/** A member that has been read shows the proxy's delegate: it has no other one. */
+function isHeldElsewhere(
+  key: ObjectKey,
+  proxy: Stored<Pod>,
+  cluster: string,
+  registry: Pick<Registry, "members">,
+): boolean {
+  return registry.members().some((other) => {
+    const delegate = other.name === cluster || !other.read ? undefined : other.delegates.get(key);
+    return delegate !== undefined && isFor(delegate, proxy);
+  });
 }
 
 /** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */

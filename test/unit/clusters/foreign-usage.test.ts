@@ -77,6 +77,31 @@ test("a token that has expired begins the reading anew", async () => {
   await usage.stop();
 });
 
+test("a reading that lasts longer than its tokens is given up until the next is due", async () => {
+  const usage = usageOf("w", {
+    count: 3,
+    failing: Object.fromEntries(Array.from({ length: 100 }, (_, n) => [2 * n + 2, "Gone"])),
+  });
+  usage.start();
+  await clock.advance(150_000);
+  expect(asked).toHaveLength(10);
+  expect(usage.sum).toBeUndefined();
+  await usage.stop();
+});
+
+test("a member that is left while it waits for its turn is left at once, and its turn passes on", async () => {
+  const release = await turns.take(new AbortController().signal);
+  const [waits, next] = [usageOf("w", { count: 1 }), usageOf("n", { count: 1 })];
+  for (const usage of [waits, next]) usage.start();
+  await clock.advance(1_000);
+  await waits.stop();
+  expect(asked).toEqual([]);
+  release();
+  await clock.advance(1_000);
+  expect(asked).toEqual(["n1"]);
+  await next.stop();
+});
+
 test("members are read one after the other, and one that fails holds up no other", async () => {
   const large = usageOf("l", { count: 3, failing: { 2: "AnswerLost" } });
   const small = usageOf("s", { count: 2 });

@@ -34,6 +34,7 @@ let clock: FakeClock;
 let server: Server;
 let told: string[];
 let asked: number;
+let lists: number;
 let watches: PromiseWithResolvers<never>[];
 
 function failed(code: KubeErrorCode): KubeError {
@@ -58,6 +59,7 @@ function client(): ClusterClient {
     }) as never,
     list: (async ({ plural }: { plural: string }) => {
       answering();
+      if (plural === "pods") lists += 1;
       return { items: plural === "pods" ? server.items : [], resourceVersion: "5", size: 100 };
     }) as never,
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
@@ -114,6 +116,7 @@ beforeEach(() => {
   server = { uid: "uid-of-west", items: [delegate], up: true };
   told = [];
   asked = 0;
+  lists = 0;
   watches = [];
 });
 
@@ -144,7 +147,22 @@ test("nothing is sent to another cluster, not even where a connection has moved 
   expect(member.reachable).toBe(false);
   await expect(member.client.create(pods, pod)).rejects.toMatchObject({ code: "NotSent" });
   await expect(member.client.find(pods, { namespace: "default", name: "web" })).rejects.toThrow("another cluster");
-  expect(() => member.client.watch(pods, { resourceVersion: "1", signal: AbortSignal.abort() })).toThrow("another");
+  const watch = member.client.watch(pods, { resourceVersion: "1", signal: new AbortController().signal });
+  await expect(watch[Symbol.asyncIterator]().next()).rejects.toThrow("another cluster");
+  await member.stop();
+});
+
+test("a watch that leads to another cluster ends, and the member is listed when it answers again", async () => {
+  const member = await started("uid-of-west");
+  const listed = lists;
+  // The address moves, and moves back, and no watch is cut: what it brings of the other one has that one's versions.
+  server = { ...server, uid: "uid-of-other" };
+  await clock.advance(70_000);
+  expect([member.reachable, member.delegates.size]).toEqual([false, 1]);
+  server = { ...server, uid: "uid-of-west", items: [] };
+  await clock.advance(70_000);
+  expect([member.reachable, member.delegates.size]).toEqual([true, 0]);
+  expect(lists).toBeGreaterThan(listed);
   await member.stop();
 });
 
