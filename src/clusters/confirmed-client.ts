@@ -21,7 +21,7 @@ import type { Identity } from "./identity.ts";
 
 /**
  * The client of a member that sends nothing to another cluster: such requests reject with NotSent. What is missing in a list
- * is taken for gone, so before each one the server is asked who it is.
+ * is taken for gone, and so is what a watch says is deleted: before each of them the server is asked who it is.
  */
 export class ConfirmedClient implements ClusterClient {
   readonly #client: ClusterClient;
@@ -99,7 +99,8 @@ export class ConfirmedClient implements ClusterClient {
 
   /** Rejects with Gone as soon as another cluster is found to answer: its versions mean nothing in the member. */
   async *watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>> {
-    this.#check("watch", resource.plural);
+    await this.#identity.confirm();
+    this.#check("watch", resource.plural, "Gone");
     const { mistaken } = this.#identity;
     try {
       yield* this.#client.watch(resource, { ...options, signal: AbortSignal.any([options.signal, mistaken]) });
@@ -134,8 +135,8 @@ export class ConfirmedClient implements ClusterClient {
     return this.#client.close();
   }
 
-  #check(verb: string, resource: string): void {
+  #check(verb: string, resource: string, code: "NotSent" | "Gone" = "NotSent"): void {
     const { problem } = this.#identity;
-    if (problem !== undefined) throw new KubeError(problem, { code: "NotSent", cluster: this.cluster, verb, resource });
+    if (problem !== undefined) throw new KubeError(problem, { code, cluster: this.cluster, verb, resource });
   }
 }

@@ -35,7 +35,7 @@ let server: Server;
 let told: string[];
 let asked: number;
 let lists: number;
-let watches: PromiseWithResolvers<never>[];
+let watches: PromiseWithResolvers<void>[];
 
 function failed(code: KubeErrorCode): KubeError {
   return new KubeError(`answer ${code}`, { code, cluster: "west", verb: "get", resource: "x" });
@@ -65,10 +65,11 @@ function client(): ClusterClient {
     watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
       answering();
       onOpen?.();
-      const ends = Promise.withResolvers<never>();
+      const ends = Promise.withResolvers<void>();
       watches.push(ends);
       signal.addEventListener("abort", () => ends.reject(signal.reason));
-      yield await ends.promise;
+      await ends.promise;
+      yield* [];
     } as never,
     create: (async (_resource: unknown, object: object) => object) as never,
   });
@@ -166,6 +167,20 @@ test("a watch that leads to another cluster ends, and the member is listed when 
   await member.stop();
 });
 
+test("a watch that has ended in good order is not opened again at another cluster: the member is listed", async () => {
+  const member = await started("uid-of-west");
+  await clock.advance(20_000);
+  server = { ...server, uid: "uid-of-other" };
+  const opened = watches.length;
+  for (const { resolve } of watches) resolve();
+  await clock.advance(1_000);
+  expect([member.reachable, member.delegates.size, watches.length - opened]).toEqual([false, 1, 0]);
+  server = { ...server, uid: "uid-of-west", items: [] };
+  await clock.advance(30_000);
+  expect([member.reachable, member.delegates.size, told.at(-1)]).toEqual([true, 0, KEY]);
+  await member.stop();
+});
+
 test("a member that was built anew is the member when its Cluster says so, and its earlier pods are gone", async () => {
   const member = await started("uid-of-west");
   await outage({ uid: "uid-of-other", items: [] });
@@ -196,6 +211,21 @@ test.each([
   await outage({ items: [] });
   expect([member.reachable, member.mistaken, told.includes(KEY)]).toEqual([true, undefined, true]);
   expect(Math.min(asked, 1)).toBe(least);
+  await member.stop();
+});
+
+test("a member that does not permit the question is not asked before each list, but when it was away", async () => {
+  server.uid = "Forbidden";
+  const member = await started("uid-of-west");
+  await clock.advance(20_000);
+  for (let round = 0; round < 3; round += 1) {
+    for (const { reject } of watches.splice(0)) reject(failed("Gone"));
+    await clock.advance(5_000);
+  }
+  expect([asked, member.reachable]).toEqual([1, true]);
+  member.noteFailure(failed("AnswerLost"));
+  await clock.advance(5_000);
+  expect(asked).toBe(2);
   await member.stop();
 });
 
