@@ -82,18 +82,21 @@ export class ForeignUsage {
     const { signal } = this.#abort;
     let reading = begun();
     let attempt = 1;
+    let furthest = 0;
     for (;;) {
-      const { pages } = reading;
       try {
         await this.#readOn(reading);
         return Math.min(Math.max(PERIOD_MS, reading.workMs * REST_PER_WORK), LONGEST_PERIOD_MS);
       } catch (error) {
         if (signal.aborted) return PERIOD_MS;
+        // What is read again after a token has ended is no progress.
+        const isFurther = reading.pages > furthest;
+        furthest = Math.max(furthest, reading.pages);
         // Where it was to go on is forgotten there, and may be so each time: a reading may last longer than a token.
         if (isKubeError(error, "Gone")) reading = begun();
         else if (isRefusal(error) || !isKubeError(error)) attempt = ATTEMPTS;
         // The page that failed is asked for again.
-        else if (reading.pages > pages) attempt = 1;
+        else if (isFurther) attempt = 1;
         log.warn({ err: error, pages: reading.pages, attempt }, "others' pods cannot be counted");
       }
       // What was read before stays: members differ by it, and the next time is soon enough.

@@ -89,6 +89,17 @@ test("a reading that lasts longer than its tokens is given up until the next is 
   await usage.stop();
 });
 
+test("nor does an answer that is lost in between make what is read again count as progress", async () => {
+  const failing = Object.fromEntries(
+    Array.from({ length: 100 }, (_, n): [number, KubeErrorCode] => [3 * n + 3, n % 2 === 0 ? "AnswerLost" : "Gone"]),
+  );
+  const usage = usageOf("w", { count: 5, failing });
+  usage.start();
+  await clock.advance(4 * 60_000);
+  expect(asked.length).toBeLessThan(30);
+  await usage.stop();
+});
+
 test("a member that is left while it waits for its turn is left at once, and its turn passes on", async () => {
   const release = await turns.take(new AbortController().signal);
   const [waits, next] = [usageOf("w", { count: 1 }), usageOf("n", { count: 1 })];
