@@ -14,6 +14,9 @@ const REMOVES = "`legation unjoin` without an administrator of the member remove
 const UNINSTALLED =
   "started again after `legation uninstall`, or while it is on its way; with the rights, who may not read would not work";
 
+const LEAVES =
+  "one that leaves reads the uids of its access where it may; its account tells the ClusterRole's where it may not";
+
 /** What is tried without the right, each with the reason; a trailing `*` stands for anything. */
 export const FORBIDDEN: Readonly<Record<string, string>> = {
   "host: list *": LOOKS,
@@ -23,6 +26,8 @@ export const FORBIDDEN: Readonly<Record<string, string>> = {
   "controller: update coordination.k8s.io/leases in legation-system": UNINSTALLED,
   "webhook: get *": UNINSTALLED,
   "host: delete rbac.authorization.k8s.io/clusterrolebindings": REMOVES,
+  "host: get rbac.authorization.k8s.io/clusterrolebindings": LEAVES,
+  "host: get rbac.authorization.k8s.io/clusterroles": LEAVES,
   "host: delete serviceaccounts in legation-system": REMOVES,
   "host: watch events": "members that joined with an earlier version's rights",
   "controller: patch certificates.k8s.io/certificatesigningrequests/approval":
