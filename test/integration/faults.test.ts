@@ -215,6 +215,8 @@ describe("a member that is soon missed", () => {
 
   test("delegates whose creation was never answered are found when the member is heard again", async () => {
     const { host } = clients();
+    // Both get their share of the first: what is sent later needs connections that are open.
+    await Promise.all(["west", "east"].map((name) => clusterIs(name, "True")));
     const first = numbered("first", 20);
     await burst(first);
     await allRun(first.length);

@@ -70,7 +70,11 @@ function streams(): void {
     const reader = ["create", "rolebinding", "reader", "--clusterrole=view", `--serviceaccount=${delegated}:default`];
     await kubectl(home, ["-n", delegated, ...reader]);
     await apply(servingPod("web"));
-    unapproved = (await run("SPDY", EXEC)).stderr;
+    unapproved = await eventually(async () => {
+      const { stderr } = await run("SPDY", EXEC);
+      // Its addresses come with its first status, which may be after its first pod on a full machine.
+      return !stderr.includes("known addresses: []") && stderr;
+    }, patient);
     const asked = await eventually(async () => {
       const names = await kubectl(home, ["get", "csr", "-o", "name"]);
       return names !== "" && names.trim().split("\n");
