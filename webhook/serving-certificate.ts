@@ -1,5 +1,6 @@
 import { SYSTEM_NAMESPACE } from "../src/api/keys.ts";
 import type { Secret } from "../src/api/kubernetes.ts";
+import { secretText } from "../src/api/secret-text.ts";
 import { certificatesOf, unended } from "../src/certificates/bundle.ts";
 import { type Authority, type Certificate, issueAuthority, issueServing } from "../src/certificates/issue.ts";
 import { hostsOf, renewalReason } from "../src/certificates/validity.ts";
@@ -95,13 +96,13 @@ async function renew(
 
 const FIELDS = ["tls.crt", "tls.key", "ca.crt", "ca.key"] as const;
 
-function read({ data = {} }: Secret): OwnMaterial | undefined {
-  const [cert, key, caCert, caKey] = FIELDS.map((field) => decode(data[field]));
+function read(secret: Secret): OwnMaterial | undefined {
+  const [cert, key, caCert, caKey] = FIELDS.map((field) => secretText(secret, field));
   if (cert === undefined || key === undefined || caCert === undefined || caKey === undefined) return undefined;
   return {
     certificate: { cert, key },
     authority: { cert: caCert, key: caKey },
-    earlierAuthorities: decode(data["ca-earlier.crt"]) ?? "",
+    earlierAuthorities: secretText(secret, "ca-earlier.crt") ?? "",
   };
 }
 
@@ -127,10 +128,6 @@ function toSecret(material: OwnMaterial): Secret {
     type: "kubernetes.io/tls",
     data: dataOf(material),
   };
-}
-
-function decode(text: string | undefined): string | undefined {
-  return text === undefined ? undefined : Buffer.from(text, "base64").toString("utf8");
 }
 
 function encode(text: string): string {

@@ -107,6 +107,8 @@ export const CLUSTER_FINALIZER = "legation.dev/virtual-node";
 
 /** Namespace of Legation's own objects, on the host and in members. */
 export const SYSTEM_NAMESPACE = "legation-system";
+/** Name of the Lease there that the controller which leads holds. */
+export const CONTROLLER_LEASE = "legation-controller";
 
 /** Name of the virtual node of a member cluster. */
 export function virtualNodeName(cluster: string): string {

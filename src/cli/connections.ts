@@ -2,6 +2,7 @@ import type { ClusterClient } from "../kube/client.ts";
 import { createClusterClient } from "../kube/connect.ts";
 import type { ClusterCredentials } from "../kube/credentials.ts";
 import { credentialsFromKubeconfigText, loadKubeConfig } from "../kube/kubeconfig.ts";
+import { unlessAborted } from "../runtime/unless-aborted.ts";
 import type { Environment } from "./flag.ts";
 import type { ClusterChoice, Connection } from "./session.ts";
 
@@ -75,15 +76,10 @@ export class Connections {
 /** Waits for what does not keep this process alive by itself: a plugin, which has a deadline of its own. */
 async function kept<T>(promise: Promise<T>, signal: AbortSignal | undefined): Promise<T> {
   const timer = setInterval(() => {}, LONG_MS);
-  const interrupted = Promise.withResolvers<never>();
-  const onAbort = (): void => interrupted.reject(signal?.reason);
-  signal?.addEventListener("abort", onAbort);
-  if (signal?.aborted === true) onAbort();
   try {
-    return await Promise.race([promise, interrupted.promise]);
+    return await (signal === undefined ? promise : unlessAborted(promise, signal));
   } finally {
     clearInterval(timer);
-    signal?.removeEventListener("abort", onAbort);
   }
 }
 

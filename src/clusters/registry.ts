@@ -1,6 +1,7 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../api/keys.ts";
 import { type ObjectKey, objectKey, type Secret, type Stored } from "../api/kubernetes.ts";
+import { secretText } from "../api/secret-text.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { clusters, secrets } from "../kube/resources.ts";
 import { jsonEqual } from "../pods/equal.ts";
@@ -229,9 +230,7 @@ export class Registry {
       return {
         problem: `Secret ${SYSTEM_NAMESPACE}/${name} is missing: run \`legation join ${cluster.metadata.name} --member-kubeconfig FILE\``,
       };
-    const encoded = secret.data?.[key];
-    if (encoded === undefined) return { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
-    return Buffer.from(encoded, "base64").toString("utf8");
+    return secretText(secret, key) ?? { problem: `Secret ${SYSTEM_NAMESPACE}/${name} has no key ${key}` };
   }
 }
 

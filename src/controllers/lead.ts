@@ -1,13 +1,10 @@
-import { SYSTEM_NAMESPACE } from "../api/keys.ts";
+import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../api/keys.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { LeaderElector } from "../runtime/leader-election.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type RunningControllers, startControllers } from "./main.ts";
 import type { ControllersOptions } from "./options.ts";
-
-/** Name of the Lease in legation-system that the controllers elect their leader on. */
-const LEADER_LEASE = "legation-controller";
 
 export interface LeadOptions {
   /** For the Lease only: renewals must not queue behind other requests. */
@@ -37,7 +34,7 @@ export async function lead(options: LeadOptions, signal: AbortSignal): Promise<"
   const elector = new LeaderElector({
     client: electionClient,
     namespace: SYSTEM_NAMESPACE,
-    name: LEADER_LEASE,
+    name: CONTROLLER_LEASE,
     ...(options.identity === undefined ? {} : { identity: options.identity }),
     // The proportions of client-go's defaults: 15, 10 and 2 seconds.
     leaseDurationMs,

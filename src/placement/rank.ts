@@ -1,4 +1,4 @@
-import { type Amounts, exceeds, writeQuantity } from "../api/quantity.ts";
+import { type Amounts, addAmounts, exceeds, writeQuantity } from "../api/quantity.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 
 /** Members for one pod, best first. */
@@ -28,9 +28,9 @@ export interface RankInput {
 
 /**
  * Ranks members for one pod: those that no rule refuses, open and with room; among these the ones that answer, then the
- * best by the rules' costs, then those of which others' pods are known, then the least loaded. Load is the greatest share of any requested resource after the pod is
- * added, others' pods included, so that members fill evenly relative to their size. Without others' pods a member looks emptier
- * than it is: the largest one, which takes longest to read, would get everything.
+ * best by the rules' costs, then those of which others' pods are known, then the least loaded. Load is the greatest share of any
+ * requested resource after the pod is added, others' pods included, so that members fill evenly relative to their size. Without
+ * others' pods a member looks emptier than it is: the largest one, which takes longest to read, would get everything.
  */
 export function rank({ requests: written, requestsIn, priority, rules = [], candidates }: RankInput): Ranking {
   const refusals: Refusal[] = [];
@@ -154,13 +154,10 @@ export function hasRoom(requests: Amounts, candidate: Candidate): boolean {
 
 /** Whether there is enough when this host's pods of less priority are gone. */
 function mayMakeRoom(requests: Amounts, priority: number | undefined, candidate: Candidate): boolean {
-  const { allocatable, largestNode, used, preemptible } = candidate;
-  if (priority === undefined || preemptible === undefined) return false;
-  const freed = preemptible(priority);
-  return Object.entries(requests).every(([resource, wanted]) => {
-    const left = (allocatable[resource] ?? 0) - (used[resource] ?? 0) + (freed[resource] ?? 0);
-    return wanted === 0 || !(exceeds(wanted, largestNode[resource] ?? 0) || exceeds(wanted, left));
-  });
+  if (priority === undefined || candidate.preemptible === undefined) return false;
+  const used = { ...candidate.used };
+  addAmounts(used, candidate.preemptible(priority), -1);
+  return hasRoom(requests, { ...candidate, used });
 }
 
 function shortageOf(requests: Amounts, candidate: Candidate): Pick<Refusal, "reason" | "message"> | undefined {

@@ -1,4 +1,6 @@
+import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { secretText } from "../../api/secret-text.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { Failure } from "../failure.ts";
 import { findAccount } from "../member/access.ts";
@@ -43,7 +45,7 @@ export async function isSameMember(
     readonly signal: AbortSignal;
   },
 ): Promise<boolean> {
-  const kubeconfig = Buffer.from(credentials?.data?.kubeconfig ?? "", "base64").toString("utf8");
+  const kubeconfig = secretText(credentials, CLUSTER_DEFAULTS.credentialsKey) ?? "";
   try {
     const { client } = await connectText(kubeconfig, name);
     const theirs = await findAccount(client, hostId, signal);

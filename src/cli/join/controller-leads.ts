@@ -1,4 +1,4 @@
-import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
+import { CONTROLLER_LEASE, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { leases } from "../../kube/resources.ts";
@@ -6,7 +6,7 @@ import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
 import { waitFor } from "../wait.ts";
 
-const LEASE = { namespace: SYSTEM_NAMESPACE, name: "legation-controller" };
+const LEASE = { namespace: SYSTEM_NAMESPACE, name: CONTROLLER_LEASE };
 const LEASE_TEXT = `Lease ${LEASE.namespace}/${LEASE.name}`;
 const DEFAULT_LEASE_SECONDS = 15;
 

@@ -1,6 +1,7 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
+import { secretText } from "../../api/secret-text.ts";
 import { tokenClaims, withToken } from "../../controllers/member-token/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -63,24 +64,23 @@ export async function storedCredentials(
   const expires = secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
   if (!isOurs || (secret !== undefined && expires === undefined)) {
     if (memberServer !== undefined) throw ownCredentials(name, secretName);
-    const text = decode(secret?.data?.[key]);
+    const text = secretText(secret, key);
     const problem = await problemOfForeign(text ?? "", { name, hostId, isNewAccount, connectText, signal });
     if (problem === undefined || text === undefined) return { secret, ...USABLE };
     const foreign = { name: secretName, key };
     return { secret, ...replaceable(problem, (token) => withToken(text, token)), foreign };
   }
-  const text = decode(secret?.data?.[CLUSTER_DEFAULTS.credentialsKey]);
+  const text = secretText(secret, key);
   if (text === undefined) return { secret, ...replaceable(`Secret ${secretName} is missing`) };
   if (memberServer !== undefined) {
     return { secret, ...USABLE, problem: `the controller is to reach it at ${memberServer}` };
   }
   const renewed = (token: string): string => withToken(text, token);
-  const hasEnded = Date.parse(expires ?? "") <= realClock.wall();
-  const useless = hasEnded ? "its token has ended" : isNewAccount ? "its service account is a new one" : undefined;
+  const useless = uselessToken(Date.parse(expires ?? ""), isNewAccount);
   let stored: Connection | undefined;
   try {
     stored = await connectText(text, name);
-    await stored.client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+    await tryToken(stored, signal);
   } catch (error) {
     if (isKubeError(error, "BadCredentials")) return { secret, ...replaceable(error.detail) };
     if (isKubeError(error, "NotSent") && stored !== undefined) {
@@ -95,8 +95,15 @@ export async function storedCredentials(
   return { secret, ...(useless === undefined ? USABLE : replaceable(useless, renewed)) };
 }
 
-function decode(encoded: string | undefined): string | undefined {
-  return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+/** Why nobody can use a token, whatever the member says: `endsAt` is epoch ms. */
+function uselessToken(endsAt: number, isNewAccount: boolean): string | undefined {
+  if (endsAt <= realClock.wall()) return "its token has ended";
+  return isNewAccount ? "its service account is a new one" : undefined;
+}
+
+/** Asks for what each host may read. Rejects with KubeError. */
+async function tryToken({ client }: Connection, signal: AbortSignal): Promise<void> {
+  await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
 }
 
 /** Why the token of a kubeconfig that somebody else made must be replaced, when it is the host's account's. */
@@ -118,11 +125,10 @@ async function problemOfForeign(
 ): Promise<string | undefined> {
   const claims = tokenClaims(text);
   if (claims?.namespace !== SYSTEM_NAMESPACE || claims.name !== hostAccountName(hostId)) return undefined;
-  if (claims.expiresAt <= realClock.wall()) return "its token has ended";
-  if (isNewAccount) return "its service account is a new one";
+  const useless = uselessToken(claims.expiresAt, isNewAccount);
+  if (useless !== undefined) return useless;
   try {
-    const { client } = await connectText(text, name);
-    await client.raw({ method: "GET", path: "/api/v1/pods?limit=1", signal });
+    await tryToken(await connectText(text, name), signal);
   } catch (error) {
     if (!isKubeError(error) || signal.aborted) throw error;
     if (error.code === "Unauthorized") return "its token is refused";

@@ -1,6 +1,7 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
+import { secretText } from "../../api/secret-text.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { clusters, secrets } from "../../kube/resources.ts";
@@ -97,10 +98,10 @@ export async function storedConnection(
     name: credentialsSecretName(name),
   };
   const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
-  const kubeconfig = secret?.data?.[key];
+  const kubeconfig = secretText(secret, key);
   if (kubeconfig === undefined) return undefined;
   try {
-    return await connectText(Buffer.from(kubeconfig, "base64").toString("utf8"), name);
+    return await connectText(kubeconfig, name);
   } catch (error) {
     if (!isKubeError(error, "BadCredentials")) throw error;
     report(`${name}: the stored credentials cannot be used: ${error.detail}`);

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../pods/forward.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import { gatePatch } from "../../pods/readiness.ts";
-import type { Action, MemberView, Memory } from "./model.ts";
+import { type Action, isIneffective, type MemberView, type Memory } from "./model.ts";
 
 /**
  * The next of what has changed on the proxy since its delegate was made; the rest is decided on when the delegate shows it. Nothing more
@@ -20,7 +20,7 @@ export function forwards(
   const again = refused !== undefined && now >= refused.until ? undefined : refused;
   const gates = gatePatch(proxy, delegate);
   const patch = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)].find(
-    (next) => now >= (memory.ineffective?.get(JSON.stringify(next)) ?? 0),
+    (next) => !isIneffective(memory, JSON.stringify(next), now),
   );
   if (patch === undefined) return [];
   const { uid: proxyUid } = proxy.metadata;

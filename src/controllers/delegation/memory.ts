@@ -1,5 +1,5 @@
 import type { Refusal } from "../../placement/candidate.ts";
-import type { Attempt, Doubt, Memory, RefusedResize } from "./model.ts";
+import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResize } from "./model.ts";
 
 // First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
 const RETRY_AFTER_MS = 30_000;
@@ -168,7 +168,7 @@ export class Memories {
 
   /** Whether that is not to be tried now. */
   isIneffective(proxyUid: string, patch: string, now: number): boolean {
-    return now < (this.of(proxyUid).ineffective?.get(patch) ?? 0);
+    return isIneffective(this.of(proxyUid), patch, now);
   }
 
   /** The member does not take this resize of the delegate. */

@@ -99,6 +99,11 @@ export interface RefusedResize extends ResizeRefusal {
   readonly until: number;
 }
 
+/** Whether something, as `Memory.ineffective` has it, is not to be tried now. */
+export function isIneffective({ ineffective }: Memory, what: string, now: number): boolean {
+  return now < (ineffective?.get(what) ?? 0);
+}
+
 /** Whether a member that has not been read may have a delegate of the proxy. */
 export function mayHold({ fresh, unproven }: Memory, member: string): boolean {
   return !fresh || unproven?.has(member) === true;

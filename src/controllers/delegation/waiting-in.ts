@@ -47,10 +47,9 @@ function isHeldElsewhere(
   cluster: string,
   registry: Pick<Registry, "members">,
 ): boolean {
-  return registry.members().some((other) => {
-    const delegate = other.name === cluster || !other.read ? undefined : other.delegates.get(key);
-    return delegate !== undefined && isFor(delegate, proxy);
-  });
+  return registry
+    .members()
+    .some((other) => other.name !== cluster && other.read && isFor(other.delegates.get(key), proxy));
 }
 
 /** A cluster that has joined under another name, too, and stays under that, shows the same delegate there. */

@@ -1,6 +1,7 @@
 import { z } from "zod";
 import { CLUSTER_DEFAULTS } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
+import { secretText } from "../../api/secret-text.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
@@ -66,8 +67,7 @@ export class MemberTokenController {
     const { registry } = this.#options;
     const cluster = registry.cluster(name);
     const secret = cluster === undefined ? undefined : registry.secret(cluster);
-    const encoded = secret?.data?.[cluster?.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey];
-    return encoded === undefined ? undefined : Buffer.from(encoded, "base64").toString("utf8");
+    return secretText(secret, cluster?.spec.credentialsSecret.key ?? CLUSTER_DEFAULTS.credentialsKey);
   }
 
   async #renew(
