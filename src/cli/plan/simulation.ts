@@ -9,11 +9,11 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
-import { decidePlacing } from "../../controllers/delegation/decide-placing.ts";
-import type { MemberView, Observed } from "../../controllers/delegation/model.ts";
-import type { Needs } from "../../controllers/delegation/needs.ts";
-import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing.ts";
-import { placementOf } from "../../controllers/delegation/ranking.ts";
+import { decidePlacing } from "../../controllers/delegation/decisions/decide-placing.ts";
+import type { MemberView, Observed } from "../../controllers/delegation/decisions/model.ts";
+import type { Needs } from "../../controllers/delegation/decisions/needs.ts";
+import { placementOf } from "../../controllers/delegation/decisions/ranking.ts";
+import { PLACING_INDEXES, Placing } from "../../controllers/delegation/placing/placing.ts";
 import { NOT_OVERFLOWED, noRoomEither, staysForClaim } from "../../controllers/overflow/reasons.ts";
 import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";

@@ -16,7 +16,7 @@ import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import type { Needs, Readiness } from "../delegation/needs.ts";
+import type { Needs, Readiness } from "../delegation/decisions/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";

@@ -7,7 +7,7 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import { claimNames, claimProblem } from "../../pods/claims.ts";
-import { leastReady, type Needs, type Readiness } from "../delegation/needs.ts";
+import { leastReady, type Needs, type Readiness } from "../delegation/decisions/needs.ts";
 
 /** The claims that a pod names. */
 export function claimKeys(proxy: Pod): ObjectKey[] {

@@ -7,9 +7,9 @@ import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { Memories } from "./decisions/memory.ts";
+import type { Action, Observed } from "./decisions/model.ts";
 import { forwardRefusal, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
-import type { Memories } from "./memory.ts";
-import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./shown.ts";
 

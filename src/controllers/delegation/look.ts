@@ -6,9 +6,9 @@ import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { MARKS, type Memories } from "./decisions/memory.ts";
+import type { Action, Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
-import { MARKS, type Memories } from "./memory.ts";
-import type { Action, Observed } from "./model.ts";
 import type { DelegationOptions } from "./options.ts";
 import { shownInMember } from "./shown.ts";
 

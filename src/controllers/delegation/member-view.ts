@@ -2,7 +2,7 @@ import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
 import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { candidateOf } from "../../placement/member-candidate.ts";
-import type { MemberView } from "./model.ts";
+import type { MemberView } from "./decisions/model.ts";
 
 type Connection = Pick<Member, "probed" | "reachable" | "read" | "nodesRead" | "unreadable">;
 

@@ -10,7 +10,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Interval } from "../../runtime/unled.ts";
 import type { Traces } from "../../telemetry/traces.ts";
 import type { AuthorEvents } from "../author-events.ts";
-import type { Needs } from "./needs.ts";
+import type { Needs } from "./decisions/needs.ts";
 
 /** Sees to it that a pod finds in a member what it needs of its namespace. */
 export interface Dependencies {

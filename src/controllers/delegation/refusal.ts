@@ -1,9 +1,6 @@
 import { isKubeError, isRefusal, type KubeError } from "../../kube/errors.ts";
 import type { RefusalReason } from "../../placement/candidate.ts";
 
-/** An API server gives up what it has begun after its --request-timeout, a minute by default. */
-export const CREATE_ENDS_MS = 60_000;
-
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
 export const PASSES_MS = 10_000;
 

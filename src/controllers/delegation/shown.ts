@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { deletionGrace, isDeleting } from "../../pods/phase.ts";
 import type { Shown } from "../../runtime/controller.ts";
 import { isBefore } from "../../runtime/resource-version.ts";
-import type { Observed } from "./model.ts";
+import type { Observed } from "./decisions/model.ts";
 
 /** The member's store has a delegate under the name that `holds`. */
 export function shownInMember(member: string, holds: (delegate: Stored<Pod>) => boolean): Shown<Observed> {

@@ -1,9 +1,9 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { isGated } from "../../pods/phase.ts";
-import { isFor } from "./delegates.ts";
+import { isFor } from "./decisions/delegates.ts";
+import { type Memory, mayHold, type Observed } from "./decisions/model.ts";
 import { unknownView } from "./member-view.ts";
-import { type Memory, mayHold, type Observed } from "./model.ts";
 
 /** What tells which proxies may have their delegates in a member. */
 export interface WaitingInOptions {

@@ -3,7 +3,7 @@ import { isGated } from "../../pods/phase.ts";
 import { byPrecedence } from "../../pods/precedence.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { Passes, type PassesOptions } from "../../runtime/passes.ts";
-import type { Memories } from "./memory.ts";
+import type { Memories } from "./decisions/memory.ts";
 
 /** What waiting proxies are kept by. */
 export interface WaitingProxiesOptions {

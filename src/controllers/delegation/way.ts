@@ -3,8 +3,8 @@ import { boundTo } from "../../pods/bound.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Part, SpanAttributes, TracedPod, Traces } from "../../telemetry/traces.ts";
-import { awaitsDelegate } from "./decide-awaited.ts";
-import type { Action, Memory, Observed } from "./model.ts";
+import { awaitsDelegate } from "./decisions/decide-awaited.ts";
+import type { Action, Memory, Observed } from "./decisions/model.ts";
 
 /** What a pod's way is told from. */
 export interface WayOptions {

@@ -17,7 +17,7 @@ import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
-import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/needs.ts";
+import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
 import { decide, inStep } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";

@@ -2,8 +2,8 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { boundTo } from "../../pods/bound.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
-import { delegateFor } from "../delegation/delegates.ts";
-import { placementOf } from "../delegation/ranking.ts";
+import { delegateFor } from "../delegation/decisions/delegates.ts";
+import { placementOf } from "../delegation/decisions/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
 import { noRoomEither, staysForClaim } from "./reasons.ts";
 

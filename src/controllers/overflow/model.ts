@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Decision } from "../../runtime/controller.ts";
-import type { Observed as PlacementObserved } from "../delegation/model.ts";
+import type { Observed as PlacementObserved } from "../delegation/decisions/model.ts";
 
 /** When this controller has seen the pod how; epoch ms by its own clock. */
 export interface Seen {

@@ -1,5 +1,5 @@
 import type { ObjectRef, Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/model.ts";
+import type { DelegationDecision, MemberView, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
 import { madeByHost, ownerOf } from "../../../src/pods/delegate.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";

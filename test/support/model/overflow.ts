@@ -1,6 +1,6 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { Observed as PlacementObserved } from "../../../src/controllers/delegation/model.ts";
+import type { Observed as PlacementObserved } from "../../../src/controllers/delegation/decisions/model.ts";
 import type { Observed, OverflowDecision } from "../../../src/controllers/overflow/model.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound, isDeleting, isTerminal, unschedulableMessage } from "../../../src/pods/phase.ts";

@@ -1,5 +1,5 @@
-import { Memories } from "../../../src/controllers/delegation/memory.ts";
-import type { Memory } from "../../../src/controllers/delegation/model.ts";
+import { Memories } from "../../../src/controllers/delegation/decisions/memory.ts";
+import type { Memory } from "../../../src/controllers/delegation/decisions/model.ts";
 
 /** The model's only moment; what must have come before or comes after it is all that differs. */
 export const NOW = 1_000_000_000;

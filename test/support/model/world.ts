@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import type { Action, Memory } from "../../../src/controllers/delegation/model.ts";
+import type { Action, Memory } from "../../../src/controllers/delegation/decisions/model.ts";
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import type { Slot } from "./api-server.ts";

@@ -10,10 +10,10 @@ import {
   type Stored,
 } from "../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../src/api/placement-defaults.ts";
-import { decide } from "../../../src/controllers/delegation/decide.ts";
-import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
-import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placement-rules.ts";
-import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing.ts";
+import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import type { Action, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
+import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placing/placement-rules.ts";
+import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing/placing.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { boundTo } from "../../../src/pods/bound.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";

@@ -3,7 +3,7 @@ import { describe, expect, test } from "vitest";
 import { OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
-import { decide } from "../../../src/controllers/delegation/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
 import { shownGone } from "../../../src/controllers/delegation/shown.ts";
 import { concernsHost, mirror, observedAt, recurrence, recurs } from "../../../src/controllers/pod-events/mirror.ts";
 import { SpamFilter } from "../../../src/controllers/pod-events/spam-filter.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
-import { decide } from "../../../src/controllers/delegation/decide.ts";
-import type { Action, Observed } from "../../../src/controllers/delegation/model.ts";
+import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import type { Action, Observed } from "../../../src/controllers/delegation/decisions/model.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decide } from "../../../src/controllers/delegation/decide.ts";
+import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
 import type { Decide } from "../../support/model/controller.ts";
 import { explore } from "../../support/model/explore.ts";
 

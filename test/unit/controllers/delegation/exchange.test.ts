@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { FORWARDED_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Container, Pod, PodCondition, PodStatus, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/delegation/decide.ts";
-import { forwards, refusedResize } from "../../../../src/controllers/delegation/decide-forwarding.ts";
+import { decide } from "../../../../src/controllers/delegation/decisions/decide.ts";
+import { forwards, refusedResize } from "../../../../src/controllers/delegation/decisions/decide-forwarding.ts";
+import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import { Exchange } from "../../../../src/controllers/delegation/exchange.ts";
-import { Memories } from "../../../../src/controllers/delegation/memory.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../src/pods/forward.ts";

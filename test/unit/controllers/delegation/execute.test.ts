@@ -1,11 +1,11 @@
 import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
+import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
-import { Memories } from "../../../../src/controllers/delegation/memory.ts";
-import type { Action } from "../../../../src/controllers/delegation/model.ts";
-import { Reservations } from "../../../../src/controllers/delegation/reservations.ts";
-import { Shapes } from "../../../../src/controllers/delegation/shapes.ts";
+import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
+import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";

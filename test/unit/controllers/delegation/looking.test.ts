@@ -1,10 +1,10 @@
 import { describe, expect, test } from "vitest";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/delegation/decide.ts";
+import { decide } from "../../../../src/controllers/delegation/decisions/decide.ts";
+import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Observed } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { look } from "../../../../src/controllers/delegation/look.ts";
-import { INEFFECTIVE_MS, MARKS, Memories } from "../../../../src/controllers/delegation/memory.ts";
-import type { Observed } from "../../../../src/controllers/delegation/model.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Shown } from "../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";

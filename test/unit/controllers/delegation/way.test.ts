@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
-import type { Action, Memory } from "../../../../src/controllers/delegation/model.ts";
+import type { Action, Memory } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { PodWay } from "../../../../src/controllers/delegation/way.ts";
 import type { ActionContext } from "../../../../src/runtime/controller.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";

@@ -1,7 +1,7 @@
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Amounts } from "../../../../src/api/quantity.ts";
-import type { MemberView, Memory, Observed } from "../../../../src/controllers/delegation/model.ts";
+import type { MemberView, Memory, Observed } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { type PodParts, pod, proxyPod } from "../../../support/builders/pod.ts";
 

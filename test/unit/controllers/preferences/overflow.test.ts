@@ -2,7 +2,7 @@ import { expect, test } from "vitest";
 import { OVERFLOW_LABEL_VALUE, PREFERENCES_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { PlacementDefaults } from "../../../../src/api/placement-defaults.ts";
-import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing.ts";
+import { PLACING_INDEXES, Placing } from "../../../../src/controllers/delegation/placing/placing.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 

@@ -1,0 +1,127 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import type { Refusal } from "../../../placement/candidate.ts";
+import { BEING_REMOVED, CORDONED, NO_VIRTUAL_NODE } from "../../../placement/member-candidate.ts";
+import { explain } from "../../../placement/rank.ts";
+import { taintRefusal } from "../../../placement/rules.ts";
+import { isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
+import { forwards } from "./decide-forwarding.ts";
+import { bindTo, endsUnstarted, withdraw } from "./delegates.ts";
+import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
+import { allRefusals, nextExpiry, openMembers, preemptable, rankFor, requestsFor, withRefusal } from "./ranking.ts";
+import { report } from "./report.ts";
+import { unknownPlacement } from "./unknown-placement.ts";
+
+// Its scheduler makes room on the node that it has named, by evicting pods that may take their time to end.
+const PREEMPTION_MS = 10 * 60_000;
+
+/** A member has the delegate: its scheduler is given its time, and then the next member that has room gets the pod. */
+export function decideHeld(
+  proxy: Stored<Pod>,
+  holder: MemberView,
+  delegate: Stored<Pod>,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
+  if (!holder.reachable) {
+    const message = `${holder.name}: has the pod and does not answer; no other member gets it before that is known`;
+    return { actions: report(proxy, observed, { reason: "ClusterNotReady", message, now }), outcome: "Unreachable" };
+  }
+  if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
+  if (isBound(delegate) || isTerminal(delegate)) {
+    if (holder.candidate.closed === NO_VIRTUAL_NODE) {
+      const message = `${holder.name}: ${NO_VIRTUAL_NODE.message}`;
+      return { actions: report(proxy, observed, { reason: NO_VIRTUAL_NODE.reason, message, now }), outcome: "Waiting" };
+    }
+    const bind = bindTo(proxy, holder, delegate);
+    return { actions: [bind, ...announce(proxy, holder, observed)], outcome: "Binding" };
+  }
+  // Where else it may go, and whether it may stay, nobody knows.
+  const unknown = unknownPlacement(observed);
+  if (unknown !== undefined && holder.candidate.closed !== BEING_REMOVED) {
+    const told = report(proxy, observed, { ...unknown, now });
+    return {
+      actions: [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })],
+      outcome: "Scheduling",
+    };
+  }
+
+  const message = unschedulableMessage(delegate);
+  // Its scheduler has had no time while its API server could not be reached.
+  const since = Math.max(observed.memory.attempts.get(holder.name)?.since ?? now, holder.reachableSince);
+  const makesRoom = (delegate.status?.nominatedNodeName ?? "") !== "";
+  const deadline = since + holder.scheduleTimeoutMs + (makesRoom ? PREEMPTION_MS : 0);
+  const refusal: Refusal = {
+    cluster: holder.name,
+    reason: "Unschedulable",
+    message: message ?? silentSchedulerMessage(delegate, holder.scheduleTimeoutMs / 1000),
+  };
+  // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
+  const { resourceVersion } = delegate.metadata;
+  const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
+  const ranking = rankFor(proxy, observed, observed.needs?.());
+  const forbidden = forbiddenIn(holder, proxy, ranking.refusals);
+  if (forbidden !== undefined) {
+    return {
+      actions: [...report(proxy, observed, { reason: "NotPlaced", message: explain([forbidden]), now }), ...withdrawal],
+      outcome: "Withdrawing",
+    };
+  }
+  // Its Cluster is being deleted: nobody would hear any more of what is left there.
+  if (holder.candidate.closed === BEING_REMOVED) {
+    const refuse: Action = {
+      type: "refuse",
+      proxyUid: proxy.metadata.uid,
+      refusal: { cluster: holder.name, ...BEING_REMOVED },
+      nodesVersion: holder.nodesVersion,
+    };
+    return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
+  }
+  const others = (members: readonly string[]): string[] => members.filter((name) => name !== holder.name);
+  const [roomy] = others(openMembers(ranking.fitting, observed, now));
+  // One scheduler for all would end pods of less priority wherever they are. This one has none to end.
+  const [full] =
+    message !== undefined && !makesRoom && now >= deadline ? others(preemptable(ranking, observed, now)) : [];
+  // Where no member had room, the member's scheduler has nothing to find out: the first that has room gets the pod.
+  const parked = message !== undefined && !makesRoom && observed.memory.attempts.get(holder.name)?.parked === true;
+  if ((roomy ?? full) !== undefined && (now >= deadline || parked)) {
+    const { uid: proxyUid } = proxy.metadata;
+    // In a full member there is no room to keep: it is parked there.
+    const promises: Action[] =
+      roomy === undefined
+        ? []
+        : [{ type: "promise", member: roomy, proxyUid, requests: requestsFor(proxy, observed, roomy) }];
+    const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
+    return { actions: [...promises, refuse, ...withdrawal], outcome: "Withdrawing" };
+  }
+  const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
+  const explained = (): string => explain(withRefusal(allRefusals(ranking, observed, now), refusal));
+  const reports =
+    message === undefined && now < deadline
+      ? []
+      : report(proxy, observed, { reason: "Unschedulable", message: explained(), now });
+  // A toleration that is added while it waits may be all that it lacks.
+  const actions = [...reports, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
+  return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** What keeps the member's node from pods that are not bound yet, whatever room there is: a scheduler looks each time. */
+function forbiddenIn(
+  { name: cluster, candidate }: MemberView,
+  proxy: Stored<Pod>,
+  refusals: readonly Refusal[],
+): Refusal | undefined {
+  if (candidate.closed === CORDONED) return { cluster, ...CORDONED };
+  const tainted = taintRefusal(proxy, candidate);
+  if (tainted !== undefined) return { cluster, ...tainted };
+  return refusals.find((refusal) => refusal.cluster === cluster && refusal.reason === "NotPermitted");
+}
+
+/** Members that refused the pod before this one took it, where the author has not heard of it while the pod waited. */
+function announce(proxy: Stored<Pod>, holder: MemberView, { memory }: Observed): Action[] {
+  const untold = [...memory.attempts.values()]
+    .flatMap(({ refusal }) => refusal ?? [])
+    .filter(({ cluster, message }) => cluster !== holder.name && memory.reported?.includes(message) !== true);
+  if (untold.length === 0) return [];
+  const message = `${explain(untold)}; placed in ${holder.name}`;
+  return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];
+}

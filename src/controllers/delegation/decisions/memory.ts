@@ -1,0 +1,219 @@
+import type { Refusal } from "../../../placement/candidate.ts";
+import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResize } from "./model.ts";
+
+// First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
+const RETRY_AFTER_MS = 30_000;
+const RETRY_AFTER_MAX_MS = 10 * 60_000;
+
+// Whoever undoes Legation's writes in an API server may be gone by then.
+export const INEFFECTIVE_MS: number = 5 * 60_000;
+
+interface Entry {
+  fresh: boolean;
+  unproven?: Set<string>;
+  attempts: Map<string, Attempt>;
+  uncertain?: string;
+  doubt?: Doubt;
+  promised?: string;
+  room?: string;
+  reported?: string;
+  reportedAt?: number;
+  reportedReason?: string;
+  ineffective?: Map<string, number>;
+  resize?: RefusedResize;
+  gone?: string;
+  made?: string;
+  /** When its delegate got its marks back, lately; epoch ms. */
+  remarked?: readonly number[];
+}
+
+/** What stands for a delegate's marks among patches that have no effect. */
+export const MARKS = "marks";
+// More than anybody takes off by hand, and less than a controller.
+const MOST_REMARKS = 5;
+const WITHIN_MS = 60_000;
+
+const NOTHING: Memory = { fresh: true, attempts: new Map() };
+
+/** What the delegation controller remembers of proxies while it leads, by proxy uid. */
+export class Memories {
+  readonly #entries = new Map<string, Entry>();
+  readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
+  readonly #onRoom: (proxyUid: string) => void;
+
+  /** `onPlace` hears of each member that a proxy is about to get, or turns out not to; `onRoom` of each change of `room`. */
+  constructor(
+    onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined,
+    onRoom: (proxyUid: string) => void = () => undefined,
+  ) {
+    this.#onPlace = onPlace;
+    this.#onRoom = onRoom;
+  }
+
+  of(proxyUid: string): Memory {
+    return this.#entries.get(proxyUid) ?? NOTHING;
+  }
+
+  /** Marks a proxy that was there before this controller led: an earlier leader may have acted on it. */
+  noteInherited(proxyUid: string): void {
+    this.#entry(proxyUid).fresh = false;
+  }
+
+  /** What a member has shown counts no more: it may have a delegate of the proxy, until it has been read again. */
+  noteUnproven(proxyUid: string, member: string): void {
+    const entry = this.#entry(proxyUid);
+    entry.unproven = (entry.unproven ?? new Set()).add(member);
+  }
+
+  /** A delegate is being created in the member. An attempt under way keeps its time. */
+  noteAttempt(proxyUid: string, member: string, now: number, parked = false): void {
+    const entry = this.#entry(proxyUid);
+    delete entry.promised;
+    entry.room = member;
+    this.#onRoom(proxyUid);
+    this.#onPlace(proxyUid, member);
+    const earlier = entry.attempts.get(member);
+    if (earlier !== undefined && earlier.refusal === undefined) return;
+    entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
+  }
+
+  /** The attempt under way has failed with an error that may pass by itself. Returns when it first did so; epoch ms. */
+  noteFailing(proxyUid: string, member: string, now: number): number {
+    const { attempts } = this.#entry(proxyUid);
+    const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
+    const { failingSince = now } = attempt;
+    attempts.set(member, { ...attempt, failingSince });
+    return failingSince;
+  }
+
+  /** Room is kept for the pod in this member. */
+  notePromised(proxyUid: string, member: string): void {
+    const entry = this.#entry(proxyUid);
+    entry.promised = member;
+    entry.room = member;
+    this.#onRoom(proxyUid);
+    this.#onPlace(proxyUid, member);
+  }
+
+  /** The member did not take the pod. What passes by itself (`passes`) is not waited for longer each time. */
+  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, passes = false): void {
+    const entry = this.#entry(proxyUid);
+    if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
+    const earlier = entry.attempts.get(refusal.cluster);
+    const refusals = (earlier?.refusals ?? 0) + (passes ? 0 : 1);
+    const waitMs = passes ? RETRY_AFTER_MS : Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
+    const since = earlier?.since ?? now;
+    entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
+  }
+
+  /**
+   * A create was sent: whatever its answer, the delegate may be there until the member has shown or denied it. One whose answer
+   * was lost may be done even after a delegate that was there has been deleted: the attempt begins anew, so that no other
+   * member is tried before that is over.
+   */
+  noteUncertain(proxyUid: string, member: string, lost?: { readonly at: number; readonly message: string }): void {
+    const entry = this.#entry(proxyUid);
+    if (lost !== undefined) {
+      const { since = lost.at } = (entry.uncertain === member ? entry.doubt : undefined) ?? {};
+      entry.doubt = { since, lastAt: lost.at, message: lost.message };
+    }
+    entry.uncertain = member;
+    const attempt = entry.attempts.get(member);
+    if (lost === undefined || attempt === undefined || attempt.refusal !== undefined) return;
+    entry.attempts.set(member, { since: lost.at, refusals: attempt.refusals });
+  }
+
+  /** The member has made the delegate of this uid; nothing has been in the way since. */
+  noteMade(proxyUid: string, member: string, delegateUid: string): void {
+    this.noteUncertain(proxyUid, member);
+    const entry = this.#entry(proxyUid);
+    entry.made = delegateUid;
+    const attempt = entry.attempts.get(member);
+    if (attempt?.failingSince === undefined) return;
+    const { failingSince: _, ...rest } = attempt;
+    entry.attempts.set(member, rest);
+  }
+
+  /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
+  noteFound(proxyUid: string, member: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    if (entry.uncertain === member) settle(entry);
+    if (entry.promised === undefined) this.#onPlace(proxyUid, member);
+    if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
+  }
+
+  /** The member that was in doubt is known not to have the delegate. */
+  noteAbsent(proxyUid: string): void {
+    this.#onPlace(proxyUid, undefined);
+    const entry = this.#entries.get(proxyUid);
+    if (entry !== undefined) settle(entry);
+  }
+
+  /** The author was told this; `reason` is absent where it was no reason to wait. */
+  noteReported(proxyUid: string, told: { readonly reason?: string; readonly message: string }, now: number): void {
+    const entry = this.#entry(proxyUid);
+    entry.reported = told.message;
+    entry.reportedAt = now;
+    if (told.reason !== undefined) entry.reportedReason = told.reason;
+  }
+
+  /** The API server took the patch and kept what it had: not the same patch again for a while. */
+  noteIneffective(proxyUid: string, patch: string, now: number): void {
+    const entry = this.#entry(proxyUid);
+    const patches = entry.ineffective ?? new Map<string, number>();
+    for (const [known, until] of patches) if (until <= now) patches.delete(known);
+    patches.set(patch, now + INEFFECTIVE_MS);
+    entry.ineffective = patches;
+  }
+
+  /** Whether that is not to be tried now. */
+  isIneffective(proxyUid: string, patch: string, now: number): boolean {
+    return isIneffective(this.of(proxyUid), patch, now);
+  }
+
+  /** The member does not take this resize of the delegate. */
+  noteRefusedResize(proxyUid: string, resize: Omit<RefusedResize, "until">, now: number): void {
+    this.#entry(proxyUid).resize = { ...resize, until: now + INEFFECTIVE_MS };
+  }
+
+  /** The member has taken what was to be resized. */
+  noteResized(proxyUid: string): void {
+    delete this.#entries.get(proxyUid)?.resize;
+  }
+
+  /** The member was asked for the delegate of this uid, and does not have it. */
+  noteGone(proxyUid: string, delegateUid: string): void {
+    this.#entry(proxyUid).gone = delegateUid;
+  }
+
+  /** Its delegate got its marks back; true when somebody has taken them off so often that they are left off for a while. */
+  noteRemarked(proxyUid: string, now: number): boolean {
+    const entry = this.#entry(proxyUid);
+    entry.remarked = [...(entry.remarked ?? []).filter((at) => now - at < WITHIN_MS), now];
+    if (entry.remarked.length < MOST_REMARKS) return false;
+    this.noteIneffective(proxyUid, MARKS, now);
+    return true;
+  }
+
+  /** The proxy is bound or gone: nothing of its search for a member matters any more. */
+  forget(proxyUid: string): void {
+    const room = this.#entries.get(proxyUid)?.room;
+    this.#entries.delete(proxyUid);
+    if (room !== undefined) this.#onRoom(proxyUid);
+  }
+
+  #entry(proxyUid: string): Entry {
+    let entry = this.#entries.get(proxyUid);
+    if (entry === undefined) {
+      entry = { fresh: true, attempts: new Map() };
+      this.#entries.set(proxyUid, entry);
+    }
+    return entry;
+  }
+}
+
+/** Nothing is left to be found out. */
+function settle(entry: Entry): void {
+  delete entry.uncertain;
+  delete entry.doubt;
+}

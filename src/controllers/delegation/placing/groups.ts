@@ -1,0 +1,192 @@
+import type { Placement } from "../../../api/annotations.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import { boundTo } from "../../../pods/bound.ts";
+import { asksHostFirst } from "../../../pods/overflow.ts";
+import { controllerOf, isBound, isDeleting } from "../../../pods/phase.ts";
+
+/** A group as a pod names it. */
+export interface GroupName {
+  /** Unique over all namespaces. */
+  readonly id: string;
+  /** For people. */
+  readonly text: string;
+}
+
+/** Looks up a pod by its uid. */
+export type FindPod = (uid: string) => Stored<Pod> | undefined;
+
+/** Where a pod's group is. */
+export interface GroupPlace {
+  readonly text: string;
+  /** The member that has the group's pods: no other may have one. */
+  readonly home?: string;
+  /** Another pod of the group that is being placed, where the group has no home. */
+  readonly first?: ObjectKey;
+  /** Uids of the group's other pods without a node. */
+  readonly others: readonly string[];
+}
+
+interface Entry {
+  readonly uid: string;
+  readonly key: ObjectKey;
+  readonly group: string;
+  member?: string;
+  bound: boolean;
+}
+
+interface Group {
+  readonly text: string;
+  readonly unbound: Map<string, Entry>;
+  /** Bound pods by member. */
+  readonly bound: Map<string, number>;
+  home: string | undefined;
+}
+
+/** The group that a pod belongs to; `find` has the pods that may own it. */
+export function groupOf(pod: Stored<Pod>, { group, groupBy }: Placement, find: FindPod): GroupName | undefined {
+  const { namespace = "", labels = {} } = pod.metadata;
+  if (group !== undefined) return { id: `${namespace}/group/${group}`, text: `group ${group}` };
+  if (groupBy === undefined) return undefined;
+  if (groupBy.by === "label") {
+    const value = labels[groupBy.key];
+    if (value === undefined) return undefined;
+    const text = `${groupBy.key}=${value}`;
+    return { id: `${namespace}/label/${text}`, text: `the group of ${text}` };
+  }
+  // Up to the first owner that is no pod known here: an executor is of the group of its driver.
+  let top = pod;
+  const seen = new Set<string>();
+  for (;;) {
+    const owner = controllerOf(top) ?? top.metadata.ownerReferences?.find(({ kind }) => kind === "Pod");
+    if (owner === undefined) {
+      return { id: `${namespace}/owner/${top.metadata.uid}`, text: `the group of Pod ${top.metadata.name}` };
+    }
+    const parent = owner.kind === "Pod" && !seen.has(owner.uid) ? find(owner.uid) : undefined;
+    if (parent === undefined) {
+      return { id: `${namespace}/owner/${owner.uid}`, text: `the group of ${owner.kind} ${owner.name}` };
+    }
+    seen.add(owner.uid);
+    top = parent;
+  }
+}
+
+/**
+ * Where the pods of each group are. A group's home is the member of its bound pods. While it has none, one pod alone is
+ * being placed, and may try one member after another; the rest follow it. So the pods of a group never part, whatever is
+ * decided at the same moment, and no pod that may have started has to be moved.
+ */
+export class Groups {
+  readonly #pods = new Map<string, Entry>();
+  readonly #groups = new Map<string, Group>();
+  readonly #onChange: (keys: readonly ObjectKey[]) => void;
+
+  /** `onChange` gets the pods that wait for a group whose place has changed. */
+  constructor(onChange: (keys: readonly ObjectKey[]) => void) {
+    this.#onChange = onChange;
+  }
+
+  /** A proxy is as the host shows it. One that is being deleted, or has failed, holds its group nowhere. */
+  update(proxy: Stored<Pod>, name: GroupName | undefined): void {
+    const { uid } = proxy.metadata;
+    const entry = this.#pods.get(uid);
+    if (name === undefined || isDeleting(proxy) || proxy.status?.phase === "Failed") {
+      this.remove(uid);
+      return;
+    }
+    if (entry !== undefined && entry.group !== name.id && !isSameOwners(proxy, entry.group, name.id)) this.remove(uid);
+    const own = this.#pods.get(uid) ?? this.#add(proxy, name);
+    const member = boundTo(proxy);
+    const group = this.#groups.get(own.group);
+    if (own.bound || member === undefined || group === undefined) return;
+    group.unbound.delete(uid);
+    own.bound = true;
+    own.member = member;
+    group.bound.set(member, (group.bound.get(member) ?? 0) + 1);
+    this.#settle(group);
+  }
+
+  /** A proxy without a node has its delegate, or is about to, in this member; undefined: nowhere any more. */
+  place(uid: string, member: string | undefined): void {
+    const entry = this.#pods.get(uid);
+    if (entry === undefined || entry.bound || entry.member === member) return;
+    if (member !== undefined) {
+      entry.member = member;
+      return;
+    }
+    delete entry.member;
+    const group = this.#groups.get(entry.group);
+    if (group !== undefined && group.home === undefined) this.#tell(group);
+  }
+
+  /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
+  held(uid: string, member: string | undefined): void {
+    if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
+  }
+
+  remove(uid: string): void {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined ? undefined : this.#groups.get(entry.group);
+    if (entry === undefined || group === undefined) return;
+    this.#pods.delete(uid);
+    group.unbound.delete(uid);
+    if (entry.bound && entry.member !== undefined) {
+      const left = (group.bound.get(entry.member) ?? 0) - 1;
+      if (left > 0) group.bound.set(entry.member, left);
+      else group.bound.delete(entry.member);
+    }
+    if (group.unbound.size === 0 && group.bound.size === 0) this.#groups.delete(entry.group);
+    else if (entry.bound) this.#settle(group);
+    else if (group.home === undefined && entry.member !== undefined) this.#tell(group);
+  }
+
+  /** Where the pod's group is, as far as its other pods say; undefined when it has no group. */
+  placeOf(uid: string): GroupPlace | undefined {
+    const entry = this.#pods.get(uid);
+    const group = entry === undefined ? undefined : this.#groups.get(entry.group);
+    if (group === undefined) return undefined;
+    const { text, home } = group;
+    if (home !== undefined) return { text, home, others: [] };
+    const others = [...group.unbound.values()].filter((other) => other.uid !== uid);
+    const first = others.find(({ member }) => member !== undefined)?.key;
+    return { text, ...(first === undefined ? {} : { first }), others: others.map((other) => other.uid) };
+  }
+
+  /** Whether the pod may get a delegate in the member at this moment. */
+  mayEnter(uid: string, member: string): boolean {
+    // One that has overflowed is bound before it gets its delegate.
+    if (this.#pods.get(uid)?.bound === true) return true;
+    const { home = member, first } = this.placeOf(uid) ?? {};
+    return home === member && first === undefined;
+  }
+
+  #add(proxy: Stored<Pod>, { id, text }: GroupName): Entry {
+    const { uid } = proxy.metadata;
+    const entry: Entry = { uid, key: objectKey(proxy.metadata), group: id, bound: false };
+    let group = this.#groups.get(id);
+    if (group === undefined) {
+      group = { text, unbound: new Map(), bound: new Map(), home: undefined };
+      this.#groups.set(id, group);
+    }
+    group.unbound.set(uid, entry);
+    this.#pods.set(uid, entry);
+    return entry;
+  }
+
+  /** The home is where most of the bound pods are: more than one member has some only when the group was named later. */
+  #settle(group: Group): void {
+    const [home] = [...group.bound].sort(([a, some], [b, more]) => more - some || (a < b ? -1 : 1))[0] ?? [];
+    if (home === group.home) return;
+    group.home = home;
+    this.#tell(group);
+  }
+
+  #tell(group: Group): void {
+    this.#onChange([...group.unbound.values()].map(({ key }) => key));
+  }
+}
+
+/** The owners of one that has overflowed may be on the host's nodes: who owns them was known while it was looked at, and not after. */
+function isSameOwners(proxy: Stored<Pod>, before: string, now: string): boolean {
+  const byOwner = `${proxy.metadata.namespace ?? ""}/owner/`;
+  return asksHostFirst(proxy) && isBound(proxy) && before.startsWith(byOwner) && now.startsWith(byOwner);
+}

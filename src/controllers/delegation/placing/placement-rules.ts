@@ -1,0 +1,125 @@
+import { type ParsedPlacement, type Placement, parsePlacement } from "../../../api/annotations.ts";
+import type { ClusterSpread } from "../../../api/cluster-spread.ts";
+import { GROUP_ANNOTATION, GROUP_BY_ANNOTATION } from "../../../api/keys.ts";
+import { type Namespace, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
+import { defaultPlacement, PLACEMENT_DEFAULTS_NAME, type PlacementDefaults } from "../../../api/placement-defaults.ts";
+import type { Rule } from "../../../placement/candidate.ts";
+import { groupRule } from "../../../placement/group-rule.ts";
+import { inMembers } from "../../../placement/in-member.ts";
+import { placementRules, policyRules } from "../../../placement/rules.ts";
+import { boundTo } from "../../../pods/bound.ts";
+import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import type { ReadStore } from "../../../runtime/store.ts";
+import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
+import type { Memories } from "../decisions/memory.ts";
+import { mayHold } from "../decisions/model.ts";
+import { type FindPod, type GroupName, type Groups, groupOf } from "./groups.ts";
+import type { PlacementMembers } from "./placement-members.ts";
+import type { SpreadCounts } from "./spread-counts.ts";
+
+const GROUP_KEYS = [GROUP_ANNOTATION, GROUP_BY_ANNOTATION];
+
+/** Index of proxies by namespace. */
+export const NAMESPACE_INDEX = "namespace";
+/** Index of proxies by uid. */
+export const UID_INDEX = "uid";
+
+/** What decides over a pod's place, gathered from the stores. */
+export interface PlacementRulesOptions {
+  readonly registry: PlacementMembers;
+  readonly namespaces: () => ReadStore<Namespace>;
+  readonly defaults: () => ReadStore<PlacementDefaults>;
+  readonly proxies: () => ReadStore<Pod>;
+  /** Pods in overflow mode that are about to be bound, and are no proxies yet, by uid. */
+  readonly overflowing: ReadonlyMap<string, Stored<Pod>>;
+  readonly owned: OwnedProxies;
+  readonly memories: Memories;
+  readonly groups: Groups;
+  readonly spread: SpreadCounts;
+}
+
+/** The rules by which members are refused or preferred for a pod, as Clusters, namespaces and authors make them. */
+export class PlacementRules {
+  readonly #options: PlacementRulesOptions;
+
+  constructor(options: PlacementRulesOptions) {
+    this.#options = options;
+  }
+
+  /** What the author wrote, completed by the defaults of the namespace and of all namespaces. */
+  parse({ metadata }: Stored<Pod>): ParsedPlacement {
+    const defaults = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
+    const base = defaults === undefined ? {} : defaultPlacement(defaults.spec);
+    return parsePlacement(metadata.annotations ?? {}, this.#namespace(metadata)?.metadata.annotations ?? {}, base);
+  }
+
+  /** Whether the pod's namespace has a mode of delegation, as far as is known. */
+  optedIn({ metadata }: Stored<Pod>): boolean {
+    return this.#namespace(metadata) !== undefined;
+  }
+
+  /** A proxy came or changed, or what its namespace says. */
+  update(proxy: Stored<Pod>, find?: FindPod): void {
+    this.#options.groups.update(proxy, this.groupOf(proxy, find));
+  }
+
+  /** Operators' rules, and then those of authors, for a proxy that needs a place. */
+  of(proxy: Stored<Pod>, placement: Placement): { readonly policy: readonly Rule[]; readonly wishes: readonly Rule[] } {
+    const inMember = inMembers(proxy, placement.overrides);
+    const namespaceLabels = this.#namespace(proxy.metadata)?.metadata.labels ?? {};
+    const candidates = this.#options.registry.members().map((member) => member.candidate());
+    const spreadCounts = (spread: ClusterSpread): ReadonlyMap<string, number> => this.#spreadCounts(proxy, spread);
+    const facts = { pod: proxy, inMember, placement, namespaceLabels, candidates, spreadCounts };
+    return { policy: [...policyRules(facts), ...this.#group(proxy)], wishes: placementRules(facts) };
+  }
+
+  #namespace({ namespace = "" }: { readonly namespace?: string }): Stored<Namespace> | undefined {
+    return this.#options.namespaces().get(objectKey({ name: namespace }));
+  }
+
+  /** The group that the pod belongs to by what it, its namespace or its owners say; `find` has owners that are no proxies. */
+  groupOf(proxy: Stored<Pod>, find: FindPod = () => undefined): GroupName | undefined {
+    const { annotations = {} } = proxy.metadata;
+    const defaults = this.#namespace(proxy.metadata)?.metadata.annotations ?? {};
+    // Asked at every event of every proxy, of which few have a group.
+    if (!GROUP_KEYS.some((key) => key in annotations || key in defaults)) return undefined;
+    const parsed = this.parse(proxy);
+    if (!parsed.ok) return undefined;
+    const { proxies, overflowing } = this.#options;
+    const owner: FindPod = (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid) ?? find(uid);
+    return groupOf(proxy, parsed.placement, owner);
+  }
+
+  #group({ metadata: { uid } }: Stored<Pod>): Rule[] {
+    const { groups, registry, memories } = this.#options;
+    const place = groups.placeOf(uid);
+    if (place === undefined) return [];
+    // Only pods that were there before this controller led, or reached the member so, can have a delegate that it does not know.
+    const mayHide = (member: string): boolean => place.others.some((other) => mayHold(memories.of(other), member));
+    const unread = registry.members().filter(({ name, read }) => !read && mayHide(name));
+    return [groupRule({ ...place, unread: unread.map(({ name }) => name) })];
+  }
+
+  #spreadCounts(proxy: Stored<Pod>, { labelSelector }: ClusterSpread): ReadonlyMap<string, number> {
+    const { namespace = "", uid } = proxy.metadata;
+    if (labelSelector !== undefined) return this.#options.spread.of(namespace, labelSelector, uid);
+    return controllerOf(proxy) === undefined ? new Map() : this.#placed(proxy);
+  }
+
+  /** The other pods of its owner, by member. */
+  #placed(proxy: Stored<Pod>): Map<string, number> {
+    const { owned, overflowing, memories } = this.#options;
+    const { uid } = proxy.metadata;
+    const owner = controllerOf(proxy)?.uid ?? "";
+    const counts = new Map(Object.entries(owned.placed(owner)));
+    const own = owned.get(uid)?.member;
+    if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
+    for (const pod of overflowing.values()) {
+      const isCounted =
+        pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && !isDeleting(pod) && !isTerminal(pod);
+      const member = isCounted ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
+      if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
+    }
+    return counts;
+  }
+}

@@ -1,0 +1,106 @@
+import type { Pod, Stored } from "../../../api/kubernetes.ts";
+import type { Amounts } from "../../../api/quantity.ts";
+import type { Refusal } from "../../../placement/candidate.ts";
+import type { Clock } from "../../../runtime/clock.ts";
+import type { Memories } from "../decisions/memory.ts";
+import type { PlacementMembers } from "./placement-members.ts";
+import { type Shapes, shapeOf } from "./shapes.ts";
+
+/** What a pod is about to take of a member. */
+export interface Asked {
+  readonly requests: Amounts;
+  readonly namespace: string | undefined;
+  /** It is to wait there, as there is no room for it. */
+  readonly parked?: boolean;
+}
+
+/** What reservations are noted in. */
+export interface ReservationsOptions {
+  readonly registry: Pick<PlacementMembers, "member">;
+  readonly memories: Memories;
+  readonly shapes: Shapes;
+  readonly clock: Pick<Clock, "now">;
+}
+
+/**
+ * What members are asked for before they show it, from the decision until it is known what came of it: the room, the pod's place
+ * in its group and its workload, and which pod tries for others of its shape. A pod has room in one member at a time.
+ */
+export class Reservations {
+  readonly #options: ReservationsOptions;
+
+  constructor(options: ReservationsOptions) {
+    this.#options = options;
+  }
+
+  /** The pod is about to get its delegate there; `pod` is absent when nobody knows it any more. */
+  attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): void {
+    const { memories, shapes, clock } = this.#options;
+    this.#releaseKept(proxyUid);
+    const now = clock.now();
+    memories.noteAttempt(proxyUid, member, now, asked.parked);
+    // One that will wait asks nobody for a node.
+    if (asked.parked !== true && pod !== undefined && !shapes.empty) {
+      shapes.attempt(member, shapeOf(pod), proxyUid, now);
+    }
+    this.#reserve(proxyUid, member, asked);
+  }
+
+  /** Room is kept there for the pod, which another member still has. */
+  promise(proxyUid: string, member: string, asked: Asked): void {
+    this.#releaseKept(proxyUid);
+    this.#options.memories.notePromised(proxyUid, member);
+    this.#reserve(proxyUid, member, asked);
+  }
+
+  /** The member did not take what was sent: its room is free. */
+  release(proxyUid: string, member: string): void {
+    this.#options.registry.member(member)?.load.release(proxyUid);
+  }
+
+  /** The member is known not to have the pod's delegate. */
+  unmade(proxyUid: string, member: string): void {
+    this.#options.memories.noteAbsent(proxyUid);
+    this.release(proxyUid, member);
+  }
+
+  /**
+   * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
+   * member's that the answer was for; the pod is absent when nobody knows it any more. `passes`: it may be another in a moment.
+   */
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, passes = false): void {
+    this.#options.memories.noteRefusal(proxyUid, refusal, nodesVersion, this.#options.clock.now(), passes);
+    if (pod !== undefined) this.refuseShape(pod, refusal);
+  }
+
+  /** The member takes no pod like this one. */
+  refuseShape(pod: Stored<Pod>, refusal: Refusal): void {
+    const { registry, shapes, clock } = this.#options;
+    const member = registry.member(refusal.cluster);
+    if (member !== undefined) shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, clock.now());
+  }
+
+  /** The pod runs in the member from now on; true when others of its shape, which had been refused there, may try again. */
+  settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
+    const { memories, shapes } = this.#options;
+    // Its scheduler was faster than the withdrawal that a promise was for.
+    if (memories.of(proxyUid).room !== member) this.#releaseKept(proxyUid);
+    memories.forget(proxyUid);
+    return pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
+  }
+
+  /** The pod is gone: it may have had room without ever getting a delegate. */
+  end(proxyUid: string): void {
+    this.#releaseKept(proxyUid);
+    this.#options.memories.forget(proxyUid);
+  }
+
+  #reserve(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {
+    this.#options.registry.member(member)?.load.reserve(proxyUid, requests, namespace, parked);
+  }
+
+  #releaseKept(proxyUid: string): void {
+    const { room } = this.#options.memories.of(proxyUid);
+    if (room !== undefined) this.release(proxyUid, room);
+  }
+}

@@ -1,0 +1,109 @@
+import { describe, expect, test } from "vitest";
+import { unreadable } from "../../../../../src/clusters/reading.ts";
+import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
+import type { MemberView } from "../../../../../src/controllers/delegation/decisions/model.ts";
+import { report } from "../../../../../src/controllers/delegation/decisions/report.ts";
+import { isFaltering } from "../../../../../src/controllers/delegation/member-view.ts";
+import { notAnswering } from "../../../../../src/placement/member-candidate.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { member, memory, world } from "../world.ts";
+
+const now = Date.parse("2026-02-03T04:05:06Z");
+const full = "west: cpu: 4 requested, 2 left";
+const silent = notAnswering("connect ECONNREFUSED 10.0.0.1:6443").message;
+const lost = `west: ${silent}`;
+const east = "east: its virtual node is cordoned";
+
+interface Told {
+  readonly afterMs: number;
+  /** The first is what the pod was told, the last what it is told now. */
+  readonly reasons?: readonly [string, ...string[]];
+  readonly members?: MemberView[];
+}
+
+/** How many reports there are of a pod that was told the first, and now the second. */
+function told(reported: string, message: string, { afterMs, reasons = ["NotPlaced"], members = [] }: Told): number {
+  const [first] = reasons;
+  const proxy = proxyPod();
+  const observed = world(proxy, members, { memory: memory({ reported, reportedAt: now, reportedReason: first }) });
+  return report(proxy, observed, { reason: reasons.at(-1) ?? first, message, now: now + afterMs }).length;
+}
+
+describe("a pod that waits", () => {
+  const { pods, nodes } = unreadable(
+    {
+      pods: { since: 0, reason: "reset" },
+      nodes: { since: 0, reason: "reset" },
+      answeringSince: 0,
+      patienceMs: 1,
+    },
+    now,
+  );
+
+  test.each([
+    ["does not answer", silent],
+    ["cannot be read of its pods", pods],
+    ["cannot be read of its nodes", nodes],
+    ["is being read", "its pods and nodes are still being read"],
+  ])("hears once a minute at most of a member that %s, and that it answers again", (_case, words) => {
+    const [before, gone] = [`${east}; ${full}`, `${east}; west: ${words}`];
+    for (const [from, to] of [
+      [before, gone],
+      [gone, before],
+      [gone, `${east}; ${lost} and more`],
+    ] as const) {
+      expect([59_999, 60_000].map((afterMs) => told(from, to, { afterMs }))).toEqual([0, 1]);
+    }
+  });
+
+  test("hears at once of anything else, also of another member at the same time", () => {
+    expect(told(`${east}; ${full}`, `east: its Cluster is being deleted; ${lost}`, { afterMs: 1 })).toBe(1);
+    expect(told(full, "west: its virtual node is cordoned", { afterMs: 1 })).toBe(1);
+    expect(told(full, `${east}; ${full}`, { afterMs: 1 })).toBe(1);
+  });
+
+  test("hears at once when the reason is another one, and later when it is not", () => {
+    const held = "west: has the pod and does not answer; no other member gets it before that is known";
+    expect(told(full, held, { afterMs: 1, reasons: ["Unschedulable", "ClusterNotReady"] })).toBe(1);
+    expect(told(held, lost, { afterMs: 1, reasons: ["ClusterNotReady", "NotPlaced"] })).toBe(1);
+    const [slow, busy] = ["no leader", "timed out"].map((why) => `west: may have the pod, and fails to say so: ${why}`);
+    expect(told(slow ?? "", busy ?? "", { afterMs: 1, reasons: ["ClusterNotReady"] })).toBe(0);
+    expect(told(slow ?? "", busy ?? "", { afterMs: 60_000, reasons: ["ClusterNotReady"] })).toBe(1);
+  });
+
+  test("hears nothing of a member that has failed to answer once, however long ago the last word was", () => {
+    const afterMs = 3_600_000;
+    const faltering = [member("west", { faltering: true })];
+    expect(told(full, lost, { afterMs, members: faltering })).toBe(0);
+    expect(told(full, lost, { afterMs, members: [member("west")] })).toBe(1);
+    expect(told(`${east}; ${full}`, lost, { afterMs, members: faltering })).toBe(1);
+  });
+
+  test("hears what it was not told when the minute is over", () => {
+    const proxy = proxyPod();
+    const west = member("west");
+    const closed = { ...west, candidate: { ...west.candidate, closed: notAnswering("reset") } };
+    const observed = world(proxy, [closed], {
+      memory: memory({ reported: full, reportedAt: now, reportedReason: "NotPlaced" }),
+    });
+    expect(decide(observed, now + 1)).toMatchObject({ actions: [], requeueAt: now + 60_000 });
+    expect(decide(observed, now + 60_000).actions).toMatchObject([
+      { type: "report", message: "west: its API server does not answer: reset" },
+    ]);
+  });
+});
+
+describe("a member", () => {
+  const sound = { probed: { reachable: true }, reachable: true, read: true, nodesRead: true, unreadable: {} };
+  test.each([
+    ["is sound", {}, false],
+    ["has failed a probe", { probed: { reachable: true, message: "reset" } }, true],
+    ["has lost its watch", { reachable: false }, true],
+    ["is being read", { reachable: false, read: false }, true],
+    ["is lost", { probed: { reachable: false, message: "reset" }, reachable: false }, false],
+    ["cannot be read", { reachable: false, unreadable: { pods: "its pods cannot be read: reset" } }, false],
+    ["has nodes that cannot be read", { nodesRead: false, unreadable: { nodes: "no" } }, false],
+  ])("that %s", (_case, parts, isSo) => {
+    expect(isFaltering({ ...sound, ...parts })).toBe(isSo);
+  });
+});

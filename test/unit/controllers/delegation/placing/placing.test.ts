@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../../src/api/keys.ts";
+import type { Namespace, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import type { Placing } from "../../../../../src/controllers/delegation/placing/placing.ts";
+import type { Candidate } from "../../../../../src/placement/candidate.ts";
+import { rank } from "../../../../../src/placement/rank.ts";
+import { Store } from "../../../../../src/runtime/store.ts";
+import { pod } from "../../../../support/builders/pod.ts";
+import { placingOver } from "./placing-over.ts";
+
+const size = { pods: 100 };
+
+/** Pods in overflow mode are placed on two members of two regions; `west` has the more room. */
+function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; place(pod: Stored<Pod>): string } {
+  const candidates = [candidate("west", "eu", 0), candidate("east", "us", 50)];
+  const namespaces = new Store<Namespace>();
+  namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
+  const homeApi = () => ({ state: "unknown", message: "" }) as const;
+  const { proxies, placing } = placingOver(candidates, { namespaces, homeApi });
+  const place = (waiting: Stored<Pod>): string => {
+    const rules = placing.view.of(waiting).rules?.() ?? [];
+    const [best = "none"] = rank({
+      requests: { pods: 1 },
+      rules,
+      candidates,
+    }).fitting;
+    placing.overflow(waiting, best, { requests: { pods: 1 }, namespace: "team" });
+    return best;
+  };
+  return { proxies, placing, place };
+}
+
+function candidate(name: string, region: string, pods: number): Candidate {
+  return { name, labels: { region }, allocatable: size, largestNode: size, used: { pods } };
+}
+
+function overflowing(uid: string, spread: object): Stored<Pod> {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
+  const annotations = {
+    [CLUSTER_SPREAD_ANNOTATION]: JSON.stringify([{ topologyKey: "region", ...spread }]),
+    "legation.dev/api": "none",
+  };
+  const labels = { app: "web", [PROXY_LABEL]: OVERFLOW_LABEL_VALUE };
+  return pod({ uid, name: uid, metadata: { annotations, labels, ownerReferences: [owner] } });
+}
+
+describe("pods in overflow mode that are due together", () => {
+  test.each([
+    ["their own controller", {}],
+    ["a selector", { labelSelector: { matchLabels: { app: "web" } } }],
+  ])("are spread over members as %s counts them", (_, spread) => {
+    const { place } = placing();
+    const places = ["a", "b", "c", "d"].map((uid) => place(overflowing(uid, spread)));
+    expect(places).toEqual(["west", "east", "west", "east"]);
+  });
+
+  test("count once when they are bound, and no more when they are not", () => {
+    const { placing: all, place, proxies } = placing();
+    const spread = { labelSelector: { matchLabels: { app: "web" } } };
+    expect(place(overflowing("a", spread))).toBe("west");
+    const first = overflowing("a", spread);
+    const bound = { ...first, spec: { containers: [], nodeName: "legation-west" } };
+    proxies.set(bound);
+    all.update(bound);
+    expect(place(overflowing("b", spread))).toBe("east");
+    all.giveUp("b", "east");
+    expect(place(overflowing("c", spread))).toBe("east");
+  });
+});
+
+describe("a pod in overflow mode that a pod owns", () => {
+  const annotations = { "legation.dev/group-by": "owner" };
+  const controlled = (uid: string, kind: string, owner: string): Stored<Pod> => {
+    const reference = { apiVersion: "v1", kind, name: owner, uid: owner, controller: true };
+    return pod({ uid, name: uid, metadata: { annotations, ownerReferences: [reference] } });
+  };
+  const driver = controlled("driver", "Job", "sum");
+  const executor = controlled("executor", "Pod", "driver");
+
+  test("is of the group of that one, which the host may have, or a member as soon as it is decided", () => {
+    const { placing: all } = placing();
+    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/driver");
+    expect(all.rules.groupOf(executor, () => driver)?.id).toBe("team/owner/sum");
+    all.overflow(driver, "west", { requests: { pods: 1 }, namespace: "team" });
+    expect(all.rules.groupOf(executor)?.id).toBe("team/owner/sum");
+  });
+});
+
+test.each([
+  ["team", undefined],
+  ["left", false],
+])("of a pod that is bound it is known whether its namespace is opted in: %s", (namespace, expected) => {
+  const bound = pod({ metadata: { namespace }, spec: { nodeName: "legation-west" } });
+  expect(placing().placing.view.of(bound).optedIn).toBe(expected);
+});

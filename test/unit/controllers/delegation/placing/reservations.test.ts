@@ -1,0 +1,95 @@
+import { describe, expect, test } from "vitest";
+import { Load } from "../../../../../src/clusters/load.ts";
+import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
+import { Reservations } from "../../../../../src/controllers/delegation/placing/reservations.ts";
+import { Shapes, shapeOf } from "../../../../../src/controllers/delegation/placing/shapes.ts";
+import type { Refusal } from "../../../../../src/placement/candidate.ts";
+import { proxyPod } from "../../../../support/builders/pod.ts";
+import { FakeClock } from "../../../../support/clock/fake-clock.ts";
+
+const first = proxyPod({ name: "web-0", uid: "first" });
+const second = proxyPod({ name: "web-1", uid: "second" });
+const requests = { cpu: 2, pods: 1 };
+const asked = { requests, namespace: "team" };
+const none = { cpu: 0, pods: 0 };
+const refusal: Refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" };
+
+function reservations() {
+  const clock = new FakeClock();
+  const memories = new Memories();
+  const shapes = new Shapes();
+  const loads = { west: new Load(), east: new Load() };
+  const member = (name: string) =>
+    name === "west" || name === "east"
+      ? { name, read: true, settling: false, roomVersion: "1", load: loads[name], candidate: () => ({}) as never }
+      : undefined;
+  const made = new Reservations({ registry: { member }, memories, shapes, clock });
+  const mayTry = ({ metadata: { uid } }: typeof first, name = "west"): boolean =>
+    shapes.refusal(name, shapeOf(first), uid, "1", clock.now()) === undefined;
+  return { ...loads, clock, memories, reservations: made, mayTry };
+}
+
+describe("room of a pod that is about to come", () => {
+  test("is kept in one member at a time", async () => {
+    const { reservations: made, west, east, memories } = reservations();
+    made.attempt("first", "west", asked, first);
+    expect(west.used).toEqual(requests);
+    made.promise("first", "east", asked);
+    expect([west.used, east.used]).toEqual([none, requests]);
+    expect(memories.of("first")).toMatchObject({ promised: "east", room: "east" });
+    made.attempt("first", "east", asked, first);
+    expect([west.used, east.used]).toEqual([none, requests]);
+    expect(memories.of("first").promised).toBeUndefined();
+  });
+
+  test("is kept where it is when the member takes the pod, and free elsewhere", async () => {
+    const { reservations: made, west, east, memories } = reservations();
+    made.attempt("first", "west", asked, first);
+    made.promise("first", "east", asked);
+    west.reserve("first", requests);
+    expect(made.settle("first", "west", first)).toBe(false);
+    expect([west.used, east.used]).toEqual([requests, none]);
+    expect(memories.of("first").attempts.size).toBe(0);
+  });
+
+  test("is free when the pod is gone, or was not made", async () => {
+    const { reservations: made, west, east, memories } = reservations();
+    made.promise("first", "west", asked);
+    made.attempt("second", "east", asked, second);
+    memories.noteUncertain("second", "east");
+    made.end("first");
+    made.unmade("second", "east");
+    expect([west.used, east.used]).toEqual([none, none]);
+    expect(memories.of("second").uncertain).toBeUndefined();
+  });
+});
+
+describe("what a member has refused", () => {
+  test("holds for other pods of the shape, until one of them tries for all and is taken", async () => {
+    const { reservations: made, mayTry, clock } = reservations();
+    made.attempt("first", "west", asked, first);
+    made.refuse("first", refusal, 1, first);
+    expect([mayTry(second), mayTry(second, "east")]).toEqual([false, true]);
+    await clock.advance(30_000);
+    expect(mayTry(second)).toBe(true);
+    made.attempt("second", "west", asked, second);
+    expect([mayTry(first), mayTry(second)]).toEqual([false, true]);
+    expect(made.settle("second", "west", second)).toBe(true);
+    expect(mayTry(first)).toBe(true);
+  });
+
+  test("is not tried for all by a pod that is to wait there", async () => {
+    const { reservations: made, mayTry, clock } = reservations();
+    made.refuse("first", refusal, 1, first);
+    await clock.advance(30_000);
+    made.attempt("second", "west", { ...asked, parked: true }, second);
+    expect(mayTry(first)).toBe(true);
+  });
+
+  test("is the pod's own when nobody knows the pod any more", async () => {
+    const { reservations: made, mayTry, memories } = reservations();
+    made.refuse("first", refusal, 1, undefined);
+    expect(memories.of("first").attempts.get("west")?.refusal).toEqual(refusal);
+    expect(mayTry(second)).toBe(true);
+  });
+});
