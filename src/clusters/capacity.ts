@@ -1,13 +1,13 @@
 import type { KubeNode } from "../api/kubernetes.ts";
 import { type Amounts, addAmounts, isWithin, parseAmounts } from "../api/quantity.ts";
-import { isNodeReady } from "../placement/node-fit.ts";
+import { closedBy, isNodeReady } from "../placement/node-fit.ts";
 
 /** What a member's nodes have, summed. Amounts in base units: cores, bytes, pieces. */
 export interface Capacity {
   readonly nodes: number;
   /** Of all nodes. */
   readonly capacity: Record<string, number>;
-  /** Of the nodes that take new pods. */
+  /** Of the nodes that most new pods may go to. */
   readonly allocatable: Record<string, number>;
   /** Per resource, the most that one such node has. */
   readonly largestNode: Record<string, number>;
@@ -28,7 +28,7 @@ export function capacityOf(nodes: Iterable<KubeNode>): Capacity {
     features = features?.filter((feature) => declared.includes(feature)) ?? declared;
     const parsed = amountsOf(node);
     addAmounts(capacity, parsed.capacity);
-    if (!isNodeReady(node) || !takesPods(node)) continue;
+    if (closedBy(node) !== undefined || repelsMostPods(node)) continue;
     addAmounts(allocatable, parsed.allocatable);
     for (const name in parsed.allocatable) {
       largestNode[name] = Math.max(largestNode[name] ?? 0, parsed.allocatable[name] ?? 0);
@@ -64,7 +64,7 @@ export function fitsLargest(requests: Amounts, largestNode: Amounts): boolean {
 export function nodeFingerprint(node: KubeNode): string {
   return JSON.stringify([
     isNodeReady(node),
-    takesPods(node),
+    node.spec?.unschedulable === true,
     node.status?.capacity,
     node.status?.allocatable,
     node.status?.declaredFeatures,
@@ -79,10 +79,12 @@ const CONTROL_PLANE: ReadonlySet<string> = new Set([
   "node-role.kubernetes.io/master",
 ]);
 
-/** Not cordoned, not of the control plane, and without taints for a node's state; other taints are for each pod to tolerate. */
-function takesPods(node: KubeNode): boolean {
-  if (node.spec?.unschedulable === true) return false;
-  return !(node.spec?.taints ?? []).some(
+/**
+ * Of the control plane, or with a taint for a node's state. Such a node may be open (`closedBy`), and `fitOf` holds its taints against
+ * each pod's tolerations. A sum is for no pod in particular, and few tolerate these; other taints set nodes apart for some of them.
+ */
+function repelsMostPods({ spec }: KubeNode): boolean {
+  return (spec?.taints ?? []).some(
     ({ key, effect }) =>
       effect !== "PreferNoSchedule" && (key.startsWith("node.kubernetes.io/") || CONTROL_PLANE.has(key)),
   );

@@ -90,8 +90,8 @@ function untold({ metadata }: KubeNode): string | undefined {
   return metadata === undefined ? "cordoned or not ready" : undefined;
 }
 
-/** Why the node takes no new pods at all. */
-function closedBy(node: KubeNode): string | undefined {
+/** Why the node takes no new pods at all; undefined when it does. What its taints keep off is each pod's own question. */
+export function closedBy(node: KubeNode): string | undefined {
   if (node.spec?.unschedulable === true) return "cordoned";
   return isNodeReady(node) ? undefined : "not ready";
 }

@@ -1,7 +1,7 @@
 import type { NodeKind } from "../api/cluster.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
-import { isNodeReady, type NodeNeeds } from "./node-fit.ts";
+import { closedBy, type NodeNeeds } from "./node-fit.ts";
 import { taintText } from "./tolerations.ts";
 
 /** The nodes of a member in few words. */
@@ -33,7 +33,7 @@ interface Group {
  * many that naming those would be too long.
  */
 export function nodeKindsOf(nodes: Iterable<KubeNode>): NodeKinds | undefined {
-  const open = [...nodes].filter(takesNewPods);
+  const open = [...nodes].filter((node) => closedBy(node) === undefined);
   const values = valuesOf(open);
   if (values.size > MOST_LABELS) return undefined;
   const keys = [...values]
@@ -88,10 +88,6 @@ export function untold({ nodeSelector, terms = [] }: NodeNeeds, { unlistedLabels
   ];
   const key = asked.find((one) => unlistedLabels.includes(one));
   return key === undefined ? undefined : `label ${key} of nodes`;
-}
-
-function takesNewPods(node: KubeNode): boolean {
-  return node.spec?.unschedulable !== true && isNodeReady(node);
 }
 
 function groupOf({ metadata, spec, status }: KubeNode, unlisted: ReadonlySet<string>): Group {
