@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { z } from "zod";
 import { clusters } from "../../src/kube/resources.ts";
-import { boundTo } from "../../src/pods/bound.ts";
+import { memberOf } from "../../src/pods/member-of.ts";
 import { conditionOf, controllerOf } from "../../src/pods/phase.ts";
 import { type AuditEvent, auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { useClients } from "../support/harness/clients.ts";
@@ -102,7 +102,7 @@ async function placed(): Promise<Record<string, Record<string, number>>> {
   const counts: Record<string, Record<string, number>> = {};
   for (const pod of await podsOf(clients().host, namespace)) {
     const owner = controllerOf(pod)?.name.replace(/-[0-9a-z]{8,10}$/, "") ?? pod.metadata.name;
-    const member = boundTo(pod) ?? "none";
+    const member = memberOf(pod) ?? "none";
     const own = counts[owner] ?? {};
     own[member] = (own[member] ?? 0) + 1;
     counts[owner] = own;

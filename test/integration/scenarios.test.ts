@@ -3,7 +3,7 @@ import { DELEGATION_LABEL, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts"
 import type { Pod, Stored } from "../../src/api/kubernetes.ts";
 import { clusters, placementDefaults, pods } from "../../src/kube/resources.ts";
 import { divide } from "../../src/placement/division.ts";
-import { boundTo } from "../../src/pods/bound.ts";
+import { memberOf } from "../../src/pods/member-of.ts";
 import { conditionOf, isDeleting } from "../../src/pods/phase.ts";
 import { realClock } from "../../src/runtime/clock.ts";
 import { Reflector } from "../../src/runtime/reflector.ts";
@@ -186,7 +186,7 @@ describe.each(STAGES)("$when", ({ stage, begin }) => {
       const there = items.filter(
         ({ spec, metadata }) => spec?.nodeName !== undefined && metadata.deletionTimestamp === undefined,
       );
-      const said = seen.store.list().filter((pod) => boundTo(pod) === name && !isDeleting(pod));
+      const said = seen.store.list().filter((pod) => memberOf(pod) === name && !isDeleting(pod));
       const names = (found: readonly Stored<Pod>[]): string[] =>
         found.map(({ metadata }) => `${metadata.namespace}/${metadata.name}`).sort();
       // A lost member still runs what the host has given up.
@@ -236,7 +236,7 @@ describe("while members come back, leave and fill up", () => {
           expect(ready).toHaveLength(replicas);
           expect(found).toHaveLength(replicas);
           const counts = Object.fromEntries(
-            MEMBER_NAMES.map((name) => [name, found.filter((pod) => boundTo(pod) === name).length]),
+            MEMBER_NAMES.map((name) => [name, found.filter((pod) => memberOf(pod) === name).length]),
           );
           const off = MEMBER_NAMES.map((name) => Math.abs((counts[name] ?? 0) - (ideal[name] ?? 0)));
           expect(Math.max(...off), JSON.stringify({ counts, ideal })).toBeLessThanOrEqual(1);

@@ -19,8 +19,8 @@ import type { Sharing } from "../../controllers/preferences/controller.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { explain, type RankInput, type Ranking, whyBehind } from "../../placement/rank.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { boundTo } from "../../pods/bound.ts";
 import { dependenciesOf, dependencyKey } from "../../pods/dependencies.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
 import { Store } from "../../runtime/store.ts";
@@ -190,7 +190,7 @@ export class Simulation {
   #add(proxy: Stored<Pod>): void {
     this.#proxies.set(proxy);
     this.#placing.update(proxy);
-    const member = this.#members.get(boundTo(proxy) ?? "");
+    const member = this.#members.get(memberOf(proxy) ?? "");
     if (member === undefined || isTerminal(proxy)) return;
     const overridden = this.#placing.view.specIn(proxy, member.candidate());
     const spec = "spec" in overridden ? overridden.spec : proxy.spec;

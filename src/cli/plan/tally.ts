@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isHostsOwn } from "./existing.ts";
 import type { Place } from "./simulation.ts";
 
@@ -54,7 +54,7 @@ export class Tally {
 
   /** A pod that stays; `place` is where it goes when it has no node yet. */
   keep(pod: Stored<Pod>, { others = [], ...place }: Partial<Place> = {}): void {
-    const cluster = boundTo(pod);
+    const cluster = memberOf(pod);
     const at = isHostsOwn(pod) ? { onHost: true as const } : cluster === undefined ? place : { cluster };
     this.pods.push({ name: pod.metadata.name, kept: true, ...at });
     this.#note(others);

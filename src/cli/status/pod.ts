@@ -47,7 +47,10 @@ export interface Journey {
   }[];
 }
 
-/** Reads a pod's way from the host's objects alone. */
+/**
+ * Reads a pod's way from the host's objects alone. The member is the one that Legation has recorded: a pod that somebody else has bound
+ * to a virtual node was never on its way there.
+ */
 export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
   const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);

@@ -1,6 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 
 /** Something that is wrong with a workload, and what can be done about it. */
@@ -30,7 +30,7 @@ export function troublesOf(facts: TroubleFacts): Trouble[] {
 
 function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
   return clusters.flatMap(({ metadata: { name }, status }) => {
-    const there = pods.filter((pod) => boundTo(pod) === name && !isTerminal(pod));
+    const there = pods.filter((pod) => memberOf(pod) === name && !isTerminal(pod));
     const ready = status?.conditions?.find(({ type }) => type === "Ready");
     if (there.length === 0 || ready === undefined || ready.status === "True") return [];
     const what = `${name} is lost since ${ready.lastTransitionTime}: ${ready.message}`;
@@ -97,7 +97,7 @@ function notStarting({ namespace, pods }: TroubleFacts): Trouble[] {
   const stuck = pods.flatMap((pod) => {
     if (!isBound(pod) || isTerminal(pod) || isDeleting(pod)) return [];
     const why = statusesOf(pod).flatMap(waitingWords)[0];
-    return why === undefined ? [] : [{ pod, words: `${boundTo(pod) ?? "this cluster"}: ${why}` }];
+    return why === undefined ? [] : [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${why}` }];
   });
   return grouped(stuck).map(([words, those]) => ({
     what: `${count(those)} ${those.length === 1 ? "does" : "do"} not run in ${words}`,
@@ -117,7 +117,7 @@ function failed({ namespace, pods }: TroubleFacts): Trouble[] {
     if (pod.status?.phase !== "Failed" || isDeleting(pod)) return [];
     const { reason, message } = pod.status;
     const words = reason === undefined ? exitWords(pod) : `${reason}${message === undefined ? "" : `: ${message}`}`;
-    return [{ pod, words: `${boundTo(pod) ?? "this cluster"}: ${words}` }];
+    return [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${words}` }];
   });
   return grouped(ended).map(([words, those]) => ({
     what: `${count(those)} ${those.length === 1 ? "has" : "have"} failed in ${words}`,

@@ -4,7 +4,7 @@ import { workloadOf } from "../../controllers/preferences/workload.ts";
 import type { Division, Replicas } from "../../placement/division.ts";
 import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
@@ -77,7 +77,7 @@ export interface WorkloadStatus {
 export function workloadStatus(facts: WorkloadFacts, host: HostState, now: number): WorkloadStatus {
   const { kind, namespace, name, replicas, pods, next } = facts;
   const placed = pods.flatMap((pod) => {
-    const cluster = boundTo(pod);
+    const cluster = memberOf(pod);
     return cluster === undefined ? [] : [{ cluster, pod }];
   });
   const live = placed.filter(({ pod }) => !isTerminal(pod) && !isDeleting(pod));

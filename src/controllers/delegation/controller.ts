@@ -6,8 +6,8 @@ import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import { isOutOfService } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
-import { boundTo } from "../../pods/bound.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isGated } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
@@ -349,7 +349,7 @@ export class DelegationController {
     if (proxy !== undefined && !isBound(proxy)) return registry.members();
     const concerned = new Set(registry.holders(key));
     const { uid = "" } = proxy?.metadata ?? {};
-    for (const name of [proxy === undefined ? undefined : boundTo(proxy), this.#placing.memories.of(uid).uncertain]) {
+    for (const name of [proxy === undefined ? undefined : memberOf(proxy), this.#placing.memories.of(uid).uncertain]) {
       const member = name === undefined ? undefined : registry.member(name);
       if (member !== undefined) concerned.add(member);
     }
@@ -360,7 +360,7 @@ export class DelegationController {
   #unknown(proxy: Stored<Pod> | undefined): MemberView[] {
     if (proxy === undefined) return [];
     const { registry } = this.#options;
-    const name = isBound(proxy) ? boundTo(proxy) : undefined;
+    const name = isBound(proxy) ? memberOf(proxy) : undefined;
     return registry
       .unconnected()
       .filter(({ metadata }) => name === undefined || metadata.name === name)

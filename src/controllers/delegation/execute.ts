@@ -11,6 +11,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { notPlacedCondition, outdatedConditions } from "../../pods/feedback.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
@@ -101,7 +102,8 @@ export class Executor {
   async #status(action: ActionOf<"status">, context: Context): Result {
     const shown = await this.#exchange.status(action, context);
     const { metrics, clock, proxyOf } = this.#options;
-    const member = proxyOf(context.key)?.metadata.annotations?.[CLUSTER_ANNOTATION];
+    const proxy = proxyOf(context.key);
+    const member = proxy && memberOf(proxy);
     // Only names of Clusters become labels of metrics.
     if (shown !== undefined && member !== undefined && this.#member(member) !== undefined) {
       metrics?.members.observeStage("status", member, (clock.now() - context.heardAt) / 1000);

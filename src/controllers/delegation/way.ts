@@ -1,5 +1,5 @@
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { deletionAskedAt, isBound, isTerminal } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Part, SpanAttributes, TracedPod, Traces } from "../../telemetry/traces.ts";
@@ -70,7 +70,7 @@ export class PodWay {
       this.#scheduled(pod, action.member, attempt?.since, undefined, startedAt);
       this.#placed(pod, proxy, action.member);
     }
-    if (action.type === "record" && awaitsDelegate(proxy)) this.#placed(pod, proxy, boundTo(proxy));
+    if (action.type === "record" && awaitsDelegate(proxy)) this.#placed(pod, proxy, memberOf(proxy));
     if (action.type === "status" && shown !== undefined) this.#ended(pod, proxy, action.patch.status.phase);
     if (action.type === "release") this.#gone(pod, proxy);
     return shown;

@@ -1,4 +1,3 @@
-import { clusterOfNode } from "../../api/keys.ts";
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import {
@@ -11,6 +10,7 @@ import {
   dependencyRef,
 } from "../../pods/dependencies.ts";
 import { standsFor } from "../../pods/dependencies-copy.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
@@ -128,7 +128,7 @@ export class DependencyController implements Copier {
     if (type !== "deleted" && !isBound(proxy)) return;
     for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
     if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
-    const member = clusterOfNode(proxy.spec?.nodeName);
+    const member = memberOf(proxy);
     if (member === undefined) return;
     for (const key of dependencyKeys(proxy)) this.#loop.enqueue(copyKey(member, key));
   }

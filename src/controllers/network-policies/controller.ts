@@ -1,7 +1,7 @@
-import { clusterOfNode } from "../../api/keys.ts";
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { networkPolicies } from "../../kube/resources.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { hasRulesOf, policyCopyName, staysOnHost } from "../../pods/network-policies.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -137,7 +137,7 @@ export class NetworkPolicyController implements Copier {
   /** A proxy came, changed or went. */
   onProxy({ type, object: proxy }: ReflectorEvent<Pod>): void {
     this.#sources.start();
-    const member = clusterOfNode(proxy.spec?.nodeName);
+    const member = memberOf(proxy);
     if (type !== "deleted" && !isTerminal(proxy)) {
       if (member !== undefined) this.#place(proxy, member);
       return;

@@ -1,5 +1,5 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { delegateFor } from "../delegation/decisions/delegates.ts";
@@ -18,7 +18,7 @@ const GROUP_AGAIN_MS = 5000;
  */
 export function decide(observed: Observed, now: number, wall: number = now): OverflowDecision {
   const { pod, optedIn, seen, afterMs } = observed;
-  const member = boundTo(pod);
+  const member = memberOf(pod);
   if (member !== undefined && isOverflow(pod)) {
     return {
       actions: [{ type: "mark", uid: pod.metadata.uid, member }],

@@ -4,7 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -145,7 +145,7 @@ export class Executor {
     const { host, placement, unmarked } = this.#options;
     const ref = objectRef(key);
     const pod = await host.find(pods, ref, { signal });
-    if (pod?.metadata.uid === uid && isOverflow(pod) && boundTo(pod) === member) {
+    if (pod?.metadata.uid === uid && isOverflow(pod) && memberOf(pod) === member) {
       log.warn({ member }, "the host's API server has not copied the labels of a Binding: written by hand");
       const body = { metadata: { uid, ...marksOf(member) } };
       await host.patch(pods, ref, { type: "strategic", body }, { signal, metadataOnly: true });

@@ -2,7 +2,7 @@ import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, virtualNodeName } from "../../api/ke
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { pods } from "../../kube/resources.ts";
-import { boundTo } from "../../pods/bound.ts";
+import { memberOf } from "../../pods/member-of.ts";
 
 /**
  * Pods that are bound to virtual nodes, as far as their Bindings may not have made them proxies: the gate for that is off, or one
@@ -36,7 +36,7 @@ export class Unmarked {
         dropManagedFields: true,
         signal,
       });
-      for (const pod of items) if (boundTo(pod) !== undefined) this.#pods.set(objectKey(pod.metadata), pod);
+      for (const pod of items) if (memberOf(pod) !== undefined) this.#pods.set(objectKey(pod.metadata), pod);
     }
     return [...this.#pods.keys()];
   }

@@ -1,10 +1,10 @@
-import { CLUSTER_ANNOTATION } from "../../api/keys.ts";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { MemberWatches } from "../../clusters/member-watches.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { type Owner, ownerOf } from "../../pods/delegate.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { Logger } from "../../telemetry/logger.ts";
@@ -118,7 +118,7 @@ export class PodEventController {
   #isPlacedIn(member: string, owner: Owner): boolean {
     const proxy = this.#options.proxies().get(objectKey(owner));
     if (proxy?.metadata.uid !== owner.uid) return false;
-    return (proxy.metadata.annotations?.[CLUSTER_ANNOTATION] ?? member) === member;
+    return (memberOf(proxy) ?? member) === member;
   }
 }
 

@@ -1,6 +1,7 @@
-import { clusterOfNode, DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
+import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { deploymentOf } from "./workload.ts";
 
@@ -80,7 +81,7 @@ export class OwnedProxies {
     own.ready = ready;
     if (cost === undefined) delete own.cost;
     else own.cost = cost;
-    this.#move(own, clusterOfNode(proxy.spec?.nodeName));
+    this.#move(own, memberOf(proxy));
   }
 
   remove(uid: string): void {

@@ -1,7 +1,8 @@
-import { clusterOfNode, DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
+import { DELEGATE_UID_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { hasSelector, type ServiceKind, type ServiceObject, selects, serviceOfSlice } from "../../pods/services.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -138,8 +139,7 @@ export class ServiceController implements Copier {
       return;
     }
     this.#sources.need();
-    const node = proxy.spec?.nodeName;
-    if (node === undefined) {
+    if (!isBound(proxy)) {
       const member = this.#placements.memberOf(uid);
       if (member !== undefined) this.#place(proxy, member);
       return;
@@ -148,7 +148,7 @@ export class ServiceController implements Copier {
     if (proxy.metadata.annotations?.[DELEGATE_UID_ANNOTATION] === undefined)
       this.#patience.wait(objectKey(proxy.metadata), uid);
     else this.#patience.forget(uid);
-    const member = clusterOfNode(node);
+    const member = memberOf(proxy);
     if (member !== undefined) this.#place(proxy, member);
   }
 

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
-import { boundTo } from "../../../src/pods/bound.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
+import { memberOf } from "../../../src/pods/member-of.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { isForeign } from "./environment.ts";
 import { runsOnHost } from "./overflow.ts";
@@ -45,7 +45,7 @@ function runsInBoth({ overflow, host, members }: World): string | undefined {
     const delegate = truth(member);
     return delegate !== undefined && !isForeign(delegate) && ownerOf(delegate)?.uid === uid;
   });
-  if (holder === undefined || boundTo(pod) === holder.name) return undefined;
+  if (holder === undefined || memberOf(pod) === holder.name) return undefined;
   return `${uid} has a delegate in ${holder.name}, and is ${pod.spec?.nodeName ?? "the host's scheduler's"}`;
 }
 
@@ -125,5 +125,5 @@ export function wrongAtRest(world: World): string | undefined {
 export function waitsForName({ overflow, host, members }: World): boolean {
   const pod = truth(host);
   if (overflow === undefined || pod === undefined || isDeleting(pod) || recorded(pod).uid !== undefined) return false;
-  return members.some((member) => isForeign(truth(member)) && member.name === boundTo(pod));
+  return members.some((member) => isForeign(truth(member)) && member.name === memberOf(pod));
 }

@@ -5,7 +5,7 @@ import { Divisions } from "../../../src/controllers/preferences/divisions.ts";
 import type { Candidate } from "../../../src/placement/candidate.ts";
 import type { Replicas } from "../../../src/placement/division.ts";
 import { rank } from "../../../src/placement/rank.ts";
-import { boundTo } from "../../../src/pods/bound.ts";
+import { memberOf } from "../../../src/pods/member-of.ts";
 import { proxyPod } from "../builders/pod.ts";
 
 /** What a Deployment is and how it is updated. */
@@ -158,7 +158,7 @@ export class SimulatedDeployment {
       if (gone === undefined) throw new Error("there is none to end");
       set.pods.delete(gone.metadata.uid);
       this.#divisions.remove(gone);
-      if (gone === next) this.#note(`${gone.metadata.name} ended`, boundTo(gone) ?? "", -1);
+      if (gone === next) this.#note(`${gone.metadata.name} ended`, memberOf(gone) ?? "", -1);
     }
   }
 
@@ -198,7 +198,7 @@ export class SimulatedDeployment {
   #countsOf({ pods }: ReplicaSet): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const pod of pods.values()) {
-      const cluster = boundTo(pod) ?? "";
+      const cluster = memberOf(pod) ?? "";
       counts[cluster] = (counts[cluster] ?? 0) + 1;
     }
     return counts;

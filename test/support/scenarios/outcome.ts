@@ -1,7 +1,7 @@
 import { expect } from "vitest";
 import { PLACED_CONDITION } from "../../../src/api/keys.ts";
 import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
-import { boundTo } from "../../../src/pods/bound.ts";
+import { memberOf } from "../../../src/pods/member-of.ts";
 import { conditionOf } from "../../../src/pods/phase.ts";
 import { OBJECT_LABEL } from "./objects.ts";
 import type { Expected } from "./scenario.ts";
@@ -13,7 +13,7 @@ export function expectOutcome(all: readonly Stored<Pod>[], object: string, expec
   const counts: Record<string, number> = {};
   const waiting: string[] = [];
   for (const pod of pods) {
-    const member = boundTo(pod);
+    const member = memberOf(pod);
     if (member === undefined) waiting.push(conditionOf(pod, PLACED_CONDITION)?.message ?? "");
     else counts[member] = (counts[member] ?? 0) + 1;
   }

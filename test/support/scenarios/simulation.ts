@@ -15,7 +15,7 @@ import type { Action, Observed } from "../../../src/controllers/delegation/decis
 import { NAMESPACE_INDEX } from "../../../src/controllers/delegation/placing/placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "../../../src/controllers/delegation/placing/placing.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
-import { boundTo } from "../../../src/pods/bound.ts";
+import { memberOf } from "../../../src/pods/member-of.ts";
 import { isBound, isDeleting } from "../../../src/pods/phase.ts";
 import { isProxy } from "../../../src/pods/proxy.ts";
 import { Store } from "../../../src/runtime/store.ts";
@@ -132,7 +132,7 @@ export class Simulation {
         ({ key, tolerationSeconds }) => key === UNREACHABLE && tolerationSeconds === undefined,
       );
       const controlled = proxy.metadata.ownerReferences !== undefined;
-      if (boundTo(proxy) !== TROUBLE.lost || stays === true || !controlled) continue;
+      if (memberOf(proxy) !== TROUBLE.lost || stays === true || !controlled) continue;
       this.#update({ ...proxy, metadata: { ...proxy.metadata, deletionTimestamp: new Date(this.#now).toISOString() } });
     }
     for (const entry of this.#templates) this.#replicate(entry);

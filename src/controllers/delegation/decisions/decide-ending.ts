@@ -1,8 +1,8 @@
 import { DELEGATE_FINALIZER } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { boundTo } from "../../../pods/bound.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
+import { memberOf } from "../../../pods/member-of.ts";
 import { deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { decideLooking } from "./decide-looking.ts";
@@ -66,7 +66,7 @@ function leftovers(proxy: Stored<Pod>, observed: Observed): Action[] {
  */
 export function holdsUp({ name, delegate }: MemberView, proxy: Stored<Pod>): boolean {
   if (delegate === undefined || !isFor(delegate, proxy)) return false;
-  const own = boundTo(proxy);
+  const own = memberOf(proxy);
   return own === undefined || own === name || isRecorded(delegate, proxy);
 }
 

@@ -1,9 +1,9 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../../api/kubernetes.ts";
-import { boundTo } from "../../../pods/bound.ts";
 import { notReady, statusFrom, statusPatch } from "../../../pods/feedback.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
+import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, deletionGrace, hasStarted, isDeleting, isReplaced, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.ts";
 import { forwards, refusedResize } from "./decide-forwarding.ts";
@@ -70,7 +70,7 @@ function isSame(delegate: Pod | undefined, proxy: Pod, member: MemberView | unde
 
 /** The member that a bound proxy was given to; undefined when its Cluster is gone. */
 export function boundMember(proxy: Pod, { members }: Observed): MemberView | undefined {
-  const name = boundTo(proxy);
+  const name = memberOf(proxy);
   return members.find((member) => member.name === name);
 }
 

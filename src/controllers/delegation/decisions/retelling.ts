@@ -32,7 +32,7 @@ export function newness({ reason, message, reported, reportedReason }: Retelling
   const [before, now] = [wordsOf(reported), wordsOf(message)];
   const faltering = new Set(members.filter((member) => member.faltering === true).map(({ name }) => name));
   if (isSame(before, now, faltering)) return "none";
-  const unheard = [...before, ...now].filter((words) => UNHEARD.test(words)).map(memberOf);
+  const unheard = [...before, ...now].filter((words) => UNHEARD.test(words)).map(memberIn);
   return reason === NOT_READY || isSame(before, now, new Set([...faltering, ...unheard])) ? "little" : "news";
 }
 
@@ -46,12 +46,12 @@ function inWords(message: string): string {
   return message.replaceAll(NUMBER, "0");
 }
 
-function memberOf(words: string): string {
+function memberIn(words: string): string {
   return words.slice(0, Math.max(0, words.indexOf(":")));
 }
 
 /** True when all members but these say the same. */
 function isSame(before: readonly string[], now: readonly string[], but: ReadonlySet<string>): boolean {
-  const rest = (words: readonly string[]): string => words.filter((each) => !but.has(memberOf(each))).join("; ");
+  const rest = (words: readonly string[]): string => words.filter((each) => !but.has(memberIn(each))).join("; ");
   return rest(before) === rest(now);
 }

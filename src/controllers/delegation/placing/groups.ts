@@ -1,6 +1,6 @@
 import type { Placement } from "../../../api/annotations.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../api/kubernetes.ts";
-import { boundTo } from "../../../pods/bound.ts";
+import { memberOf } from "../../../pods/member-of.ts";
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { controllerOf, isBound, isDeleting } from "../../../pods/phase.ts";
 
@@ -95,7 +95,7 @@ export class Groups {
     }
     if (entry !== undefined && entry.group !== name.id && !isSameOwners(proxy, entry.group, name.id)) this.remove(uid);
     const own = this.#pods.get(uid) ?? this.#add(proxy, name);
-    const member = boundTo(proxy);
+    const member = memberOf(proxy);
     const group = this.#groups.get(own.group);
     if (own.bound || member === undefined || group === undefined) return;
     group.unbound.delete(uid);

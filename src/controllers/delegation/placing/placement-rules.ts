@@ -7,7 +7,7 @@ import type { Rule } from "../../../placement/candidate.ts";
 import { groupRule } from "../../../placement/group-rule.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
-import { boundTo } from "../../../pods/bound.ts";
+import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
@@ -117,7 +117,7 @@ export class PlacementRules {
     for (const pod of overflowing.values()) {
       const isCounted =
         pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && !isDeleting(pod) && !isTerminal(pod);
-      const member = isCounted ? (boundTo(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
+      const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
       if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
     }
     return counts;

@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
-import { boundTo } from "../../../pods/bound.ts";
+import { memberOf } from "../../../pods/member-of.ts";
 import { isDeleting, isTerminal } from "../../../pods/phase.ts";
 
 /** What pods are counted from. */
@@ -91,7 +91,7 @@ export class SpreadCounts {
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
     if (isDeleting(pod) || isTerminal(pod) || !selectorMatches(selector, labels)) return undefined;
-    return boundTo(pod) ?? this.#options.roomOf(uid);
+    return memberOf(pod) ?? this.#options.roomOf(uid);
   }
 }
 

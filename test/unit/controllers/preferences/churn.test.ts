@@ -11,7 +11,7 @@ import { decide } from "../../../../src/controllers/preferences/decide.ts";
 import type { Candidate } from "../../../../src/placement/candidate.ts";
 import { divide } from "../../../../src/placement/division.ts";
 import { rank } from "../../../../src/placement/rank.ts";
-import { boundTo } from "../../../../src/pods/bound.ts";
+import { memberOf } from "../../../../src/pods/member-of.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 
@@ -99,7 +99,7 @@ class Churn {
   counts(): Record<string, number> {
     const counts: Record<string, number> = {};
     for (const proxy of this.#proxies.list()) {
-      const on = boundTo(proxy) ?? "none";
+      const on = memberOf(proxy) ?? "none";
       counts[on] = (counts[on] ?? 0) + 1;
     }
     return counts;
@@ -110,13 +110,13 @@ class Churn {
     for (let missing = this.replicas - this.#proxies.list().length; missing > 0; missing--) this.#make();
     const surplus = this.#proxies.list().length - this.replicas;
     for (const proxy of this.#proxies.list().slice(0, Math.max(0, surplus))) this.#remove(proxy);
-    for (const proxy of this.#proxies.list()) if (boundTo(proxy) === undefined) this.#place(proxy);
+    for (const proxy of this.#proxies.list()) if (memberOf(proxy) === undefined) this.#place(proxy);
     this.#rebalance();
   }
 
   /** Kubernetes evicts what a lost member has. */
   failOver(name: string): void {
-    for (const proxy of this.#proxies.list()) if (boundTo(proxy) === name) this.#remove(proxy);
+    for (const proxy of this.#proxies.list()) if (memberOf(proxy) === name) this.#remove(proxy);
   }
 
   #make(): void {
@@ -147,11 +147,11 @@ class Churn {
     const [first] = all;
     const sharing = first === undefined ? undefined : this.#placing.view.sharing(first);
     if (sharing === undefined) return;
-    const bound = all.filter((proxy) => boundTo(proxy) !== undefined);
+    const bound = all.filter((proxy) => memberOf(proxy) !== undefined);
     const replicas = bound.map((proxy) => ({
       uid: proxy.metadata.uid,
       key: objectKey(proxy.metadata),
-      member: boundTo(proxy) ?? "",
+      member: memberOf(proxy) ?? "",
       ready: true,
       resourceVersion: "1",
       costed: false,
