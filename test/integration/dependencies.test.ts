@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import { COPY_LABEL, HOST_LABEL } from "../../src/api/keys.ts";
 import type { Container, KubeObject, Pod, PodSpec, Stored } from "../../src/api/kubernetes.ts";
+import type { DependencyObject } from "../../src/copies/dependencies.ts";
 import type { ClusterClient } from "../../src/kube/client.ts";
 import { isKubeError } from "../../src/kube/errors.ts";
 import { configMaps, events, pods, type Resource, secrets, serviceAccounts } from "../../src/kube/resources.ts";
 import { ownerOf } from "../../src/pods/delegate.ts";
-import type { DependencyObject } from "../../src/pods/dependencies-copy.ts";
 import { auditEvents, isWrite } from "../support/clusters/audit.ts";
 import { delegatedPod, numbered } from "../support/delegated/pods.ts";
 import { legationWrites } from "../support/delegated/writes.ts";

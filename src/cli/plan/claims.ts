@@ -1,7 +1,7 @@
 import { type ObjectKey, objectKey, type PersistentVolumeClaim, type Pod, type Stored } from "../../api/kubernetes.ts";
 import { claimElsewhere, claimKeys, claimNeeds } from "../../controllers/claims/needs.ts";
 import type { Needs } from "../../controllers/delegation/decisions/needs.ts";
-import { clusterOf } from "../../pods/claims.ts";
+import { clusterOf } from "../../copies/claims.ts";
 import type { ClaimSpec } from "./written-claims.ts";
 
 /** Where claims are, and where the pods of a simulation take them. */

@@ -8,8 +8,8 @@ import {
   type Stored,
 } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../copies/claims.ts";
 import { persistentVolumeClaims } from "../../kube/resources.ts";
-import { claimOwner, clusterOf, wantedSize, wasSeen } from "../../pods/claims.ts";
 import { isBound } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";

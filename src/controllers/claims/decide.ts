@@ -8,7 +8,7 @@ import {
   toMemberClaim,
   wantedSize,
   wasSeen,
-} from "../../pods/claims.ts";
+} from "../../copies/claims.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { Action, Observed } from "./model.ts";
 

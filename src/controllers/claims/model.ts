@@ -1,5 +1,5 @@
 import type { ObjectRef, PersistentVolumeClaim, Stored } from "../../api/kubernetes.ts";
-import type { StorageClasses } from "../../pods/claims.ts";
+import type { StorageClasses } from "../../copies/claims.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 
 /** A member's claim under the name of the host's, which this host made. */

@@ -6,7 +6,7 @@ import {
   type Pod,
   type Stored,
 } from "../../api/kubernetes.ts";
-import { claimNames, claimProblem } from "../../pods/claims.ts";
+import { claimNames, claimProblem } from "../../copies/claims.ts";
 import { leastReady, type Needs, type Readiness } from "../delegation/decisions/needs.ts";
 
 /** The claims that a pod names. */

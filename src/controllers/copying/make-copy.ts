@@ -1,10 +1,10 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
+import { isCopy } from "../../copies/copy.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Resource } from "../../kube/resources.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
 
 /** What is wanted in a member. */
 export interface CopySpec<T extends KubeObject> {

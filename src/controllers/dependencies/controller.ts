@@ -1,5 +1,6 @@
 import type { ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { standsFor } from "../../copies/copy.ts";
 import {
   type Dependency,
   type DependencyKey,
@@ -9,7 +10,6 @@ import {
   dependencyKeys,
   dependencyRef,
 } from "../../pods/dependencies.ts";
-import { standsFor } from "../../pods/dependencies-copy.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";

@@ -1,12 +1,6 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import {
-  contentOf,
-  copyMetadataPatch,
-  copyPatch,
-  standsFor,
-  toCopy,
-  wantedMetadata,
-} from "../../pods/dependencies-copy.ts";
+import { copyMetadataPatch, standsFor, wantedMetadata } from "../../copies/copy.ts";
+import { contentOf, copyPatch, toCopy } from "../../copies/dependencies.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, Digested, Observed } from "./model.ts";
 

@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import type { Stored } from "../../api/kubernetes.ts";
+import { contentOf, type DependencyObject } from "../../copies/dependencies.ts";
 import { configMaps, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { DEPENDENCY_KINDS, type DependencyKind } from "../../pods/dependencies.ts";
-import { contentOf, type DependencyObject } from "../../pods/dependencies-copy.ts";
 import type { Digested } from "./model.ts";
 
 /** The resource of each kind. */

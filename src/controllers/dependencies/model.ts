@@ -1,7 +1,7 @@
 import type { Stored } from "../../api/kubernetes.ts";
+import type { DependencyObject } from "../../copies/dependencies.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type DependencyKey, type DependencyKind, dependencyRef } from "../../pods/dependencies.ts";
-import type { DependencyObject } from "../../pods/dependencies-copy.ts";
 
 /** An object as its watch told of it, with a digest of its content; a copy's content itself is not kept. */
 export interface Digested extends DependencyObject {

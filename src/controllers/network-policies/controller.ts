@@ -1,8 +1,8 @@
 import { type NetworkPolicy, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { hasRulesOf, policyCopyName, staysOnHost } from "../../copies/network-policies.ts";
 import { networkPolicies } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { hasRulesOf, policyCopyName, staysOnHost } from "../../pods/network-policies.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";

@@ -1,5 +1,5 @@
 import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
-import { isPolicyLike, policyCopyName, policyCopyPatch, toPolicyCopy } from "../../pods/network-policies.ts";
+import { isPolicyLike, policyCopyName, policyCopyPatch, toPolicyCopy } from "../../copies/network-policies.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, Observed } from "./model.ts";
 

@@ -1,11 +1,11 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
+import { isCopy } from "../../copies/copy.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Refusal } from "../../placement/candidate.ts";
 import { type Dependency, dependenciesOf } from "../../pods/dependencies.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
 import { RESOURCES } from "../dependencies/digest.ts";
 import { foreignMessage, isUsedInPlace } from "../dependencies/in-place.ts";
 

@@ -1,11 +1,11 @@
 import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../api/keys.ts";
 import { type ObjectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { claimNames } from "../../copies/claims.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import type { OpenMembers } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
-import { claimNames } from "../../pods/claims.ts";
 import { conditionOf, controllerOf } from "../../pods/phase.ts";
 import type { Timer } from "../../runtime/clock.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";

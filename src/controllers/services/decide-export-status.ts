@@ -1,6 +1,6 @@
 import type { ServiceExport, Stored } from "../../api/kubernetes.ts";
+import { type Difference, differences, type ExportReport, hostConditions } from "../../copies/export-status.ts";
 import { jsonEqual } from "../../pods/equal.ts";
-import { type Difference, differences, type ExportReport, hostConditions } from "../../pods/export-status.ts";
 
 /** What was written last of one type of condition. */
 export interface LastReport extends Difference {

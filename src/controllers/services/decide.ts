@@ -6,7 +6,7 @@ import {
   serviceCopyPatch,
   shapeOf,
   toServiceCopy,
-} from "../../pods/services.ts";
+} from "../../copies/services.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
 import { type Action, type Observed, settlement } from "./model.ts";
 

@@ -2,13 +2,13 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import {
   patchWithoutTrafficDistribution,
   refusesTrafficDistribution,
   type ServiceObject,
   withoutTrafficDistribution,
-} from "../../pods/services.ts";
+} from "../../copies/services.ts";
+import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { AuthorEvents } from "../author-events.ts";

@@ -1,11 +1,11 @@
 import { EXPORTED_ANNOTATION } from "../../api/keys.ts";
 import type { Member } from "../../clusters/member.ts";
+import { isCopy } from "../../copies/copy.ts";
+import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
-import { isCopy } from "../../pods/dependencies-copy.ts";
-import { isExported, toExport } from "../../pods/services.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { AuthorEvents } from "../author-events.ts";

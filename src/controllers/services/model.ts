@@ -1,6 +1,6 @@
 import type { KubeObject, ServiceExport, Stored } from "../../api/kubernetes.ts";
+import type { ServiceKind, ServiceObject } from "../../copies/services.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
-import type { ServiceKind, ServiceObject } from "../../pods/services.ts";
 
 declare const copyKeyBrand: unique symbol;
 /** `member/Kind/namespace/name`: names one copy. */

@@ -1,7 +1,4 @@
 import { type KubeObject, objectKey, type ServiceExport, type Stored } from "../../api/kubernetes.ts";
-import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError } from "../../kube/errors.ts";
-import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
 import {
   mayBeCopied,
   OWN_SLICES_MANAGER,
@@ -9,7 +6,10 @@ import {
   type ServiceObject,
   SLICE_MANAGER_LABEL,
   serviceOfSlice,
-} from "../../pods/services.ts";
+} from "../../copies/services.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { endpointSlices, type Resource, serviceExports, services } from "../../kube/resources.ts";
 import type { Clock, Timer } from "../../runtime/clock.ts";
 import { Reflector, type ReflectorState } from "../../runtime/reflector.ts";
 import type { Logger } from "../../telemetry/logger.ts";

@@ -1,5 +1,5 @@
 import type { ObjectMeta, PersistentVolumeClaim, Stored } from "../../../src/api/kubernetes.ts";
-import { type StorageClasses, toMemberClaim } from "../../../src/pods/claims.ts";
+import { type StorageClasses, toMemberClaim } from "../../../src/copies/claims.ts";
 import type { HostIdentity } from "../../../src/pods/delegate.ts";
 
 /** What a built claim has in place of the defaults. */

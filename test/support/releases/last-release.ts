@@ -33,9 +33,13 @@ export function lastRelease(): Release {
   return { version: only.version, folder, main: join(folder, "dist", "src", "cli", "main.js") };
 }
 
-/** A module of a release, e.g. `api/keys.js`; its type is this version's, which is what the caller claims. */
-export async function moduleOf<T>({ folder }: Release, path: string): Promise<T> {
-  return await import(pathToFileURL(join(folder, "dist", path)).href);
+/**
+ * A module of a release, e.g. `src/api/keys.js`; its type is this version's, which is what the caller claims. Of a module that has moved,
+ * `before` is the path of older releases.
+ */
+export async function moduleOf<T>({ folder }: Release, path: string, before: string = path): Promise<T> {
+  const [now, then] = [join(folder, "dist", path), join(folder, "dist", before)];
+  return await import(pathToFileURL(existsSync(now) ? now : then).href);
 }
 
 function unpacked(file: string): string {

@@ -22,8 +22,9 @@ interface Version {
   readonly forward: typeof import("../../../src/pods/forward.ts");
   readonly feedback: typeof import("../../../src/pods/feedback.ts");
   readonly homeApi: typeof import("../../../src/pods/home-api.ts");
-  readonly copies: typeof import("../../../src/pods/dependencies-copy.ts");
-  readonly services: typeof import("../../../src/pods/services.ts");
+  readonly copies: typeof import("../../../src/copies/copy.ts");
+  readonly dependencies: typeof import("../../../src/copies/dependencies.ts");
+  readonly services: typeof import("../../../src/copies/services.ts");
   readonly names: typeof import("../../../src/cli/member/names.ts");
   readonly unled: typeof import("../../../src/runtime/unled.ts");
   readonly admission: typeof import("../../../webhook/mutate-pod.ts");
@@ -37,8 +38,9 @@ const released: Version = {
   forward: await moduleOf(release, "src/pods/forward.js"),
   feedback: await moduleOf(release, "src/pods/feedback.js"),
   homeApi: await moduleOf(release, "src/pods/home-api.js"),
-  copies: await moduleOf(release, "src/pods/dependencies-copy.js"),
-  services: await moduleOf(release, "src/pods/services.js"),
+  copies: await moduleOf(release, "src/copies/copy.js", "src/pods/dependencies-copy.js"),
+  dependencies: await moduleOf(release, "src/copies/dependencies.js", "src/pods/dependencies-copy.js"),
+  services: await moduleOf(release, "src/copies/services.js", "src/pods/services.js"),
   names: await moduleOf(release, "src/cli/member/names.js"),
   unled: await moduleOf(release, "src/runtime/unled.js"),
   admission: await moduleOf(release, "webhook/mutate-pod.js"),
@@ -50,8 +52,9 @@ const current: Version = {
   forward: await import("../../../src/pods/forward.ts"),
   feedback: await import("../../../src/pods/feedback.ts"),
   homeApi: await import("../../../src/pods/home-api.ts"),
-  copies: await import("../../../src/pods/dependencies-copy.ts"),
-  services: await import("../../../src/pods/services.ts"),
+  copies: await import("../../../src/copies/copy.ts"),
+  dependencies: await import("../../../src/copies/dependencies.ts"),
+  services: await import("../../../src/copies/services.ts"),
   names: await import("../../../src/cli/member/names.ts"),
   unled: await import("../../../src/runtime/unled.ts"),
   admission: await import("../../../webhook/mutate-pod.ts"),
@@ -169,12 +172,14 @@ describe.each([
   test("of copies for pods, the other need not change", () => {
     const metadata = { namespace: "team", name: "settings", uid: "uid-2", resourceVersion: "7", labels: { a: "b" } };
     const source = { apiVersion: "v1", kind: "ConfigMap", metadata, data: { color: "blue" } };
-    const copy = writer.copies.toCopy("ConfigMap", source, HOST);
+    const copy = writer.dependencies.toCopy("ConfigMap", source, HOST);
     const there = { ...copy, metadata: { ...metadata, ...copy.metadata, uid: "uid-3" } };
     expect(reader.copies.isCopy(there, HOST.id)).toBe(true);
     expect(reader.copies.standsFor(there, source)).toBe(true);
     expect(reader.copies.wantedMetadata(there, source, HOST)).toBeUndefined();
-    expect(reader.copies.contentOf("ConfigMap", there)).toEqual(reader.copies.contentOf("ConfigMap", source));
+    expect(reader.dependencies.contentOf("ConfigMap", there)).toEqual(
+      reader.dependencies.contentOf("ConfigMap", source),
+    );
   });
 
   test("of copies of Services, the other need not change", () => {

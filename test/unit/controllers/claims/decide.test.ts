@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/claims/decide.ts";
 import type { Observed } from "../../../../src/controllers/claims/model.ts";
-import { claimStatus, toMemberClaim } from "../../../../src/pods/claims.ts";
+import { claimStatus, toMemberClaim } from "../../../../src/copies/claims.ts";
 import { type ClaimParts, claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 
 const NOW = "2026-01-01T00:00:00Z";

@@ -3,7 +3,7 @@ import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/dependencies/decide.ts";
 import { digested, withoutContent } from "../../../../src/controllers/dependencies/digest.ts";
 import type { Digested, Observed } from "../../../../src/controllers/dependencies/model.ts";
-import { type DependencyObject, toCopy } from "../../../../src/pods/dependencies-copy.ts";
+import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 
 const host = { id: "host-id", name: "cern" };
 const now = Date.parse("2026-02-03T04:05:06Z");

@@ -2,7 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/network-policies/decide.ts";
 import type { Observed } from "../../../../src/controllers/network-policies/model.ts";
-import { toPolicyCopy } from "../../../../src/pods/network-policies.ts";
+import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
 
 const host = { id: "host-id", name: "cern" };
 const place = { member: "west", namespace: "team" };

@@ -2,8 +2,8 @@ import { describe, expect, test } from "vitest";
 import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/network-policies/execute.ts";
 import { type Action, placeKey } from "../../../../src/controllers/network-policies/model.ts";
+import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { toPolicyCopy } from "../../../../src/pods/network-policies.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../cli/client.ts";
 

@@ -5,10 +5,10 @@ import type { OverflowPlacement } from "../../../../src/controllers/delegation/p
 import { Executor } from "../../../../src/controllers/overflow/execute.ts";
 import type { Action } from "../../../../src/controllers/overflow/model.ts";
 import { Unmarked } from "../../../../src/controllers/overflow/unmarked.ts";
+import { toCopy } from "../../../../src/copies/dependencies.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Refusal } from "../../../../src/placement/candidate.ts";
-import { toCopy } from "../../../../src/pods/dependencies-copy.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import type { ExportCondition, ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { decideReport, type ObservedExport } from "../../../../src/controllers/services/decide-export-status.ts";
-import { hostConditions } from "../../../../src/pods/export-status.ts";
+import { hostConditions } from "../../../../src/copies/export-status.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 const valid = {

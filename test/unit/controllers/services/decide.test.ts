@@ -3,7 +3,7 @@ import { EXPORTED_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/services/decide.ts";
 import { type Observed, settlement } from "../../../../src/controllers/services/model.ts";
-import { type ServiceObject, type ServiceSpec, toServiceCopy } from "../../../../src/pods/services.ts";
+import { type ServiceObject, type ServiceSpec, toServiceCopy } from "../../../../src/copies/services.ts";
 
 const host = { id: "host-id", name: "cern" };
 const now = Date.parse("2026-02-03T04:05:06Z");

@@ -2,14 +2,14 @@ import { expect, test } from "vitest";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/services/execute.ts";
 import { type Action, copyKey, settlement } from "../../../../src/controllers/services/model.ts";
-import type { Patch } from "../../../../src/kube/client.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import {
   type ServiceObject,
   type ServiceSpec,
   serviceCopyPatch,
   toServiceCopy,
-} from "../../../../src/pods/services.ts";
+} from "../../../../src/copies/services.ts";
+import type { Patch } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../cli/client.ts";
 

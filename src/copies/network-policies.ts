@@ -1,8 +1,8 @@
 import { COPY_ANNOTATION, HOST_LABEL } from "../api/keys.ts";
 import type { NetworkPolicy, NetworkPolicyPeer, Stored, WireLabelSelector } from "../api/kubernetes.ts";
-import type { HostIdentity } from "./delegate.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./dependencies-copy.ts";
-import { jsonEqual } from "./equal.ts";
+import type { HostIdentity } from "../pods/delegate.ts";
+import { jsonEqual } from "../pods/equal.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
 type Spec = NonNullable<NetworkPolicy["spec"]>;
 

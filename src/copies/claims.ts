@@ -11,7 +11,7 @@ import {
 import type { PersistentVolumeClaim, Pod, Stored } from "../api/kubernetes.ts";
 import { parseAmounts } from "../api/quantity.ts";
 import { structuredTextReader } from "../api/structured-text.ts";
-import { type HostIdentity, type Owner, ownerOf } from "./delegate.ts";
+import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
 
 /** Storage classes of the host, and a member's in their place. */
 export type StorageClasses = Readonly<Record<string, string>>;

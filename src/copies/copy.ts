@@ -7,28 +7,9 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
-import { type HostIdentity, type Owner, ownerOf } from "./delegate.ts";
-import type { DependencyKind } from "./dependencies.ts";
-import { readRecord, writeRecord } from "./forwarded.ts";
+import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
+import { readRecord, writeRecord } from "../pods/forwarded.ts";
 
-/** A ConfigMap, Secret or ServiceAccount, as far as one is copied. */
-export interface DependencyObject extends KubeObject {
-  type?: string;
-  immutable?: boolean;
-  data?: Record<string, string>;
-  binaryData?: Record<string, string>;
-  imagePullSecrets?: { name?: string }[];
-  automountServiceAccountToken?: boolean;
-}
-
-/** What is copied beside labels and annotations. */
-export type Content = Pick<
-  DependencyObject,
-  "type" | "immutable" | "data" | "binaryData" | "imagePullSecrets" | "automountServiceAccountToken"
->;
-
-// The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
-const TOKEN_TYPE = "kubernetes.io/service-account-token";
 const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
   // The whole object again, a Secret's content included.
   "kubectl.kubernetes.io/last-applied-configuration",
@@ -37,40 +18,6 @@ const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
   "kubernetes.io/service-account.name",
   "kubernetes.io/service-account.uid",
 ]);
-
-/** What a copy of the object contains. The token Secrets that an account names stay where they are. */
-export function contentOf(kind: DependencyKind, object: DependencyObject): Content {
-  const { type, immutable, data, binaryData, imagePullSecrets, automountServiceAccountToken } = object;
-  switch (kind) {
-    case "ConfigMap":
-      return filled({ immutable, data, binaryData });
-    case "Secret":
-      return filled({ type: type === TOKEN_TYPE ? "Opaque" : (type ?? "Opaque"), immutable, data });
-    case "ServiceAccount":
-      return {
-        ...filled({ imagePullSecrets }),
-        ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
-      };
-  }
-}
-
-/** The fields of a kind's content, whether an object has them or not. */
-const CONTENT_FIELDS = {
-  ConfigMap: { data: {}, binaryData: {}, immutable: false },
-  Secret: { data: {}, immutable: false },
-  ServiceAccount: { imagePullSecrets: [], automountServiceAccountToken: null },
-} as const;
-
-/** The object to create in a member for one of the host. */
-export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
-  const { name, namespace = "" } = source.metadata;
-  return {
-    apiVersion: "v1",
-    kind,
-    metadata: { name, namespace, ...copyMetadata(source, host) },
-    ...contentOf(kind, source),
-  };
-}
 
 /** True when the object is a copy that this host made. */
 export function isCopy(object: KubeObject, hostId: string): boolean {
@@ -117,20 +64,6 @@ export function copyMetadataPatch(copy: Stored<KubeObject>, source: Stored<KubeO
   ];
 }
 
-/** The same, for a copy whose content differs: every field of that is set as a whole. */
-export function copyPatch(
-  kind: DependencyKind,
-  copy: Stored<KubeObject>,
-  source: Stored<DependencyObject>,
-  host: HostIdentity,
-): object[] {
-  const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
-  return [
-    ...copyMetadataPatch(copy, source, host),
-    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
-  ];
-}
-
 /** True when the copy stands for exactly this object of the host. */
 export function standsFor(copy: KubeObject, source: Stored<KubeObject>): boolean {
   return ownerOf(copy)?.uid === source.metadata.uid;
@@ -156,15 +89,6 @@ export function copyMetadata(
 /** One step of a JSON patch. */
 export function setField(path: string, value: unknown): object {
   return { op: "add", path, value };
-}
-
-/** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */
-function filled(content: { [Field in keyof Content]: Content[Field] | undefined }): Content {
-  const says = (value: unknown): boolean =>
-    typeof value === "object" && value !== null
-      ? Object.keys(value).length > 0
-      : value !== undefined && value !== false;
-  return Object.fromEntries(Object.entries(content).filter(([, value]) => says(value)));
 }
 
 function only(map: Record<string, string> = {}, keep: (key: string) => boolean): Record<string, string> {

@@ -13,7 +13,7 @@ import {
   shapeOf,
   toExport,
   toServiceCopy,
-} from "../../../src/pods/services.ts";
+} from "../../../src/copies/services.ts";
 
 const host = { id: "host-id", name: "cern" };
 

@@ -8,9 +8,9 @@ import {
   toMemberClaim,
   wantedSize,
   wasSeen,
-} from "../../../src/pods/claims.ts";
+} from "../../../src/copies/claims.ts";
+import { isCopy } from "../../../src/copies/copy.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
-import { isCopy } from "../../../src/pods/dependencies-copy.ts";
 import { claim, HOST, memberClaim } from "../../support/builders/claim.ts";
 import { pod } from "../../support/builders/pod.ts";
 

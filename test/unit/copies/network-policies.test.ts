@@ -7,7 +7,7 @@ import {
   policyCopyPatch,
   staysOnHost,
   toPolicyCopy,
-} from "../../../src/pods/network-policies.ts";
+} from "../../../src/copies/network-policies.ts";
 
 const HOST = { id: "0f8fad5b-d9cb-469f-a165-70867728950e", name: "cern" };
 const OURS = { "legation.dev/host": HOST.id };

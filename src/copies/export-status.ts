@@ -1,5 +1,5 @@
 import type { ExportCondition, ServiceExport, Stored } from "../api/kubernetes.ts";
-import { jsonEqual } from "./equal.ts";
+import { jsonEqual } from "../pods/equal.ts";
 
 /** What one member says of its ServiceExport. */
 export interface ExportReport {

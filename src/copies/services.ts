@@ -1,8 +1,8 @@
 import { EXPORTED_ANNOTATION, GROUP, HOST_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE } from "../api/keys.ts";
 import type { EndpointSlice, KubeObject, Service, Stored } from "../api/kubernetes.ts";
-import type { HostIdentity } from "./delegate.ts";
-import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./dependencies-copy.ts";
-import { jsonEqual } from "./equal.ts";
+import type { HostIdentity } from "../pods/delegate.ts";
+import { jsonEqual } from "../pods/equal.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
 /** Kinds of which members get copies, so that names of Services lead somewhere there. */
 export type ServiceKind = "Service" | "EndpointSlice";

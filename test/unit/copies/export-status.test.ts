@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { ExportCondition, ServiceExport, Stored } from "../../../src/api/kubernetes.ts";
-import { differences, type ExportReport, hostConditions } from "../../../src/pods/export-status.ts";
+import { differences, type ExportReport, hostConditions } from "../../../src/copies/export-status.ts";
 
 const EARLY = "2026-02-03T04:05:06Z";
 const LATE = "2026-02-03T05:00:00Z";

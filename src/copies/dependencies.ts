@@ -1,0 +1,80 @@
+import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import type { HostIdentity } from "../pods/delegate.ts";
+import type { DependencyKind } from "../pods/dependencies.ts";
+import { copyMetadata, copyMetadataPatch, setField } from "./copy.ts";
+
+/** A ConfigMap, Secret or ServiceAccount, as far as one is copied. */
+export interface DependencyObject extends KubeObject {
+  type?: string;
+  immutable?: boolean;
+  data?: Record<string, string>;
+  binaryData?: Record<string, string>;
+  imagePullSecrets?: { name?: string }[];
+  automountServiceAccountToken?: boolean;
+}
+
+/** What is copied beside labels and annotations. */
+export type Content = Pick<
+  DependencyObject,
+  "type" | "immutable" | "data" | "binaryData" | "imagePullSecrets" | "automountServiceAccountToken"
+>;
+
+// The member's token controller would fill one with tokens of its own, or delete it for its account's uid.
+const TOKEN_TYPE = "kubernetes.io/service-account-token";
+
+/** What a copy of the object contains. The token Secrets that an account names stay where they are. */
+export function contentOf(kind: DependencyKind, object: DependencyObject): Content {
+  const { type, immutable, data, binaryData, imagePullSecrets, automountServiceAccountToken } = object;
+  switch (kind) {
+    case "ConfigMap":
+      return filled({ immutable, data, binaryData });
+    case "Secret":
+      return filled({ type: type === TOKEN_TYPE ? "Opaque" : (type ?? "Opaque"), immutable, data });
+    case "ServiceAccount":
+      return {
+        ...filled({ imagePullSecrets }),
+        ...(automountServiceAccountToken === undefined ? {} : { automountServiceAccountToken }),
+      };
+  }
+}
+
+/** The fields of a kind's content, whether an object has them or not. */
+const CONTENT_FIELDS = {
+  ConfigMap: { data: {}, binaryData: {}, immutable: false },
+  Secret: { data: {}, immutable: false },
+  ServiceAccount: { imagePullSecrets: [], automountServiceAccountToken: null },
+} as const;
+
+/** The object to create in a member for one of the host. */
+export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, host: HostIdentity): DependencyObject {
+  const { name, namespace = "" } = source.metadata;
+  return {
+    apiVersion: "v1",
+    kind,
+    metadata: { name, namespace, ...copyMetadata(source, host) },
+    ...contentOf(kind, source),
+  };
+}
+
+/** JSON patch for a copy whose content differs: every field of that is set as a whole, beside what `copyMetadataPatch` sets. */
+export function copyPatch(
+  kind: DependencyKind,
+  copy: Stored<KubeObject>,
+  source: Stored<DependencyObject>,
+  host: HostIdentity,
+): object[] {
+  const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
+  return [
+    ...copyMetadataPatch(copy, source, host),
+    ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
+  ];
+}
+
+/** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */
+function filled(content: { [Field in keyof Content]: Content[Field] | undefined }): Content {
+  const says = (value: unknown): boolean =>
+    typeof value === "object" && value !== null
+      ? Object.keys(value).length > 0
+      : value !== undefined && value !== false;
+  return Object.fromEntries(Object.entries(content).filter(([, value]) => says(value)));
+}

@@ -1,0 +1,55 @@
+import { expect, test } from "vitest";
+import type { Stored } from "../../../src/api/kubernetes.ts";
+import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from "../../../src/copies/copy.ts";
+import { type DependencyObject, toCopy } from "../../../src/copies/dependencies.ts";
+
+const host = { id: "host-id", name: "cern" };
+
+function source(parts: DependencyObject = {}): Stored<DependencyObject> {
+  const { metadata, ...rest } = parts;
+  return { metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata }, ...rest };
+}
+
+function stored(copy: DependencyObject): Stored<DependencyObject> {
+  return { ...copy, metadata: { ...copy.metadata, name: "a", uid: "copy-uid", resourceVersion: "3" } };
+}
+
+test("a copy is told by its labels, and gets back the annotations that somebody has taken off", () => {
+  const before = source();
+  const copy = stored(toCopy("Secret", before, host));
+  const { annotations: _, ...metadata } = copy.metadata;
+  const stripped = { ...copy, metadata };
+  expect(isLabelled(stripped, "host-id")).toBe(true);
+  // As EndpointSlices have them, which a member's controller makes for the copy of a Service.
+  expect(isCopy(stripped, "host-id")).toBe(false);
+  expect(standsFor(stripped, before)).toBe(false);
+  expect(wantedMetadata(stripped, before, host)?.annotations).toEqual(copy.metadata.annotations);
+  const { labels: __, ...unlabelled } = copy.metadata;
+  expect(isLabelled({ ...copy, metadata: unlabelled }, "host-id")).toBe(false);
+});
+
+test("labels and annotations follow by key: what others added to the copy stays, what the source lost goes", () => {
+  const before = source({ metadata: { labels: { gone: "1", app: "web" } } });
+  const copy = stored(toCopy("ConfigMap", before, host));
+  expect(wantedMetadata(copy, before, host)).toBeUndefined();
+  copy.metadata.labels = { ...copy.metadata.labels, theirs: "1" };
+  expect(wantedMetadata(copy, before, host)).toBeUndefined();
+  const wanted = wantedMetadata(copy, source({ metadata: { labels: { app: "api" } } }), host);
+  expect(wanted?.labels).toEqual({
+    app: "api",
+    theirs: "1",
+    "legation.dev/host": "host-id",
+    "legation.dev/copy": "true",
+  });
+});
+
+test("a patch of metadata names the copy that it is for, and touches no content", () => {
+  const after = source({ metadata: { labels: { app: "api" } }, data: { k: "v" }, immutable: true });
+  const patch = copyMetadataPatch(stored(toCopy("ConfigMap", source(), host)), after, host);
+  expect(patch).toEqual([
+    { op: "add", path: "/metadata/uid", value: "copy-uid" },
+    { op: "add", path: "/metadata/resourceVersion", value: "3" },
+    { op: "add", path: "/metadata/labels", value: expect.objectContaining({ app: "api" }) },
+    expect.objectContaining({ path: "/metadata/annotations" }),
+  ]);
+});
