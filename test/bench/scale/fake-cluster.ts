@@ -11,6 +11,19 @@ interface Watch {
   readonly selector: (object: Json) => boolean;
 }
 
+/** An event that watches are told of. */
+interface Change {
+  readonly version: number;
+  readonly collection: string;
+  readonly type: string;
+  readonly object: Json;
+  /** The object before. */
+  readonly known: Json | undefined;
+}
+
+// More than are written between any list and its watch.
+const KEPT_CHANGES = 1000;
+
 /** What is asked of a fake cluster: the path of the collection, and perhaps the object and subresource in it. */
 interface Target {
   readonly collection: string;
@@ -38,6 +51,8 @@ export class FakeCluster {
   onPod: ((pod: Json) => Json) | undefined;
   readonly #objects = new Map<string, Map<string, Json>>();
   readonly #watches = new Set<Watch>();
+  /** The last ones, in their order. */
+  readonly #changes: Change[] = [];
   readonly #server: Server;
   #version = 1000;
   #port = 0;
@@ -112,17 +127,22 @@ export class FakeCluster {
   }
 
   #tell(collection: string, type: string, object: Json, known?: Json): void {
-    let text: string | undefined;
-    for (const { response, path, selector } of this.#watches) {
-      if (path !== collection) continue;
-      if (!selector(object)) {
-        // To a watch, what it does not select any more is gone.
-        if (known !== undefined && selector(known)) response.write(`${JSON.stringify({ type: "DELETED", object })}\n`);
-        continue;
-      }
-      text ??= `${JSON.stringify({ type, object })}\n`;
+    const change = { version: this.#version, collection, type, object, known };
+    this.#changes.push(change);
+    if (this.#changes.length > KEPT_CHANGES) this.#changes.shift();
+    const text = lineOf(type, object);
+    for (const watch of this.#watches) {
+      if (watch.path === collection) this.#send(watch, change, text);
+    }
+  }
+
+  #send({ response, selector }: Watch, { object, known }: Change, text: string): void {
+    if (selector(object)) {
       this.watchBytes += text.length;
       response.write(text);
+    } else if (known !== undefined && selector(known)) {
+      // To a watch, what it does not select any more is gone.
+      response.write(lineOf("DELETED", object));
     }
   }
 
@@ -213,8 +233,13 @@ export class FakeCluster {
     response.writeHead(200, { "content-type": "application/json" });
     response.flushHeaders();
     const watch = { response, path: collection, selector: selectorOf(query.get("labelSelector"), namespace) };
+    // What came between the list and the watch.
+    const since = Number(query.get("resourceVersion") ?? this.#version);
+    for (const change of this.#changes) {
+      if (change.version <= since || change.collection !== collection) continue;
+      this.#send(watch, change, lineOf(change.type, change.object));
+    }
     this.#watches.add(watch);
-    // What came between the list and the watch: the fake tells nothing of the past, so it must not have one.
     const timer = setTimeout(() => response.end(), Number(query.get("timeoutSeconds") ?? 300) * 1000);
     response.on("close", () => {
       clearTimeout(timer);
@@ -243,6 +268,10 @@ export class FakeCluster {
     this.sentBytes += text.length;
     response.writeHead(status, { "content-type": "application/json" }).end(text);
   }
+}
+
+function lineOf(type: string, object: Json): string {
+  return `${JSON.stringify({ type, object })}\n`;
 }
 
 function keyOf({ metadata }: Json): string {

@@ -17,6 +17,8 @@ const FOLLOW_QUIETLY_MS = 5000;
 const AWAIT_MS = 10_000;
 // A namespace is seen some moments after a pod that was created with it.
 const OPT_IN_QUIETLY_MS = 5000;
+// Members that are being read, when a controller begins to lead or one has joined, mostly have been by then.
+const READ_QUIETLY_MS = 5000;
 // Most creates that fail without a plain answer succeed, or are refused, soon after.
 const DOUBT_QUIETLY_MS = 5000;
 // Another member may have the pod then, once it is sure that this one has not.
@@ -69,6 +71,8 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && excludes(candidate) === undefined);
   const unread = holding.filter(({ read }) => !read);
   if (unread.length > 0) {
+    const quietUntil = waitingSince(proxy, observed) + READ_QUIETLY_MS;
+    if (now < quietUntil && unread.every(({ faltering }) => faltering)) return { ...NOTHING, requeueAt: quietUntil };
     const names = unread.map(({ name }) => name).join(", ");
     const since = memory.fresh ? "its address changed" : "the controller started";
     const message = `${names}: may have the pod from before ${since}, and has not answered since`;
@@ -145,6 +149,8 @@ function chooseMember(
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
   if (best === undefined) {
+    const quietUntil = waitingSince(proxy, observed) + READ_QUIETLY_MS;
+    if (now < quietUntil && members.some(({ faltering }) => faltering)) return { ...NOTHING, requeueAt: quietUntil };
     const message = explain(allRefusals(ranking, observed, now));
     return waiting(proxy, observed, { reason: "NotPlaced", message, now }, nextExpiry(observed, now));
   }

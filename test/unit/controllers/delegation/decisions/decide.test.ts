@@ -32,6 +32,23 @@ describe("a proxy without a node", () => {
     expect(outcome).toBe("Placing");
   });
 
+  test("says nothing of members that are being read for the first seconds: what it waits for is known then", () => {
+    const west = member("west");
+    const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" } as const;
+    const reading = { ...west, read: false, faltering: true, candidate: { ...west.candidate, closed } };
+    const inherited = { memory: memory({ fresh: false }), waitingSince: now };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      const observed = world(proxyPod(), [reading], parts);
+      expect(decide(observed, now + 4999)).toMatchObject({ actions: [], requeueAt: now + 5000 });
+      expect(names(decide(observed, now + 5000).actions)).toEqual(["report"]);
+    }
+    // What is known of it is told at once.
+    const lost = { ...reading, reachable: false, faltering: false };
+    for (const parts of [{ waitingSince: now }, inherited]) {
+      expect(names(decide(world(proxyPod(), [lost], parts), now).actions)).toEqual(["report"]);
+    }
+  });
+
   test("whose delegate has run and gone before the host heard of it is bound to what it had, and runs no second time", () => {
     const proxy = proxyPod();
     const departed = delegateOf(proxy, { spec: { nodeName: "west-node-1" }, status: runningStatus() });
