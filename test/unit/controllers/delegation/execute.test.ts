@@ -1,103 +1,13 @@
 import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
-import { Load } from "../../../../src/clusters/load.ts";
-import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
-import { Executor } from "../../../../src/controllers/delegation/execute.ts";
-import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
-import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
-import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { proxyPod } from "../../../support/builders/pod.ts";
-import { fakeClient } from "../../cli/client.ts";
-import { boundProxy, delegateOf } from "./world.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { type Answers, executorOf, failure } from "./executing.ts";
+import { boundProxy, delegateOf, member, world } from "./world.ts";
 
-const log = createLogger({ level: "silent" });
 const proxy = proxyPod();
 const delegate = delegateOf(proxy);
 const { uid: proxyUid } = proxy.metadata;
-
-function failure(code: KubeErrorCode, detail: string): KubeError {
-  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
-}
-
-interface Answers {
-  readonly create?: (
-    resource: { readonly plural: string },
-    object: unknown,
-    options: { readonly dryRun?: boolean },
-  ) => Promise<unknown>;
-  readonly find?: () => Promise<Stored<Pod> | undefined>;
-  readonly createSubresource?: () => Promise<unknown>;
-  readonly patch?: () => Promise<unknown>;
-  readonly remove?: () => Promise<unknown>;
-  readonly controllersOf?: () => Promise<OwnerReference[]>;
-  readonly createIn?: (create: () => Promise<unknown>) => Promise<unknown>;
-  /** The proxy, where it matters. */
-  readonly proxyOf?: () => Stored<Pod>;
-}
-
-function executorOf(answers: Answers) {
-  const { create, find, createSubresource, patch, remove, controllersOf, createIn, proxyOf } = answers;
-  const clock = { now: 1_000_000 };
-  const client = fakeClient({
-    create: (create ?? unexpected) as never,
-    find: (find ?? unexpected) as never,
-    createSubresource: (createSubresource ?? unexpected) as never,
-    patch: (patch ?? unexpected) as never,
-    delete: (remove ?? unexpected) as never,
-  });
-  const newMember = (name: string) => ({
-    name,
-    client,
-    load: new Load(),
-    nodesVersion: 1,
-    roomVersion: "1.0",
-    probed: { version: "v1.30.0" },
-    reachableSince: 0,
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  });
-  const members = { west: newMember("west"), east: newMember("east") };
-  const memories = new Memories();
-  const told: unknown[] = [];
-  const now = { now: () => clock.now, wall: () => clock.now };
-  const registry = { member: (name: "west" | "east") => members[name] };
-  const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
-  const options = {
-    memories,
-    reservations,
-    identity: { id: "host-id", name: "cern" },
-    clock: now,
-    host: client,
-    authorEvents: { tell: (_about: unknown, news: unknown) => told.push(news) },
-    registry,
-    onRoom: () => {},
-    proxyOf: proxyOf ?? (() => undefined),
-    mayEnter: () => true,
-    waitingSince: () => undefined,
-    deletionCost: () => ({}),
-    dependencies: { prepare: () => true },
-    memberNamespaces: {
-      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => Promise<unknown>) =>
-        createIn === undefined ? make() : createIn(make),
-      controllersOf: controllersOf ?? unexpected,
-    },
-  };
-  const executor = new Executor(options as never);
-  const execute = (action: Action): Promise<unknown> =>
-    executor.execute(action, {
-      key: "team/web-0" as never,
-      signal: new AbortController().signal,
-      heardAt: clock.now,
-      log,
-    });
-  return { clock, members, memories, told, execute };
-}
-
-function unexpected(): Promise<never> {
-  return Promise.reject(new Error("nobody should ask"));
-}
 
 const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
 
@@ -494,16 +404,101 @@ test("a member that cannot be asked is given the pod; one that fails to answer i
 test("that a proxy waits is said of it as it was when that was decided: said long after, it would take back that it is scheduled", async () => {
   const gated = { type: "PodScheduled", status: "False", reason: "SchedulingGated" };
   const waiting = proxyPod({ metadata: { resourceVersion: "7" }, status: { phase: "Pending", conditions: [gated] } });
-  const bodies: { readonly metadata: object }[] = [];
-  const { execute, told } = executorOf({
+  const { execute, told, writes } = executorOf({
     proxyOf: () => waiting,
-    patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: { readonly metadata: object } }) => {
-      bodies.push(body);
-      throw failure("Conflict", "the object has been modified");
-    }) as never,
+    patch: () => Promise.reject(failure("Conflict", "the object has been modified")),
   });
   const report: Action = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full" };
   await expect(execute(report)).rejects.toMatchObject({ code: "Conflict" });
-  expect(bodies.map(({ metadata }) => metadata)).toEqual([{ uid: proxyUid, resourceVersion: "7" }]);
+  expect(writes).toEqual([{ to: "host patch status", demands: { uid: proxyUid, resourceVersion: "7" } }]);
   expect(told).toEqual([]);
+});
+
+describe("a write to a pod that is there demands that it is", () => {
+  const uid = "delegate-uid";
+  const remove: Action = { type: "delete", member: "west", uid };
+  const resized = { uid, resourceVersion: "3" };
+  test.each<[string, Action, string, object]>([
+    ["the very delegate", remove, "west delete", { uid }],
+    ["ending as gently", { ...remove, graceSeconds: 17 }, "west delete", { uid, gracePeriodSeconds: 17 }],
+    ["without a node still", { ...remove, resourceVersion: "7" }, "west delete", { uid, resourceVersion: "7" }],
+    ["the very delegate, of a proxy elsewhere", { ...remove, surplus: true }, "west delete", { uid }],
+    [
+      "the very delegate, of a proxy that is gone",
+      { ...remove, type: "sweep", proxyUid: "old" },
+      "west delete",
+      { uid },
+    ],
+    [
+      "as it was when that was forwarded",
+      { type: "forward", member: "west", proxyUid, resourceVersion: "3", patch: { body: { metadata: { uid } } } },
+      "west patch",
+      resized,
+    ],
+    [
+      "the very proxy, to be bound",
+      { type: "bind", member: "west", proxyUid, delegateUid: uid, memberNode: "n" },
+      "host create binding",
+      { uid: proxyUid },
+    ],
+    ["the very proxy, to be held", { type: "hold", proxyUid }, "host patch", { uid: proxyUid }],
+    [
+      "not started or ended since, to have another delegate",
+      { type: "record", proxyUid, resourceVersion: "3", delegateUid: uid, memberNode: "n" },
+      "host patch",
+      { uid: proxyUid, resourceVersion: "3" },
+    ],
+    [
+      "as it was when its status was read",
+      { type: "status", patch: { metadata: { uid: proxyUid }, status: { phase: "Running" } }, resourceVersion: "3" },
+      "host patch status",
+      { uid: proxyUid, resourceVersion: "3" },
+    ],
+    ["the very proxy, to end", { type: "finish", proxyUid }, "host delete", { uid: proxyUid, gracePeriodSeconds: 0 }],
+    [
+      "the very proxy, to end as gently",
+      { type: "evict", proxyUid, graceSeconds: 17 },
+      "host delete",
+      { uid: proxyUid, gracePeriodSeconds: 17 },
+    ],
+    ["the very proxy, to be let go", { type: "release", proxyUid }, "host patch", { uid: proxyUid }],
+  ])("%s", async (_, action, to, demands) => {
+    const answers = { find: async () => undefined, remove: async () => ({}), createSubresource: async () => ({}) };
+    const { execute, writes } = executorOf({ ...answers, patch: async () => delegate });
+    await execute(action);
+    expect(writes).toEqual([{ to, demands }]);
+  });
+
+  test("and a withdrawal that finds the delegate changed is decided anew when its member shows how", async () => {
+    const { execute } = executorOf({ remove: () => Promise.reject(failure("Conflict", "it has changed")) });
+    const shown = await execute({ ...remove, resourceVersion: "7" });
+    const shows = (resourceVersion: string): boolean | undefined =>
+      shown?.(world(proxy, [member("west", { delegate: pod({ uid, metadata: { uid, resourceVersion } }) })]));
+    expect([shows("7"), shows("8")]).toEqual([false, true]);
+    await expect(execute(remove)).rejects.toMatchObject({ code: "Conflict" });
+  });
+});
+
+describe("a delegate whose proxy the host's watch does not show", () => {
+  const sweep: Action = { type: "sweep", member: "west", uid: "delegate-uid", proxyUid };
+
+  test("runs on when the host has the proxy: the watch is behind", async () => {
+    const { execute, writes } = executorOf({ find: async () => proxy, remove: async () => ({}) });
+    expect(await execute(sweep)).toBeUndefined();
+    expect(writes).toEqual([]);
+  });
+
+  test("runs on when another leads, or the host was set back", async () => {
+    const { execute, writes } = executorOf({ find: async () => undefined, confirmLease: async () => false });
+    await expect(execute(sweep)).rejects.toMatchObject({ code: "NotSent" });
+    expect(writes).toEqual([]);
+  });
+
+  test("holds up no later pod of that name, which may be in another member", async () => {
+    const refusing = () => Promise.reject(failure("ServerError", "no"));
+    const replaced = executorOf({ find: async () => proxyPod({ uid: "next" }), remove: refusing });
+    expect(await replaced.execute(sweep)).toBeUndefined();
+    expect(replaced.writes).toHaveLength(1);
+    await expect(executorOf({ find: async () => undefined, remove: refusing }).execute(sweep)).rejects.toThrow("no");
+  });
 });

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { executorOf, failure } from "./executing.ts";
+import { delegateOf } from "./world.ts";
+
+const proxy = proxyPod();
+const delegate = delegateOf(proxy);
+const { uid: proxyUid } = proxy.metadata;
+const create: Action = { type: "create", member: "west", proxyUid, delegate, controlled: false };
+const refusal = { cluster: "west", reason: "RefusedByMember", message: "timed out" } as const;
+const resolve: Action = { type: "resolve", member: "west", proxyUid, refusal };
+
+describe("a member that may have made the delegate, and is asked for it,", () => {
+  test("keeps the pod when it has it", async () => {
+    const { execute, memories } = executorOf({ find: async () => delegate });
+    memories.noteUncertain(proxyUid, "west");
+    expect(await execute(resolve)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+    expect(memories.of(proxyUid).attempts.get("west")?.refusal).toBeUndefined();
+  });
+
+  test("has not made it when what is there is another pod's: another member may have it", async () => {
+    const { execute, memories } = executorOf({ find: async () => delegateOf(proxyPod({ uid: "earlier" })) });
+    memories.noteUncertain(proxyUid, "west");
+    expect(await execute(resolve)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+    expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({ refusal });
+  });
+});
+
+test("a pod whose ConfigMap has gone is not sent, but where it may have been made that is found out all the same", async () => {
+  let sent = 0;
+  const { execute, memories } = executorOf({
+    prepared: false,
+    create: async () => {
+      sent += 1;
+      return delegate;
+    },
+  });
+  await execute(create);
+  expect(sent).toBe(0);
+  memories.noteUncertain(proxyUid, "west");
+  await execute(create);
+  expect(sent).toBe(1);
+});
+
+test("a definite refusal tells those who wait that there is room again", async () => {
+  const refused = executorOf({ create: () => Promise.reject(failure("Forbidden", "denied by policy")) });
+  await refused.execute(create);
+  expect(refused.onRoom).toHaveBeenCalledOnce();
+  const made = executorOf({ create: async () => delegate });
+  await made.execute(create);
+  expect(made.onRoom).not.toHaveBeenCalled();
+});
+
+test("that a member keeps all fields of a pod is believed for ten minutes: a feature gate may be turned off", async () => {
+  const sent: boolean[] = [];
+  const { clock, execute } = executorOf({
+    create: async (_resource, object, options) => {
+      sent.push(options.dryRun === true);
+      return object;
+    },
+  });
+  const isolated: Action = { ...create, delegate: { ...delegate, spec: { containers: [], hostUsers: false } } };
+  await execute(isolated);
+  clock.now += 599_999;
+  await execute(isolated);
+  expect(sent).toEqual([true, false, false]);
+  clock.now += 1;
+  await execute(isolated);
+  expect(sent.slice(3)).toEqual([true, false]);
+});

@@ -1,0 +1,156 @@
+import { type Mock, vi } from "vitest";
+import type { ObjectMeta, OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { Load } from "../../../../src/clusters/load.ts";
+import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
+import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
+import { Executor } from "../../../../src/controllers/delegation/execute.ts";
+import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
+import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
+import type { ClusterClient, DeleteOptions, Patch, WriteOptions } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const log = createLogger({ level: "silent" });
+
+/** What clusters answer, by kind of request; a request without an answer fails the test. */
+export interface Answers {
+  readonly create?: (
+    resource: { readonly plural: string },
+    object: unknown,
+    options: { readonly dryRun?: boolean },
+  ) => Promise<unknown>;
+  readonly find?: () => Promise<Stored<Pod> | undefined>;
+  readonly createSubresource?: () => Promise<unknown>;
+  readonly patch?: () => Promise<unknown>;
+  readonly remove?: () => Promise<unknown>;
+  readonly controllersOf?: () => Promise<OwnerReference[]>;
+  readonly createIn?: (create: () => Promise<unknown>) => Promise<unknown>;
+  /** The proxy, where it matters. */
+  readonly proxyOf?: () => Stored<Pod>;
+  readonly confirmLease?: () => Promise<boolean>;
+  /** Whether what the pod needs is in the member. */
+  readonly prepared?: boolean;
+}
+
+/** A write to a pod that was there before: where, how, and what it demands of the pod. */
+export interface Write {
+  readonly to: string;
+  readonly demands: Readonly<Record<string, unknown>>;
+}
+
+export function failure(code: KubeErrorCode, detail: string): KubeError {
+  return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
+}
+
+export function unexpected(): Promise<never> {
+  return Promise.reject(new Error("nobody should ask"));
+}
+
+/** A client that gives the answers, and notes what its writes demand. */
+function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterClient {
+  const { create, find, createSubresource, patch, remove } = answers;
+  const note = (verb: string, subresource: string | undefined, demands: object): void => {
+    writes.push({ to: [cluster, verb, subresource ?? []].flat().join(" "), demands: { ...demands } });
+  };
+  const demandsOf = (body: object): object => {
+    const { uid, resourceVersion } = "metadata" in body ? (body.metadata as ObjectMeta) : {};
+    return { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
+  };
+  return fakeClient({
+    create: (create ?? unexpected) as never,
+    find: (find ?? unexpected) as never,
+    createSubresource: async (_resource, _ref, subresource, body) => {
+      note("create", subresource, demandsOf(body));
+      return await (createSubresource ?? unexpected)();
+    },
+    patch: (async (_resource: unknown, _ref: unknown, { body }: Patch, { subresource }: WriteOptions) => {
+      note("patch", subresource, demandsOf(body));
+      return await (patch ?? unexpected)();
+    }) as never,
+    delete: async (_resource, _ref, { signal: _signal, ...demands }: DeleteOptions = {}) => {
+      note("delete", undefined, demands);
+      await (remove ?? unexpected)();
+    },
+  });
+}
+
+interface FakeMember {
+  readonly name: string;
+  readonly client: ClusterClient;
+  readonly load: Load;
+  readonly nodesVersion: number;
+  readonly roomVersion: string;
+  readonly probed: { version: string };
+  reachableSince: number;
+  answerOf(promise: Promise<unknown>): Promise<unknown>;
+  noteFailure(): void;
+}
+
+interface Executing {
+  readonly clock: { now: number };
+  readonly members: Record<"west" | "east", FakeMember>;
+  readonly memories: Memories;
+  readonly told: unknown[];
+  /** In the order in which they were sent. */
+  readonly writes: Write[];
+  readonly onRoom: Mock<() => void>;
+  readonly executor: Executor;
+  execute(action: Action): ReturnType<Executor["execute"]>;
+}
+
+/** An executor over a host and the members `west` and `east`, all of which give the same answers. */
+export function executorOf(answers: Answers): Executing {
+  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true } = answers;
+  const clock = { now: 1_000_000 };
+  const writes: Write[] = [];
+  const newMember = (name: string): FakeMember => ({
+    name,
+    client: clientOf(name, answers, writes),
+    load: new Load(),
+    nodesVersion: 1,
+    roomVersion: "1.0",
+    probed: { version: "v1.30.0" },
+    reachableSince: 0,
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  });
+  const members = { west: newMember("west"), east: newMember("east") };
+  const memories = new Memories();
+  const told: unknown[] = [];
+  const onRoom = vi.fn<() => void>();
+  const now = { now: () => clock.now, wall: () => clock.now };
+  const registry = { member: (name: "west" | "east") => members[name] };
+  const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
+  const options = {
+    memories,
+    reservations,
+    identity: { id: "host-id", name: "cern" },
+    clock: now,
+    host: clientOf("host", answers, writes),
+    authorEvents: { tell: (_about: unknown, news: unknown) => told.push(news) },
+    registry,
+    onRoom,
+    proxyOf: proxyOf ?? (() => undefined),
+    mayEnter: () => true,
+    waitingSince: () => undefined,
+    deletionCost: () => ({}),
+    dependencies: { prepare: () => prepared },
+    held: { keeps: () => false },
+    confirmLease: confirmLease ?? (async () => true),
+    memberNamespaces: {
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => Promise<unknown>) =>
+        createIn === undefined ? make() : createIn(make),
+      controllersOf: controllersOf ?? unexpected,
+    },
+  };
+  const executor = new Executor(options as never);
+  const execute: Executing["execute"] = (action) =>
+    executor.execute(action, {
+      key: "team/web-0" as never,
+      signal: new AbortController().signal,
+      heardAt: clock.now,
+      log,
+    });
+  return { clock, members, memories, told, writes, onRoom, executor, execute };
+}
