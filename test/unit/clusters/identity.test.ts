@@ -2,6 +2,7 @@ import { beforeEach, expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
+import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -234,5 +235,45 @@ test("who a member is costs one request a minute while all is well", async () =>
   expect(asked).toBe(1);
   await clock.advance(600_000);
   expect(asked).toBeLessThanOrEqual(12);
+  await member.stop();
+});
+
+test("no method of its client reaches another cluster", async () => {
+  const ref = { namespace: "default", name: "web" };
+  const query = new URLSearchParams();
+  const exec = { method: "POST", protocol: "SPDY/3.1", query, headers: {} } as const;
+  const { signal } = new AbortController();
+  type Requests = Record<Exclude<keyof ClusterClient, "cluster" | "close">, () => Promise<unknown>>;
+  const requestsBy = (by: ClusterClient): Requests => ({
+    get: () => by.get(pods, ref),
+    find: () => by.find(pods, ref),
+    list: () => by.list(pods),
+    create: () => by.create(pods, delegate),
+    createSubresource: () => by.createSubresource(pods, ref, "eviction", {}),
+    replace: () => by.replace(pods, delegate),
+    patch: () => by.patch(pods, ref, { type: "merge", body: {} }),
+    delete: () => by.delete(pods, ref),
+    raw: () => by.raw({ method: "POST", path: "/apis" }),
+    watch: () => by.watch(pods, { resourceVersion: "1", signal })[Symbol.asyncIterator]().next(),
+    upgrade: () => by.upgrade(pods, ref, "exec", exec),
+    stream: () => by.stream(pods, ref, "log", { query }),
+  });
+  // Nothing is expected of the client behind it.
+  const identity = { problem: "another cluster answers", mistaken: AbortSignal.abort(), confirm: async () => {} };
+  const confirmed = new ConfirmedClient(fakeClient({}), identity);
+  for (const request of Object.values(requestsBy(confirmed))) {
+    await expect(request()).rejects.toThrow("another cluster answers");
+  }
+});
+
+test("since when a member is reachable counts from its return, not from its first answer", async () => {
+  const member = await started("uid-of-west");
+  const first = member.reachableSince;
+  expect(first).toBeGreaterThan(clock.now() - 1_001);
+  await clock.advance(60_000);
+  expect(member.reachableSince).toBe(first);
+  await outage({});
+  expect(member.reachable).toBe(true);
+  expect(member.reachableSince).toBeGreaterThanOrEqual(first + 60_000 + 90_000);
   await member.stop();
 });

@@ -1,15 +1,16 @@
 import { type Mock, vi } from "vitest";
-import type { ObjectMeta, OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
 import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
 import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
-import type { ClusterClient, DeleteOptions, Patch, WriteOptions } from "../../../../src/kube/client.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { noting, type Write } from "../writes.ts";
 
 const log = createLogger({ level: "silent" });
 
@@ -33,12 +34,6 @@ export interface Answers {
   readonly prepared?: boolean;
 }
 
-/** A write to a pod that was there before: where, how, and what it demands of the pod. */
-export interface Write {
-  readonly to: string;
-  readonly demands: Readonly<Record<string, unknown>>;
-}
-
 export function failure(code: KubeErrorCode, detail: string): KubeError {
   return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
 }
@@ -47,32 +42,18 @@ export function unexpected(): Promise<never> {
   return Promise.reject(new Error("nobody should ask"));
 }
 
-/** A client that gives the answers, and notes what its writes demand. */
+/** A client that gives the answers, and notes its writes. */
 function clientOf(cluster: string, answers: Answers, writes: Write[]): ClusterClient {
   const { create, find, createSubresource, patch, remove } = answers;
-  const note = (verb: string, subresource: string | undefined, demands: object): void => {
-    writes.push({ to: [cluster, verb, subresource ?? []].flat().join(" "), demands: { ...demands } });
-  };
-  const demandsOf = (body: object): object => {
-    const { uid, resourceVersion } = "metadata" in body ? (body.metadata as ObjectMeta) : {};
-    return { uid, ...(resourceVersion === undefined ? {} : { resourceVersion }) };
-  };
-  return fakeClient({
+  const client = fakeClient({
+    cluster,
     create: (create ?? unexpected) as never,
     find: (find ?? unexpected) as never,
-    createSubresource: async (_resource, _ref, subresource, body) => {
-      note("create", subresource, demandsOf(body));
-      return await (createSubresource ?? unexpected)();
-    },
-    patch: (async (_resource: unknown, _ref: unknown, { body }: Patch, { subresource }: WriteOptions) => {
-      note("patch", subresource, demandsOf(body));
-      return await (patch ?? unexpected)();
-    }) as never,
-    delete: async (_resource, _ref, { signal: _signal, ...demands }: DeleteOptions = {}) => {
-      note("delete", undefined, demands);
-      await (remove ?? unexpected)();
-    },
+    createSubresource: (createSubresource ?? unexpected) as never,
+    patch: (patch ?? unexpected) as never,
+    delete: (remove ?? unexpected) as never,
   });
+  return noting(client, writes);
 }
 
 interface FakeMember {

@@ -12,6 +12,7 @@ import type { Refusal } from "../../../../src/placement/candidate.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { pod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { noting, type Write } from "../writes.ts";
 
 const log = createLogger({ level: "silent" });
 
@@ -47,7 +48,9 @@ function executing(setting: Setting) {
     const failure = failures[what]?.shift();
     if (failure !== undefined) throw failure;
   };
-  const host = fakeClient({
+  const demanded: Write[] = [];
+  const answers = fakeClient({
+    cluster: "host",
     createSubresource: (async (_resource: object, _ref: object, subresource: string) => {
       fail("binding");
       writes.push(subresource);
@@ -59,6 +62,7 @@ function executing(setting: Setting) {
       writes.push(JSON.stringify(patch.body));
     }) as never,
   });
+  const host = noting(answers, demanded);
   const west = {
     name: "west",
     client: fakeClient({
@@ -96,7 +100,15 @@ function executing(setting: Setting) {
     log,
   } as never);
   const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
-  return { writes, refusals, asked, unmarked, given, execute: (action: Action) => executor.execute(action, context) };
+  return {
+    writes,
+    demanded,
+    refusals,
+    asked,
+    unmarked,
+    given,
+    execute: (action: Action) => executor.execute(action, context),
+  };
 }
 
 function bound(proxyLabel: string, node = "legation-west"): Stored<Pod> {
@@ -263,4 +275,15 @@ test("a pod whose rules a member cannot have is not bound to it", async () => {
   await execute(OVERFLOW);
   expect(writes).toEqual([]);
   expect(refusals).toEqual(["west: RefusedByMember: its API server refused NetworkPolicy rules"]);
+});
+
+describe("a pod is made a proxy only", () => {
+  test.each<[string, Action, string, object]>([
+    ["as it was when the host had no node for it", OVERFLOW, "host create binding", { uid, resourceVersion }],
+    ["when it is the one that was bound", MARK, "host patch", { uid }],
+  ])("%s", async (_, action, to, demands) => {
+    const { execute, demanded } = executing({ stored: bound("overflow") });
+    await execute(action);
+    expect(demanded).toEqual([{ to, demands }]);
+  });
 });

@@ -101,6 +101,29 @@ describe("a pod that has overflowed", () => {
     expect(actions).toMatchObject([{ type: "record", delegateUid: "delegate-uid" }]);
   });
 
+  test("is not run when it has failed on the host before its delegate was made: its workload has replaced it", () => {
+    const failed = { ...held, status: { phase: "Failed" } };
+    expect(decide(world(failed, [member("west")]), now)).toEqual({ actions: [], outcome: "Finished" });
+    const unheld = { ...overflowed(), status: { phase: "Failed" } };
+    expect(decide(world(unheld, [member("west")]), now).actions).toEqual([]);
+    const delegate = delegateOf(held);
+    expect(decide(world(failed, [member("west", { delegate })]), now).actions).toMatchObject([{ type: "delete" }]);
+  });
+
+  test("has a delegate recorded that has failed without a node: its end is told then", () => {
+    const delegate = delegateOf(held, { status: { phase: "Failed", reason: "DeadlineExceeded" } });
+    expect(decide(world(held, [member("west", { delegate })]), now).actions).toMatchObject([
+      { type: "record", delegateUid: "delegate-uid", memberNode: "" },
+    ]);
+  });
+
+  test("is not made without its overrides when they do not fit", () => {
+    const problem = "legation.dev/overrides: path /spec/containers/1 does not exist";
+    const { actions, outcome } = decide(world(held, [member("west")], { specIn: () => ({ problem }) }), now);
+    expect(outcome).toBe("Waiting");
+    expect(actions).toMatchObject([{ type: "report", reason: "RefusedByMember", message: `west: ${problem}` }]);
+  });
+
   test("gets nothing while its member does not answer", () => {
     expect(decide(world(held, [member("west", { reachable: false }), member("east")]), now).actions).toEqual([]);
   });

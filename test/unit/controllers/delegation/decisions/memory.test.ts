@@ -76,6 +76,13 @@ describe("what is remembered of a proxy", () => {
     expect(untils).toEqual([30_000, 60_000, 120_000]);
   });
 
+  test("is a refusal for ten minutes at most, however often it was refused", () => {
+    const memories = new Memories();
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
+    for (let refused = 0; refused < 12; refused += 1) memories.noteRefusal("uid-1", refusal, 1, now);
+    expect(memories.of("uid-1").attempts.get("west")?.until).toBe(now + 600_000);
+  });
+
   test("is forgotten when it is bound", () => {
     const memories = new Memories();
     memories.noteUncertain("uid-1", "west");

@@ -1,0 +1,84 @@
+import { describe, expect, test } from "vitest";
+import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
+import { Executor } from "../../../../src/controllers/claims/execute.ts";
+import type { Action } from "../../../../src/controllers/claims/model.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { claim } from "../../../support/builders/claim.ts";
+import { fakeClient } from "../../cli/client.ts";
+import { noting, type Write } from "../writes.ts";
+
+const log = createLogger({ level: "silent" });
+
+interface Host {
+  /** Its claim of that name, as a live read finds it. */
+  readonly has?: Stored<PersistentVolumeClaim>;
+  /** Whether it still has the Lease as this leader renewed it. */
+  readonly confirms?: boolean;
+}
+
+function executing({ has, confirms = true }: Host = {}) {
+  const writes: Write[] = [];
+  const clientOf = (cluster: string) =>
+    noting(
+      fakeClient({
+        cluster,
+        list: (async () => ({ items: has === undefined ? [] : [has] })) as never,
+        patch: (async () => ({})) as never,
+        delete: async () => {},
+      }),
+      writes,
+    );
+  const west = { name: "west", client: clientOf("west"), noteFailure: () => {} };
+  const executor = new Executor({
+    host: clientOf("host"),
+    registry: { member: () => west },
+    confirmLease: async () => confirms,
+    clock: { now: () => 0 },
+  } as never);
+  const context = { key: "team/data" as never, signal: new AbortController().signal, heardAt: 0, log };
+  return { writes, execute: (action: Action) => executor.execute(action, context) };
+}
+
+const sweep: Action = { type: "sweep", member: "west", uid: "copy", ownerUid: claim().metadata.uid };
+
+describe("a write to a claim demands that it is", () => {
+  const uid = "claim-uid";
+  test.each<[string, Action, string, object]>([
+    [
+      "without a member, as it was when it got one",
+      { type: "assign", member: "west", uid, resourceVersion: "3" },
+      "host patch",
+      { uid, resourceVersion: "3" },
+    ],
+    [
+      "in the member that refused it",
+      { type: "unassign", uid, resourceVersion: "3" },
+      "host patch",
+      { uid, resourceVersion: "3" },
+    ],
+    ["the one whose status is told", { type: "tell", uid, status: "{}" }, "host patch", { uid }],
+    ["the one that grows", { type: "grow", member: "west", uid, size: "2Gi" }, "west patch", { uid }],
+    ["the one whose owner is known", { type: "mark", member: "west", uid, annotations: {} }, "west patch", { uid }],
+    ["the one whose host's is gone", sweep, "west delete", { uid: "copy" }],
+  ])("%s", async (_, action, to, demands) => {
+    const { writes, execute } = executing();
+    await execute(action);
+    expect(writes).toEqual([{ to, demands }]);
+  });
+});
+
+describe("a member's claim keeps its data", () => {
+  test("when the host has its claim: the watch is behind", async () => {
+    const { writes, execute } = executing({ has: claim() });
+    const shown = await execute(sweep);
+    expect(writes).toEqual([]);
+    // Looked at again later.
+    expect(shown?.({ copies: [] } as never)).toBe(false);
+  });
+
+  test("when the host was set back, or another leads", async () => {
+    const { writes, execute } = executing({ confirms: false });
+    await expect(execute(sweep)).rejects.toMatchObject({ code: "NotSent" });
+    expect(writes).toEqual([]);
+  });
+});

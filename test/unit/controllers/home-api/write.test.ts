@@ -1,0 +1,38 @@
+import { expect, test } from "vitest";
+import type { Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { createApiSecret } from "../../../../src/controllers/home-api/write.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { marksOf } from "../../../../src/pods/delegate.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { fakeClient } from "../../cli/client.ts";
+import { noting, type Write } from "../writes.ts";
+
+function secretOf(proxyUid: string): Stored<Secret> {
+  const marks = marksOf({ namespace: "team", name: "web-0", uid: proxyUid }, HOST);
+  return {
+    metadata: { namespace: "team", name: "legation-web-0", uid: "there", resourceVersion: "7", ...marks },
+    data: { token: "" },
+  };
+}
+
+test.each<[string, string, Write[]]>([
+  ["that lost its labels gets them back, and tokens, if it is still the same", "uid-1", [demanding("there")]],
+  ["of another pod is left alone", "uid-0", []],
+])("a Secret %s", async (_, owner, expected) => {
+  const writes: Write[] = [];
+  const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
+  const client = fakeClient({
+    cluster: "west",
+    create: () => Promise.reject(new KubeError("already exists", taken)),
+    list: (async () => ({ items: [secretOf(owner)] })) as never,
+    patch: (async () => secretOf(owner)) as never,
+  });
+  const west = { client: noting(client, writes) } as never;
+  await createApiSecret(west, secretOf("uid-1"), new AbortController().signal);
+  expect(writes).toMatchObject(expected);
+  expect(writes).toHaveLength(expected.length);
+});
+
+function demanding(uid: string): Write {
+  return { to: "west patch", demands: { uid } };
+}
