@@ -156,6 +156,19 @@ describe("a member that sends without end", () => {
     await reflector.stop();
     expect(budget.hold(15_000)).toBe(true);
   });
+
+  test("is not cut off for pods that come and go", async () => {
+    const { states, reflector } = follow(new ByteBudget(15_000));
+    await expect.poll(() => states).toContain("watching");
+    for (let number = 0; number < 40; number += 1) {
+      server.world.put(large(`pod-${number}`));
+      server.world.remove(large(`pod-${number}`));
+    }
+    server.world.put(large("last"));
+    await expect.poll(() => reflector.store.list().map(({ metadata }) => metadata.name)).toEqual(["last"]);
+    expect(states).toEqual(["listing", "watching"]);
+    await reflector.stop();
+  });
 });
 
 describe("a member that talks nonsense", () => {

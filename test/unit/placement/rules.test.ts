@@ -297,3 +297,21 @@ describe("what others use", () => {
     expect(ranked(candidates).fitting).toEqual(["b", "a"]);
   });
 });
+
+test("a region whose members do not admit the namespace is no domain of a spread: the others are not held back for it", () => {
+  const admits = [{ key: "team", operator: "In", values: ["gold"] }] as const;
+  const candidates = [
+    candidate("west", { labels: { region: "eu" } }),
+    candidate("east", { labels: { region: "us" }, admits }),
+  ];
+  const pod = proxyPod();
+  const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
+  const placement: Placement = { spread: [{ topologyKey: "region" }] };
+  const fitting = (namespaceLabels: Record<string, string>): readonly string[] => {
+    const facts = { pod, inMember: inMembers(pod, undefined), placement, namespaceLabels, candidates, spreadCounts };
+    const rules = [...policyRules(facts), ...placementRules(facts)];
+    return rank({ requests: podRequests(pod), rules, candidates }).fitting;
+  };
+  expect(fitting({})).toEqual(["west"]);
+  expect(fitting({ team: "gold" })).toEqual(["east"]);
+});

@@ -26,7 +26,6 @@ describe("a pod uses", () => {
       ["ConfigMap a", "Secret b (optional)"],
     ],
     ["a driver's secret", volume({ csi: { driver: "d", nodePublishSecretRef: { name: "a" } } }), ["Secret a"]],
-    ["a flexVolume's secret", volume({ flexVolume: { driver: "d", secretRef: { name: "a" } } }), ["Secret a"]],
     ["an azureFile's secret", volume({ azureFile: { secretName: "a", shareName: "s" } }), ["Secret a"]],
     [
       "environment of a container",
@@ -58,6 +57,13 @@ describe("a pod uses", () => {
   ])("%s", (_, spec, expected) => {
     expect(uses(spec)).toEqual(expected);
   });
+
+  test.each(["cephfs", "cinder", "flexVolume", "iscsi", "rbd", "scaleIO", "storageos"])(
+    "the secret of a %s",
+    (type) => {
+      expect(uses(volume({ [type]: { secretRef: { name: "a" } } }))).toEqual(["Secret a"]);
+    },
+  );
 
   test("each object once, and must have it when it must anywhere", () => {
     const spec: Partial<PodSpec> = {

@@ -215,9 +215,11 @@ describe("a status patch", () => {
   });
 
   test("replaces lists that strategic merge would add to", () => {
-    const proxy = proxyPod({ status: { podIPs: [{ ip: "10.1.0.1" }] } });
-    expect(statusPatch(proxy, { podIPs: [{ ip: "10.1.0.2" }] })?.status).toEqual({
+    const proxy = proxyPod({ status: { podIPs: [{ ip: "10.1.0.1" }], hostIPs: [{ ip: "10.0.0.1" }] } });
+    const wanted = { podIPs: [{ ip: "10.1.0.2" }], hostIPs: [{ ip: "10.0.0.2" }] };
+    expect(statusPatch(proxy, wanted)?.status).toEqual({
       podIPs: [{ ip: "10.1.0.2" }, { $patch: "replace" }],
+      hostIPs: [{ ip: "10.0.0.2" }, { $patch: "replace" }],
     });
   });
 

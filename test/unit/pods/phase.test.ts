@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { deletionAskedAt, deletionGrace } from "../../../src/pods/phase.ts";
-import { pod } from "../../support/builders/pod.ts";
+import type { PodStatus } from "../../../src/api/kubernetes.ts";
+import { deletionAskedAt, deletionGrace, hasStarted } from "../../../src/pods/phase.ts";
+import { containerStatus, pod } from "../../support/builders/pod.ts";
 
 const deletionTimestamp = "2026-01-01T00:01:00Z";
 const forever = JSON.rawJSON("9223372036854775807") as unknown as number;
@@ -20,4 +21,18 @@ test.each<[number | undefined, number | undefined, string | undefined]>([
 
 test("nobody has asked for a deletion of a pod that has no timestamp of it", () => {
   expect(deletionAskedAt(pod({}))).toBeUndefined();
+});
+
+const terminated = { exitCode: 0 };
+test.each<[string, boolean, PodStatus]>([
+  ["of which nothing is told", false, { phase: "Pending" }],
+  ["that waits", false, { containerStatuses: [containerStatus({ state: { waiting: {} } })] }],
+  ["that runs", true, { containerStatuses: [containerStatus({ state: { running: {} } })] }],
+  ["one of whose containers has ended", true, { containerStatuses: [containerStatus({ state: { terminated } })] }],
+  ["that waits again", true, { containerStatuses: [containerStatus({ lastState: { terminated } })] }],
+  ["that was started anew", true, { containerStatuses: [containerStatus({ restartCount: 1 })] }],
+  ["whose init container has run", true, { initContainerStatuses: [containerStatus({ state: { terminated } })] }],
+  ["that somebody debugs", true, { ephemeralContainerStatuses: [containerStatus({ state: { running: {} } })] }],
+])("a pod %s has started: %s", (_, expected, status) => {
+  expect(hasStarted(pod({ status }))).toBe(expected);
 });

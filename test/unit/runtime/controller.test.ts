@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { Controller } from "../../../src/runtime/controller.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
@@ -133,4 +134,64 @@ describe("an event that comes during a reconcile that fails", () => {
     expect(begun.length).toBeGreaterThan(60);
     expect(begun.length).toBeLessThan(70);
   });
+});
+
+describe("what goes on failing", () => {
+  /** When it was tried, in ms since it first was, while time passes. */
+  async function tried(error: Error, ms: number): Promise<number[]> {
+    const begun: number[] = [];
+    const start = clock.now();
+    const loop = new Controller<string, object, string>(
+      {
+        name: "failing",
+        observe: () => ({}),
+        decide: () => ({ actions: ["write"], outcome: "Done" }),
+        execute: async () => {
+          begun.push(clock.now() - start);
+          throw error;
+        },
+      },
+      { clock, log: createLogger({ level: "silent" }) },
+    );
+    loop.enqueue("key");
+    await clock.advance(ms);
+    await loop.stop();
+    return begun;
+  }
+
+  test("without news is tried every half minute at least", async () => {
+    const begun = await tried(new Error("refused"), 3_600_000);
+    const pauses = begun.slice(1).map((at, index) => at - (begun[index] ?? 0));
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(30_000);
+    expect(begun.length).toBeGreaterThan(120);
+  });
+
+  test("is tried no sooner than an API server that has too much to do asks for", async () => {
+    const fields = { code: "TooManyRequests", cluster: "host", verb: "patch", resource: "pods" } as const;
+    const busy = new KubeError("too many requests", { ...fields, retryAfterMs: 5_000 });
+    expect(await tried(busy, 12_000)).toEqual([0, 5_000, 10_000]);
+  });
+});
+
+test("a controller has not stopped before its last write has been answered", async () => {
+  const answer = Promise.withResolvers<undefined>();
+  let stopped = false;
+  const loop = new Controller<string, object, string>(
+    {
+      name: "writing",
+      observe: () => ({}),
+      decide: () => ({ actions: ["write"], outcome: "Done" }),
+      execute: () => answer.promise,
+    },
+    { clock, log: createLogger({ level: "silent" }) },
+  );
+  loop.enqueue("key");
+  await settle();
+  const stopping = loop.stop().then(() => {
+    stopped = true;
+  });
+  await settle();
+  expect(stopped).toBe(false);
+  answer.resolve(undefined);
+  await stopping;
 });

@@ -165,6 +165,8 @@ describe("losing", () => {
     const stolen = await lease();
     server.world.put({ ...stolen, ...{ spec: { ...stolen?.spec, holderIdentity: "thief" } } });
     server.always = only("write", refuse(409, "Conflict"));
+    // Known to whoever asks, before the next renewal finds out.
+    expect([await a.confirm(new AbortController().signal), a.isLeader]).toEqual([false, true]);
     await pass(6_000);
     expect(log).toEqual(["a started", "a stopped"]);
     server.always = undefined;

@@ -2,7 +2,7 @@ import { connect } from "node:net";
 import fc from "fast-check";
 import fastJsonPatch, { type Operation } from "fast-json-patch";
 import type { FastifyInstance } from "fastify";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, onTestFinished, test } from "vitest";
 import { z } from "zod";
 import type { Pod } from "../../../src/api/kubernetes.ts";
 import { issueAuthority } from "../../../src/certificates/issue.ts";
@@ -112,6 +112,21 @@ describe("a review is answered", () => {
     const object = pod({ metadata: { annotations } });
     expect((await post("/mutate/all", review({ object, oldObject: object }))).answer?.allowed).toBe(true);
   });
+});
+
+test("an object at which the webhook itself fails is not let in", async () => {
+  const certificate = await issueAuthority("test", { now: Date.now(), lifetimeMs: 3_600_000 });
+  const log = createLogger({ level: "silent" });
+  const failing = createWebhookServer({ certificate, notReady: () => undefined, log });
+  onTestFinished(() => failing.close());
+  const spec = new Proxy({}, { get: () => expect.unreachable(), ownKeys: () => expect.unreachable() });
+  failing.addHook("preHandler", async (request) => {
+    request.body = review({ object: { ...pod(), spec } });
+  });
+  const { body } = await failing.inject({ method: "POST", url: "/mutate/all", payload: {} });
+  const { response } = JSON.parse(body);
+  expect(response.allowed).toBe(false);
+  expect(response.status.message).toContain("could not judge");
 });
 
 describe("what is no review is refused, and the next one is answered", () => {

@@ -340,3 +340,49 @@ test("an end that an API server denies which has just started, and knows no role
   await expect(subject.status({ type: "status", patch, resourceVersion: "1" }, context)).rejects.toBe(denied);
   expect(told).toEqual([]);
 });
+
+describe("what is written, and changes nothing or is not known there,", () => {
+  const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+  const clock = { now: () => NOW, wall: () => NOW };
+
+  test("is a status that the host's API server drops: it is not sent again at once", async () => {
+    let sent = 0;
+    const host = fakeClient({
+      patch: (async () => {
+        sent += 1;
+        return { metadata: { uid: "proxy-uid", resourceVersion: "1" } };
+      }) as never,
+    });
+    const subject = new Exchange({ host, memories: new Memories(), clock } as never);
+    const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Running" } };
+    await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
+    await subject.status({ type: "status", patch, resourceVersion: "1" }, context);
+    expect(sent).toBe(1);
+  });
+
+  test("is a resize, in a member without resizes: it is refused, and what comes after it is forwarded", async () => {
+    const told: string[] = [];
+    const memories = new Memories();
+    const detail = "the server could not find the requested resource";
+    const unknown = new KubeError(detail, {
+      code: "NotFound",
+      cluster: "west",
+      verb: "patch",
+      resource: "pods/resize",
+    });
+    const client = fakeClient({ patch: () => Promise.reject(unknown) });
+    const subject = new Exchange({
+      registry: { member: () => ({ name: "west", client, noteFailure: () => {} }) },
+      authorEvents: { tell: (_about: unknown, { message }: { readonly message: string }) => told.push(message) },
+      memories,
+      clock,
+    } as never);
+    const body = { metadata: { uid: "delegate-uid" }, spec: { containers: [{ name: "main", resources: {} }] } };
+    const patch = { subresource: "resize", body } as const;
+    const action = { type: "forward", member: "west", proxyUid: "uid-1", resourceVersion: "1", patch } as const;
+    const shown = await subject.forward(action, context);
+    expect(shown?.(world(undefined, []))).toBe(true);
+    expect(told).toEqual([`Cluster west did not take the changed resources: ${detail}`]);
+    expect(memories.of("uid-1").resize).toMatchObject({ reason: "Infeasible", message: detail });
+  });
+});

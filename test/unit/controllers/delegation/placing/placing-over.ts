@@ -6,14 +6,22 @@ import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
 
-/** Placing over members that are sound and have been read. */
+/** Placing over members that are sound and, but for some, have been read. */
 export function placingOver(
   candidates: readonly Candidate[],
-  { namespaces, homeApi }: { readonly namespaces: Store<Namespace>; readonly homeApi: (member: string) => HomeApi },
+  {
+    namespaces,
+    homeApi,
+    unread = [],
+  }: {
+    readonly namespaces: Store<Namespace>;
+    readonly homeApi: (member: string) => HomeApi;
+    readonly unread?: readonly string[];
+  },
 ): { readonly proxies: Store<Pod>; readonly placing: Placing } {
   const members = candidates.map((candidate) => ({
     name: candidate.name,
-    read: true,
+    read: !unread.includes(candidate.name),
     settling: false,
     roomVersion: "",
     load: new Load(),

@@ -5,18 +5,22 @@ import type { Placing } from "../../../../../src/controllers/delegation/placing/
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
-import { pod } from "../../../../support/builders/pod.ts";
+import { pod, proxyPod } from "../../../../support/builders/pod.ts";
 import { placingOver } from "./placing-over.ts";
 
 const size = { pods: 100 };
 
 /** Pods in overflow mode are placed on two members of two regions; `west` has the more room. */
-function placing(): { readonly proxies: Store<Pod>; readonly placing: Placing; place(pod: Stored<Pod>): string } {
+function placing(unread: readonly string[] = []): {
+  readonly proxies: Store<Pod>;
+  readonly placing: Placing;
+  place(pod: Stored<Pod>): string;
+} {
   const candidates = [candidate("west", "eu", 0), candidate("east", "us", 50)];
   const namespaces = new Store<Namespace>();
   namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
   const homeApi = () => ({ state: "unknown", message: "" }) as const;
-  const { proxies, placing } = placingOver(candidates, { namespaces, homeApi });
+  const { proxies, placing } = placingOver(candidates, { namespaces, homeApi, unread });
   const place = (waiting: Stored<Pod>): string => {
     const rules = placing.view.of(waiting).rules?.() ?? [];
     const [best = "none"] = rank({
@@ -92,4 +96,19 @@ test.each([
 ])("of a pod that is bound it is known whether its namespace is opted in: %s", (namespace, expected) => {
   const bound = pod({ metadata: { namespace }, spec: { nodeName: "legation-west" } });
   expect(placing().placing.view.of(bound).optedIn).toBe(expected);
+});
+
+test.each<[string, boolean, string]>([
+  ["waits for a member that has not been read and may have another of them", true, "none"],
+  ["is placed where another of them can have no delegate that is not known", false, "west"],
+])("a pod of a group %s", (_, inherited, place) => {
+  const { placing: all, proxies, place: placed } = placing(["west"]);
+  const annotations = { "legation.dev/group": "flow", "legation.dev/api": "none" };
+  for (const uid of ["earlier", "fresh"]) {
+    const proxy = proxyPod({ uid, name: uid, metadata: { annotations } });
+    proxies.set(proxy);
+    all.update(proxy);
+    if (uid === "earlier" && inherited) all.memories.noteInherited(uid);
+    if (uid === "fresh") expect(placed(proxy)).toBe(place);
+  }
 });
