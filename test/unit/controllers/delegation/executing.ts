@@ -38,7 +38,7 @@ export function failure(code: KubeErrorCode, detail: string): KubeError {
   return new KubeError(detail, { code, cluster: "west", verb: "create", resource: "pods team/web-0" });
 }
 
-export function unexpected(): Promise<never> {
+function unexpected(): Promise<never> {
   return Promise.reject(new Error("nobody should ask"));
 }
 
