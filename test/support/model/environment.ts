@@ -184,6 +184,10 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
       const uid = ownerOf(slot)?.uid ?? "";
       const gone = inMember(world, name, (pod) => deletePod(pod));
       found.push({ what: `${name}: deleted there`, world: marked(gone, `deleted:${uid}`) });
+      if (slot.status?.phase === "Running") {
+        const forced = inMember(world, name, () => undefined);
+        found.push({ what: `${name}: deleted there by force`, world: marked(forced, `deleted:${uid}`) });
+      }
     }
   }
   return found;

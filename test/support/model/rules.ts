@@ -2,11 +2,11 @@ import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { isUnplaced } from "../../../src/controllers/overflow/decide.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { memberOf } from "../../../src/pods/member-of.ts";
-import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
+import { hasStarted, isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { isForeign } from "./environment.ts";
 import { runsOnHost } from "./overflow.ts";
 import { recorded, statusSource } from "./pods.ts";
-import { truth, type World } from "./world.ts";
+import { shown, truth, type World } from "./world.ts";
 
 const ORDER: Readonly<Record<string, number>> = { Pending: 0, Running: 1, Succeeded: 2, Failed: 2 };
 
@@ -15,6 +15,7 @@ export function brokenRule(before: World, after: World): string | undefined {
   return (
     twoAlive(after) ??
     runsInBoth(after) ??
+    madeAgain(before, after) ??
     overflowedTooSoon(before, after) ??
     foreignTouched(before, after) ??
     releasedTooSoon(before, after) ??
@@ -34,6 +35,20 @@ function twoAlive(world: World): string | undefined {
   const owners = liveDelegates(world).map((pod) => ownerOf(pod)?.uid);
   const twice = owners.find((uid, index) => owners.indexOf(uid) !== index && !world.abandoned.includes(`left:${uid}`));
   return twice === undefined ? undefined : `${twice} has two live delegates`;
+}
+
+/** Where no request is done late: what the controller has seen to run is not run a second time. */
+function madeAgain(before: World, after: World): string | undefined {
+  if (after.late !== undefined) return undefined;
+  const seen = [shown(before.host), ...before.members.map(({ departed }) => departed)];
+  const started = seen.flatMap((pod) =>
+    pod !== undefined && hasStarted(pod) ? [ownerOf(pod)?.uid ?? pod.metadata.uid] : [],
+  );
+  const had = new Set(before.members.map((member) => truth(member)?.metadata.uid));
+  const made = liveDelegates(after).find(
+    (pod) => !had.has(pod.metadata.uid) && started.includes(ownerOf(pod)?.uid ?? ""),
+  );
+  return made === undefined ? undefined : `${ownerOf(made)?.uid} has run, and is made again`;
 }
 
 /** A pod in overflow mode has a delegate only where it is bound, and none while the host could still run it. */

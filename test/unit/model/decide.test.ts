@@ -88,6 +88,13 @@ describe("the model finds a decide that", () => {
       unmarks: true,
     },
     {
+      forgets: "what a delegate was last seen to do",
+      decide: broken({
+        sees: (observed) => ({ ...observed, members: observed.members.map(({ departed: _, ...member }) => member) }),
+      }),
+      rule: /has run, and is made again/,
+    },
+    {
       forgets: "to release the proxy",
       decide: broken({ does: (action) => (action.type === "release" ? [] : [action]) }),
       rule: /never goes/,
