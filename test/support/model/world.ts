@@ -154,7 +154,9 @@ export function memberOf(world: World, name: string): MemberState {
 /** A uid that nothing in the world names: worlds that differ only in names would never end. */
 export function freeUid(world: World, member: string): string {
   const used = new Set<string | undefined>();
-  for (const slot of world.host.versions) if (slot !== undefined) used.add(recorded(slot).uid);
+  for (const slot of [...world.host.versions, world.backup?.slot]) {
+    if (slot !== undefined) used.add(recorded(slot).uid);
+  }
   for (const { versions, departed } of world.members) {
     for (const slot of [...versions, departed]) used.add(slot?.metadata.uid);
   }
