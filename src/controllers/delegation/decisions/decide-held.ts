@@ -5,7 +5,7 @@ import { explain } from "../../../placement/rank.ts";
 import { taintRefusal } from "../../../placement/rules.ts";
 import { isBound, isTerminal, silentSchedulerMessage, unschedulableMessage } from "../../../pods/phase.ts";
 import { forwards } from "./decide-forwarding.ts";
-import { bindTo, endsUnstarted, withdraw } from "./delegates.ts";
+import { bindTo, endsUnstarted, withdrawWaiting } from "./delegates.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
 import { allRefusals, nextExpiry, openMembers, preemptable, rankFor, requestsFor, withRefusal } from "./ranking.ts";
 import { report } from "./report.ts";
@@ -55,9 +55,7 @@ export function decideHeld(
     reason: "Unschedulable",
     message: message ?? silentSchedulerMessage(delegate, holder.scheduleTimeoutMs / 1000),
   };
-  // Unless the scheduler has found a node meanwhile: what may have started there must not be run elsewhere.
-  const { resourceVersion } = delegate.metadata;
-  const withdrawal = withdraw(holder).map((action) => ({ ...action, resourceVersion }));
+  const withdrawal = withdrawWaiting(holder);
   const ranking = rankFor(proxy, observed, observed.needs?.());
   const forbidden = forbiddenIn(holder, proxy, ranking.refusals);
   if (forbidden !== undefined) {

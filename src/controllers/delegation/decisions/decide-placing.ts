@@ -3,7 +3,7 @@ import { BEING_REMOVED } from "../../../placement/member-candidate.ts";
 import { isBound, isGated } from "../../../pods/phase.ts";
 import { decideHeld } from "./decide-held.ts";
 import { decideUnheld } from "./decide-unheld.ts";
-import { isFor, withdraw } from "./delegates.ts";
+import { isFor, withdrawWaiting } from "./delegates.ts";
 import type { DelegationDecision, MemberView, Observed } from "./model.ts";
 
 /** A proxy without a node: give it to one member, let that member's scheduler answer, then bind it. */
@@ -16,7 +16,7 @@ export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: numbe
   if (holder?.delegate !== undefined) {
     // A cluster that has joined under two names shows one delegate twice.
     const surplus = holders.filter(({ delegate }) => delegate?.metadata.uid !== holder.delegate?.metadata.uid);
-    if (surplus.length > 0) return { actions: surplus.flatMap(withdraw), outcome: "Withdrawing" };
+    if (surplus.length > 0) return { actions: surplus.flatMap(withdrawWaiting), outcome: "Withdrawing" };
     return decideHeld(proxy, holder, holder.delegate, observed, now);
   }
   return decideUnheld(proxy, observed, now);

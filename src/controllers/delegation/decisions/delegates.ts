@@ -19,6 +19,14 @@ export function withdraw({ name, reachable, delegate }: MemberView): Extract<Act
   return [{ type: "delete", member: name, uid: delegate.metadata.uid }];
 }
 
+/** The same of one that waits for a node, unless its scheduler has found one meanwhile: what may have started is not given away. */
+export function withdrawWaiting(member: MemberView): ReturnType<typeof withdraw> {
+  const { delegate } = member;
+  const removals = withdraw(member);
+  if (delegate === undefined || isBound(delegate)) return removals;
+  return removals.map((removal) => ({ ...removal, resourceVersion: delegate.metadata.resourceVersion }));
+}
+
 /** Binds the proxy to the member that has given its delegate a node. */
 export function bindTo(proxy: Stored<Pod>, { name: member }: MemberView, delegate: Stored<Pod>): Action {
   const { uid: proxyUid } = proxy.metadata;

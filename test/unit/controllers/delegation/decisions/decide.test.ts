@@ -406,7 +406,7 @@ describe("a proxy without a node", () => {
     const west = member("west", { delegate: delegateOf(proxy) });
     const east = member("east", { delegate: delegateOf(proxy, { uid: "two", spec: { nodeName: "n" } }) });
     expect(decide(world(proxy, [west, east]), now).actions).toEqual([
-      { type: "delete", member: "west", uid: "delegate-uid" },
+      { type: "delete", member: "west", uid: "delegate-uid", resourceVersion: "1" },
     ]);
   });
 
