@@ -36,6 +36,7 @@ function failing(clock: FakeClock, reason: () => string | undefined): string[] {
         const fields = { code: "NotSent", cluster: "west", verb: "watch", resource: "pods" } as const;
         if (problem !== undefined) throw new KubeError(problem, fields);
         onOpen?.();
+        yield { type: "BOOKMARK", resourceVersion: "1" };
         await clock.sleep(MINUTE, signal);
       } as never,
     }),
@@ -66,16 +67,27 @@ test("a server that is away is told of when it goes, after each hour, and when i
   expect(toldOf(logged).slice(3)).toEqual(["info pods of west are followed again"]);
 });
 
-test("another reason is told, and no more often than once a minute", async () => {
+test("reasons that take turns are told once each", async () => {
   const clock = new FakeClock();
-  const reasons = ["refused", "timed out"];
+  const reasons = ["timed out", "refused"];
   const logged = failing(clock, () => {
     reasons.reverse();
     return reasons[0];
   });
   await clock.advance(10 * MINUTE);
-  expect(toldOf(logged).length).toBeGreaterThan(5);
-  expect(toldOf(logged).length).toBeLessThanOrEqual(11);
+  expect(toldOf(logged)).toEqual(["warn west: watch pods: refused", "warn west: watch pods: timed out"]);
+});
+
+test("a server that gives another reason each time is told of eleven times", async () => {
+  const clock = new FakeClock();
+  let attempts = 0;
+  const logged = failing(clock, () => {
+    attempts += 1;
+    return `attempt ${attempts}`;
+  });
+  await clock.advance(30 * MINUTE);
+  expect(attempts).toBeGreaterThan(150);
+  expect(toldOf(logged)).toHaveLength(11);
 });
 
 test("a watch that works in between makes the next failure news", async () => {
