@@ -1,0 +1,45 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { Exports } from "../../../../src/controllers/services/exports.ts";
+import { copyKey } from "../../../../src/controllers/services/model.ts";
+import { toExport, toServiceCopy } from "../../../../src/copies/services.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { fakeClient } from "../../cli/client.ts";
+import { noting, type Write } from "../writes.ts";
+
+const ref = { member: "west", kind: "Service", namespace: "team", name: "web" } as const;
+const source = { metadata: { name: "web", namespace: "team", uid: "source", resourceVersion: "7" } };
+const made = toServiceCopy("Service", source, HOST);
+const copy = { ...made, metadata: { ...made.metadata, name: "web", uid: "copy", resourceVersion: "3" } };
+
+function exported(object: KubeObject): Stored<KubeObject> {
+  return { ...object, metadata: { ...object.metadata, name: "web", uid: "export", resourceVersion: "4" } };
+}
+
+describe("a Service that is not exported any more", () => {
+  const unmarked = { to: "west patch", demands: { uid: "copy" } };
+  const own = exported({ metadata: { name: "web", namespace: "team" } });
+  test.each<[string, Stored<KubeObject>[], Write[]]>([
+    [
+      "loses its export, if it is still the same",
+      [exported(toExport(copy, source, HOST))],
+      [{ to: "west delete", demands: { uid: "export" } }, unmarked],
+    ],
+    ["leaves an export that is the member's own", [own], [unmarked]],
+    ["has none", [], [unmarked]],
+  ])("%s", async (_, there, expected) => {
+    const writes: Write[] = [];
+    const client = fakeClient({
+      cluster: "west",
+      list: (async () => ({ items: there })) as never,
+      delete: async () => {},
+      patch: (async () => copy) as never,
+    });
+    const exports = new Exports({ host: HOST } as never);
+    const log = createLogger({ level: "silent" });
+    const context = { key: copyKey(ref), signal: new AbortController().signal, heardAt: 0, log };
+    await exports.remove({ client: noting(client, writes) } as never, { type: "unexport", ref, copy }, context);
+    expect(writes).toEqual(expected);
+  });
+});
