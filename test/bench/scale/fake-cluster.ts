@@ -47,6 +47,8 @@ export class FakeCluster {
   readonly silent: Set<string> = new Set();
   /** Called with each write, after it was done. */
   onWrite: ((method: string, target: Target, object: Json | undefined) => void) | undefined;
+  /** Called with each change that is asked for of an object that is there, and what the request says. */
+  onChange: ((method: string, target: Target, body: object | undefined) => void) | undefined;
   /** Called when a pod is created; its result is stored. */
   onPod: ((pod: Json) => Json) | undefined;
   readonly #objects = new Map<string, Map<string, Json>>();
@@ -170,6 +172,7 @@ export class FakeCluster {
     }
     if (known === undefined) return this.#status(response, 404, "NotFound");
     if (method === "GET") return this.#answer(response, 200, known);
+    this.onChange?.(method, target, body);
     const { uid } = method === "DELETE" ? preconditions(body) : (body?.metadata ?? {});
     if (uid !== undefined && uid !== known.metadata.uid) return this.#status(response, 409, "Conflict");
     if (method === "DELETE") return this.#written(response, method, target, this.#delete(collection, key, known));

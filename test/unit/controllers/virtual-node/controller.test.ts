@@ -119,9 +119,20 @@ test(
   WAITS,
   async () => {
     await leaving(0);
+    const node = fleet.host.get("nodes", "", NODE);
+    const changes: unknown[] = [];
+    fleet.host.onChange = (method, { collection, subresource }, body) => {
+      if (collection === "nodes" && method === "DELETE") changes.push(body);
+      if (collection === "clusters" && subresource === undefined) changes.push(body);
+    };
     await start();
     await eventually(() => fleet.host.get("nodes", "", NODE) === undefined, { intervalMs: 20 });
     await eventually(() => fleet.host.get("clusters", "", CLUSTER) === undefined, { intervalMs: 20 });
+    // Neither a node that somebody has made anew goes, nor what others hold the Cluster by since.
+    expect(changes).toMatchObject([
+      { preconditions: { uid: node?.metadata.uid } },
+      { metadata: { finalizers: [], resourceVersion: expect.any(String) } },
+    ]);
   },
 );
 
