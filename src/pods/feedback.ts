@@ -146,6 +146,9 @@ function conditionsFrom(
     const said = condition.type === "PodScheduled" ? ours : condition;
     if (said === undefined) continue;
     const shown: PodCondition = { ...said };
+    // A gate's opener on the host writes it, and it is not forwarded. API servers write `null` for none.
+    const probedAt = said.lastProbeTime ?? ours?.lastProbeTime;
+    if (probedAt !== undefined && probedAt !== said.lastProbeTime) shown.lastProbeTime = probedAt;
     setGeneration(shown, generationOf(condition.observedGeneration) ?? ours?.observedGeneration);
     result.set(condition.type, shown);
   }
