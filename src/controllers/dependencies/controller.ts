@@ -18,7 +18,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
-import { decide, inStep } from "./decide.ts";
+import { decide, servesPods } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
@@ -218,7 +218,7 @@ export class DependencyController implements Copier {
     const source = this.#sources.of(kind, namespace, name);
     if (copy === undefined || source.state !== "present") return false;
     if (copy.metadata.deletionTimestamp !== undefined || this.#executor.isLeaving(key, copy)) return false;
-    if (inStep(copy, source.object, { host: this.#options.identity })) return true;
+    if (servesPods(kind, copy, source.object, this.#options.identity)) return true;
     const { resourceVersion } = source.object.metadata;
     return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
   }
