@@ -261,8 +261,8 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(image(after, "main")).toBe("mirror.example.com/main:1");
     expect(after.spec?.containers[0]?.resources).toEqual(before.spec?.containers[0]?.resources);
 
-    await asKubelet({ conditions: [{ type: "example.com/seen", status: "True" }] });
-    await proxyThat(namespace, (pod) => conditionOf(pod, "example.com/seen") !== undefined);
+    await asKubelet({ conditions: [{ type: "Ready", status: "False", reason: "Seen" }] });
+    await proxyThat(namespace, (pod) => conditionOf(pod, "Ready")?.reason === "Seen");
     const inMember = await legationWrites(memberCluster("west"), namespace);
     expect(withoutConflicts(inMember.pods.get("web"))).toEqual(["create pods", "patch pods"]);
     const onHost = await legationWrites(hostCluster(), namespace);
