@@ -507,3 +507,42 @@ test("that a proxy waits is said of it as it was when that was decided: said lon
   expect(bodies.map(({ metadata }) => metadata)).toEqual([{ uid: proxyUid, resourceVersion: "7" }]);
   expect(told).toEqual([]);
 });
+
+test.each([
+  ["a policy of the host denies", "Forbidden", "ValidatingAdmissionPolicy 'nodes' denied request: not there", true],
+  ["a webhook of the host fails to judge", "ServerError", 'failed calling webhook "checks": refused', true],
+  [
+    "the host denies for a moment after its start",
+    "Forbidden",
+    'User "x" cannot create resource "pods/binding"',
+    false,
+  ],
+  ["the host cannot store", "ServerError", "etcdserver: request timed out", false],
+] as const)(
+  "a Binding that %s is tried again, and its pod says so once where that lasts",
+  async (_, code, words, lasts) => {
+    const error = failure(code, words);
+    const patched: unknown[] = [];
+    const { clock, told, execute } = executorOf({
+      createSubresource: () => Promise.reject(error),
+      proxyOf: () => proxy,
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: object }) => {
+        patched.push(body);
+        return proxy;
+      }) as never,
+    });
+    const bind: Action = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
+    await expect(execute(bind)).rejects.toBe(error);
+    // A webhook may only be away for a moment.
+    expect(told).toHaveLength(lasts && code === "Forbidden" ? 1 : 0);
+    clock.now += 10_000;
+    await expect(execute(bind)).rejects.toBe(error);
+    await expect(execute(bind)).rejects.toBe(error);
+    const message = `west: has the pod, and this cluster refuses to bind it to node legation-west: ${words}`;
+    expect(told).toEqual(lasts ? [{ reason: "NotBound", message }] : []);
+    expect(patched).toHaveLength(lasts ? 1 : 0);
+    clock.now += 60 * 60_000;
+    await expect(execute(bind)).rejects.toBe(error);
+    expect(told).toHaveLength(lasts ? 2 : 0);
+  },
+);
