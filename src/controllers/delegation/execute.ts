@@ -235,12 +235,13 @@ export class Executor {
   }
 
   /** What is refused here would be so again: the event tells it, and no other write of the pod waits for the condition. */
-  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
+  async #report({ proxyUid, reason, message, again }: ActionOf<"report">, context: Context): Result {
     const { memories, clock, authorEvents } = this.#options;
     const { key, log } = context;
-    let shown: Awaited<Result>;
+    // When it is told the next time, the next decision says.
+    let shown: Awaited<Result> = () => true;
     try {
-      shown = await this.#condition(proxyUid, { reason, message }, context);
+      if (again !== true) shown = await this.#condition(proxyUid, { reason, message }, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);

@@ -93,6 +93,35 @@ describe("a pod that waits", () => {
   });
 });
 
+describe("a pod that has waited for long", () => {
+  const excluded = { excludes: () => "not named by legation.dev/clusters" };
+  const message = "west: not named by legation.dev/clusters";
+  const waiting = (uid: string) => {
+    const proxy = proxyPod({ uid });
+    const reported = memory({ reported: message, reportedAt: now, reportedReason: "NotPlaced" });
+    return world(proxy, [member("west")], { memory: reported, ...excluded });
+  };
+
+  test("hears the same again, in an event alone, before the last one is forgotten", () => {
+    const uid = "7bd5d1b8-35b4-42d5-9e04-5ae6e7bc6d5a";
+    const { requeueAt = 0 } = decide(waiting(uid), now + 60_000);
+    expect(requeueAt).toBeGreaterThanOrEqual(now + 50 * 60_000);
+    expect(requeueAt).toBeLessThan(now + 60 * 60_000);
+    expect(decide(waiting(uid), requeueAt - 1).actions).toEqual([]);
+    expect(decide(waiting(uid), requeueAt).actions).toEqual([
+      { type: "report", proxyUid: uid, reason: "NotPlaced", message, again: true },
+    ]);
+  });
+
+  test("hears it at another time than others that wait for as long", () => {
+    const uids = ["00000000", "0000ffff", "12345678", "fedcba98"].map(
+      (start) => `${start}-35b4-42d5-9e04-5ae6e7bc6d5a`,
+    );
+    const times = uids.map((uid) => decide(waiting(uid), now + 60_000).requeueAt);
+    expect(new Set(times).size).toBe(uids.length);
+  });
+});
+
 describe("a member", () => {
   const sound = { probed: { reachable: true }, reachable: true, read: true, nodesRead: true, unreadable: {} };
   test.each([
