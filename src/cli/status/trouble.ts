@@ -50,7 +50,7 @@ function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
         ? []
         : [
             {
-              what: `${live.length === 0 ? `${what}; ` : ""}${count(ending)} there cannot end while it does not answer (${first.metadata.name}, …)`,
+              what: `${live.length === 0 ? `${what}; ` : ""}${count(ending)} there cannot end before it is ready again (${first.metadata.name}, …)`,
               remedy: `where it is gone for good: kubectl -n ${namespace} delete pod ${first.metadata.name} --grace-period=0 --force`,
             },
           ]),
