@@ -56,6 +56,29 @@ describe("a pod that waits", () => {
     }
   });
 
+  test.each([
+    ["west: cpu: 2 requested, 1 left", "west: cpu: 2 requested, 500m left"],
+    ["west: memory: 2Gi requested, 1Gi left", "west: memory: 2Gi requested, 1536Mi left"],
+    ["west: memory: 2Gi requested, 1Gi of 4Gi left", "west: memory: 2Gi requested, 123456Ki of 4Gi left"],
+    ["west: memory: 2Gi requested, 1G left", "west: memory: 2Gi requested, 1.5e9 left"],
+  ])("hears once a minute at most of other amounts, whatever their units: %s", (from, to) => {
+    for (const [before, after] of [
+      [from, to],
+      [to, from],
+    ] as const) {
+      expect([59_999, 60_000].map((afterMs) => told(before, after, { afterMs }))).toEqual([0, 1]);
+    }
+  });
+
+  test.each([
+    ["west: cpu: 2 requested, 1 left", "west: memory: 2 requested, 1 left"],
+    ["west: Secret 1m is missing", "west: Secret 1mx is missing"],
+    ["west: node-1m is full", "west: node-2m is full"],
+    ["west: too full, 5 minutes", "west: too full, 5 months"],
+  ])("hears at once of what only looks like another amount: %s", (from, to) => {
+    expect(told(from, to, { afterMs: 1 })).toBe(1);
+  });
+
   test("hears at once of anything else, also of another member at the same time", () => {
     expect(told(`${east}; ${full}`, `east: its Cluster is being deleted; ${lost}`, { afterMs: 1 })).toBe(1);
     expect(told(full, "west: its virtual node is cordoned", { afterMs: 1 })).toBe(1);
