@@ -246,7 +246,9 @@ export class Executor {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    const { namespace = "", name } = objectRef(key);
+    const all = `legation status pod ${name} -n ${namespace}`;
+    authorEvents.tell({ namespace, name, uid: proxyUid }, { reason, message, all });
     memories.noteReported(proxyUid, { reason, message }, clock.now());
     return shown;
   }

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
+import type { News } from "../../../../src/controllers/author-events.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
@@ -70,7 +71,7 @@ function executorOf(answers: Answers) {
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: client,
-    authorEvents: { tell: (_about: unknown, news: unknown) => told.push(news) },
+    authorEvents: { tell: (_about: unknown, { reason, message }: News) => told.push({ reason, message }) },
     registry,
     onRoom: () => {},
     proxyOf: proxyOf ?? (() => undefined),
