@@ -57,7 +57,7 @@ describe("of a workload it is told", () => {
         remedy: "they are replaced elsewhere 300 s after their node has the taint node.kubernetes.io/unreachable",
       },
     ]);
-    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them wait for it");
+    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for it");
     expect(troubles([forever], {}, lost)[0]?.remedy).toContain("they wait for it to come back");
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
   });
