@@ -48,7 +48,7 @@ if (built.status !== 0) process.exit(built.status ?? 1);
 
 if (parts.has("scale")) {
   progress("the controller on clusters that are not there");
-  const results = await benchScale({ sizes, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
+  const results = await benchScale({ sizes, main: MAIN, ...shipped(), onProgress: progress });
   console.log(tableOf(results));
   if (values.plot !== undefined) writeFileSync(values.plot, plot(results));
   process.exit(0);
@@ -57,7 +57,7 @@ if (parts.has("scale")) {
 if (parts.has("soak")) {
   progress("the memory of a controller whose pods come and go, on clusters that are not there");
   const [pods = 0] = counts;
-  const soaked = await benchSoak({ pods, main: MAIN, nodeFlags: shippedFlags(), onProgress: progress });
+  const soaked = await benchSoak({ pods, main: MAIN, ...shipped(), onProgress: progress });
   for (const figure of soaked) console.log(lineOf(figure));
   process.exit(exitCode(soaked));
 }
@@ -89,7 +89,7 @@ if (["webhook", "delegation", "shares", "division"].some((part) => parts.has(par
     members: { west: clusters.get("west"), east: clusters.get("east") },
     proxied: false,
     main: MAIN,
-    nodeFlags: shippedFlags(),
+    ...shipped(),
     // For the pods that have tokens; no container runs, so nobody dials it.
     controllerFlags: ["--home-api-server=https://192.0.2.1:6443"],
     onProgress: progress,
@@ -134,8 +134,16 @@ function listed(option: "pods" | "only" | "sizes", wanted: RegExp, example: stri
   return wrong === undefined ? list : refuse(USAGE, `--${option}: "${wrong}" is none of what it may list: ${example}.`);
 }
 
-/** Options of Node in the program's first line. */
-function shippedFlags(): string[] {
+/** Options of Node in the program's first line, and the variables that it sets. */
+function shipped(): { readonly nodeFlags: string[]; readonly env: Record<string, string> } {
   const [first = ""] = readFileSync(MAIN, "utf8").split("\n", 1);
-  return first.split(" ").filter((word) => word.startsWith("--"));
+  const words = first.split(" ");
+  const nodeFlags = words.filter((word) => word.startsWith("--"));
+  const env = Object.fromEntries(
+    words.flatMap((word) => {
+      const [, name, value] = /^([A-Z_]+)=(.*)$/.exec(word) ?? [];
+      return name === undefined || value === undefined ? [] : [[name, value]];
+    }),
+  );
+  return { nodeFlags, env };
 }

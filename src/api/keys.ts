@@ -132,5 +132,11 @@ export const INTERNAL_ANNOTATIONS: ReadonlySet<string> = new Set([
   FORWARDED_ANNOTATION,
 ]);
 
+/** Annotations by which OpenShift's admission says why it took a pod: each cluster writes its own. */
+export const ADMITTED_BY_ANNOTATIONS: ReadonlySet<string> = new Set([
+  "openshift.io/scc",
+  "security.openshift.io/validated-scc-subject-type",
+]);
+
 /** Tells a cluster autoscaler that a pod may be moved, though no workload of its cluster makes it again. */
 export const SAFE_TO_EVICT_ANNOTATION = "cluster-autoscaler.kubernetes.io/safe-to-evict";

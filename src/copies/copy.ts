@@ -15,8 +15,6 @@ const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
   "kubectl.kubernetes.io/last-applied-configuration",
   // The host has enforced it; the member would refuse the Secret with the pod's own token.
   "kubernetes.io/enforce-mountable-secrets",
-  "kubernetes.io/service-account.name",
-  "kubernetes.io/service-account.uid",
 ]);
 
 /** True when the object is a copy that this host made. */

@@ -1,7 +1,7 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import type { HostIdentity } from "../pods/delegate.ts";
 import type { DependencyKind } from "../pods/dependencies.ts";
-import { copyMetadata, copyMetadataPatch, setField } from "./copy.ts";
+import { copyMetadata, copyMetadataPatch, setField, wantedMetadata } from "./copy.ts";
 
 /** A ConfigMap, Secret or ServiceAccount, as far as one is copied. */
 export interface DependencyObject extends KubeObject {
@@ -51,12 +51,32 @@ export function toCopy(kind: DependencyKind, source: Stored<DependencyObject>, h
   return {
     apiVersion: "v1",
     kind,
-    metadata: { name, namespace, ...copyMetadata(source, host) },
+    metadata: { name, namespace, ...copyMetadata(told(kind, source), host) },
     ...contentOf(kind, source),
   };
 }
 
-/** JSON patch for a copy whose content differs: every field of that is set as a whole, beside what `copyMetadataPatch` sets. */
+/** True when the copy's labels and annotations are as they are to be. */
+export function hasMetadataOf(
+  kind: DependencyKind,
+  copy: Stored<KubeObject>,
+  source: Stored<KubeObject>,
+  host: HostIdentity,
+): boolean {
+  return wantedMetadata(copy, told(kind, source), host) === undefined;
+}
+
+/** JSON patch for a copy that has its source's content: `copyMetadataPatch` for its kind. */
+export function metadataPatch(
+  kind: DependencyKind,
+  copy: Stored<KubeObject>,
+  source: Stored<KubeObject>,
+  host: HostIdentity,
+): object[] {
+  return copyMetadataPatch(copy, told(kind, source), host);
+}
+
+/** JSON patch for a copy whose content differs: every field of that is set as a whole, beside what `metadataPatch` sets. */
 export function copyPatch(
   kind: DependencyKind,
   copy: Stored<KubeObject>,
@@ -65,9 +85,19 @@ export function copyPatch(
 ): object[] {
   const content: Record<string, unknown> = { ...CONTENT_FIELDS[kind], ...contentOf(kind, source) };
   return [
-    ...copyMetadataPatch(copy, source, host),
+    ...metadataPatch(kind, copy, source, host),
     ...Object.keys(CONTENT_FIELDS[kind]).map((field) => setField(`/${field}`, content[field])),
   ];
+}
+
+/**
+ * The source with what members are told of its metadata. An account's annotations are its identity in a cloud. Kubelets read none
+ * of a Secret or ConfigMap, and controllers of the member would do there what they say: replicators spread it over all namespaces.
+ */
+function told<T extends KubeObject>(kind: DependencyKind, source: Stored<T>): Stored<T> {
+  if (kind === "ServiceAccount") return source;
+  const { annotations: _, ...metadata } = source.metadata;
+  return { ...source, metadata };
 }
 
 /** Without what says nothing: API servers keep `{}` and `false` as they were written, or not. */

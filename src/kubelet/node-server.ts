@@ -1,4 +1,5 @@
 import { constants } from "node:crypto";
+import { once } from "node:events";
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { createServer, type Server } from "node:https";
 import type { AddressInfo, Socket } from "node:net";
@@ -96,13 +97,9 @@ export class NodeServer {
 
   /** Resolves to the port; rejects when it cannot be had. */
   async listen(host: string, port: number): Promise<number> {
-    await new Promise<void>((resolve, reject) => {
-      this.#server.once("error", reject);
-      this.#server.listen(port, host, () => {
-        this.#server.removeListener("error", reject);
-        resolve();
-      });
-    });
+    // Not with a callback, which would stay when the port is taken: many may be tried, again and again.
+    this.#server.listen(port, host);
+    await once(this.#server, "listening");
     this.#server.on("error", (error) => this.#options.log.error({ err: error, member: this.#cluster }, "kubelet API"));
     const address = this.#server.address();
     return isInetAddress(address) ? address.port : port;

@@ -34,6 +34,9 @@ export type Measured = Omit<Usage, "coreSeconds">;
 type Count = Pick<Usage, "at" | "coreSeconds">;
 
 const LEAST_CORE_SECONDS = 1e-6;
+// metrics-server reckons the rate of a container that is younger than its round as if the counter had been 0 at the start. By
+// default its round is as long as this.
+const YOUNG_MS = 60_000;
 
 /**
  * Makes counters of rates: readers of a kubelet reckon rates from counters themselves. A counter lasts as long as it is
@@ -62,9 +65,13 @@ export class CpuCounters {
   }
 }
 
-/** A counter begins with what would have been used had it always been as much: a new container's rate is then right. */
+/**
+ * The counter of a young container begins with what it would have used had it always been as much: its rate is then right.
+ * Any other begins with next to nothing, below where another leader's has come to: readers take a fall for a counter that began
+ * anew, and what is above the last figure for usage.
+ */
 function next(before: Count | undefined, { at, cores }: Measured, startedAt: number): Count {
-  const since = before?.at ?? startedAt;
+  const since = before?.at ?? (at - startedAt <= YOUNG_MS ? startedAt : at);
   const soFar = before?.coreSeconds ?? LEAST_CORE_SECONDS;
   return { at: Math.max(at, since), coreSeconds: soFar + (Math.max(0, at - since) / 1000) * cores };
 }

@@ -11,6 +11,7 @@ export interface NodeNeeds {
   readonly nodeSelector: Readonly<Record<string, string>>;
   /** Of its required node affinity: one must match; absent: any node. */
   readonly terms?: readonly NodeSelectorTerm[];
+  /** Its own, and those that the member's API server may give it. */
   readonly tolerations: readonly Toleration[];
   readonly requests: Amounts;
 }
@@ -44,10 +45,25 @@ export function nodeNeeds({ spec }: Pod, requests: Amounts): NodeNeeds {
   const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
     ...(terms === undefined ? {} : { terms }),
-    tolerations: spec?.tolerations ?? [],
+    tolerations: [...(spec?.tolerations ?? []), ...deviceTolerations(requests)],
     requests,
   };
   return { kind: JSON.stringify(needs), ...needs };
+}
+
+/**
+ * What the admission plugin ExtendedResourceToleration gives a pod, as on GKE, EKS and AKS. Where a member has no such plugin, its scheduler
+ * refuses the pod.
+ */
+function deviceTolerations(requests: Amounts): Toleration[] {
+  return Object.keys(requests)
+    .filter(isExtended)
+    .map((key) => ({ key, operator: "Exists", effect: "NoSchedule" }));
+}
+
+/** True for a resource of somebody else's than Kubernetes (pkg/apis/core/helper, IsExtendedResourceName). */
+function isExtended(resource: string): boolean {
+  return resource.includes("/") && !resource.includes("kubernetes.io/") && !resource.startsWith("requests.");
 }
 
 /** Judges a member's nodes by kube-scheduler's rules for names, labels, taints and resources, as far as these go. */

@@ -1,4 +1,5 @@
 import {
+  ADMITTED_BY_ANNOTATIONS,
   DEFAULT_SCHEDULER,
   DELETION_COST_ANNOTATION,
   FORWARDED_ANNOTATION,
@@ -61,7 +62,7 @@ export function forwardedLabels(proxy: Pod): Record<string, string> {
 export function forwardedAnnotations(proxy: Pod): Record<string, string> {
   const annotations = withoutKeys(
     proxy.metadata?.annotations,
-    (key) => INTERNAL_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
+    (key) => INTERNAL_ANNOTATIONS.has(key) || ADMITTED_BY_ANNOTATIONS.has(key) || isAdmittedOnHost(proxy, key),
   );
   // It is for the host's ReplicaSet, and a write in the member for nothing.
   const ownCost = proxy.metadata?.annotations?.[OWN_DELETION_COST_ANNOTATION];

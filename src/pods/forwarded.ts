@@ -1,4 +1,4 @@
-import { INTERNAL_ANNOTATIONS } from "../api/keys.ts";
+import { ADMITTED_BY_ANNOTATIONS, INTERNAL_ANNOTATIONS } from "../api/keys.ts";
 import type { Pod, PodSpec } from "../api/kubernetes.ts";
 import { forwardedTolerations } from "./failover.ts";
 
@@ -43,7 +43,10 @@ export function readRecord(text: string | undefined): ForwardedRecord {
   const { labels, annotations, gates, gatePrints, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
-    annotations: strings(annotations).filter((key) => !INTERNAL_ANNOTATIONS.has(key)),
+    // Earlier versions forwarded what each cluster's admission writes: the member's stays.
+    annotations: strings(annotations).filter(
+      (key) => !INTERNAL_ANNOTATIONS.has(key) && !ADMITTED_BY_ANNOTATIONS.has(key),
+    ),
     gates: strings(gates),
     ...(typeof gatePrints === "object" && gatePrints !== null ? { gatePrints: textValues(gatePrints) } : {}),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),

@@ -163,6 +163,11 @@ export class Controller<Key extends string, Observed, Action> {
     return this.#keys.has(key);
   }
 
+  /** Asks for reconciles of those keys of which something is remembered here: what they stand for has gone, say. */
+  enqueueKnown(concerns: (key: Key) => boolean): void {
+    for (const key of this.#keys.keys()) if (concerns(key)) this.enqueue(key);
+  }
+
   /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
   async stop(): Promise<void> {
     this.#abort.abort();

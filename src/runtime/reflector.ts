@@ -9,6 +9,7 @@ import { turn } from "../kube/turn.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
+import { FailureNews } from "./failure-news.ts";
 import { goneBackTo } from "./gone-back.ts";
 import { Pause } from "./pause.ts";
 import { sameVersion } from "./resource-version.ts";
@@ -115,6 +116,7 @@ export class Reflector<T extends KubeObject> {
   #lastContactMs: number | undefined;
   #lastListedAt: number | undefined;
   #failing: Failing | undefined;
+  readonly #news: FailureNews;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
@@ -123,6 +125,7 @@ export class Reflector<T extends KubeObject> {
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
     this.#pause = new Pause(options.clock);
+    this.#news = new FailureNews(options.clock);
   }
 
   get store(): ReadStore<T> {
@@ -337,11 +340,13 @@ export class Reflector<T extends KubeObject> {
   }
 
   #opened(): void {
+    const { client, resource, clock, log } = this.#options;
+    if (this.#news.works()) log.info(`${resource.plural} of ${client.cluster} are followed again`);
     this.#refusals = 0;
     this.#failing = undefined;
     this.#lostSince = undefined;
     this.#bookmarked = false;
-    this.#lastContactMs = this.#options.clock.now();
+    this.#lastContactMs = clock.now();
     this.#backoff.working();
     this.#setState("watching");
   }
@@ -419,7 +424,8 @@ export class Reflector<T extends KubeObject> {
     // What has expired is only to be read anew.
     if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? now, reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
-    log.warn(
+    // A member that is away is asked each few seconds, and for each kind.
+    log[this.#news.failed(reason) ? "warn" : "debug"](
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
       error instanceof Error ? error.message : String(error),
     );

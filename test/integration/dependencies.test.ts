@@ -147,7 +147,7 @@ describe("what a pod uses", () => {
     const { host, west, east } = clients();
     const metadata = {
       labels: { app: "web" },
-      annotations: { note: "kept", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
+      annotations: { note: "for tools", "kubectl.kubernetes.io/last-applied-configuration": "{}" },
     };
     await host.create(
       configMaps,
@@ -166,10 +166,12 @@ describe("what a pod uses", () => {
       object("Secret", "registry", { type: "kubernetes.io/dockerconfigjson", data: { ".dockerconfigjson": "e30=" } }),
     );
     await host.create(serviceAccounts, {
-      ...object("ServiceAccount", "worker", {
-        imagePullSecrets: [{ name: "registry" }],
-        automountServiceAccountToken: false,
-      }),
+      ...object(
+        "ServiceAccount",
+        "worker",
+        { imagePullSecrets: [{ name: "registry" }], automountServiceAccountToken: false },
+        { annotations: { "eks.amazonaws.com/role-arn": "arn" } },
+      ),
     });
     const volumes = [{ name: "login", projected: { sources: [{ secret: { name: "login" } }] } }];
     await run(user("web", settings, { serviceAccountName: "worker", volumes }));
@@ -185,7 +187,6 @@ describe("what a pod uses", () => {
     expect(Object.keys(settingsThere.metadata.annotations ?? {}).sort()).toEqual([
       "legation.dev/forwarded",
       "legation.dev/owner",
-      "note",
     ]);
     expect(ownerOf(settingsThere)).toMatchObject({ namespace, name: "settings", uid: source.metadata.uid });
     expect(await west.get(secrets, { namespace, name: "login" })).toMatchObject({
@@ -197,6 +198,7 @@ describe("what a pod uses", () => {
       type: "kubernetes.io/dockerconfigjson",
     });
     expect(await west.get(serviceAccounts, { namespace, name: "worker" })).toMatchObject({
+      metadata: { annotations: { "eks.amazonaws.com/role-arn": "arn" } },
       imagePullSecrets: [{ name: "registry" }],
       automountServiceAccountToken: false,
     });

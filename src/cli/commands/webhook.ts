@@ -76,24 +76,28 @@ export const webhookCommand: Subcommand<WebhookInput> = {
       metricsListen === undefined
         ? undefined
         : await serveHealth({ ...metricsListen, metrics, notReady: () => undefined });
-    const webhook = await startWebhook({
-      ...listen,
-      client,
-      log,
-      onReview: (path, verdict, seconds, review) => {
-        metrics.observeAdmission(path, verdict, seconds);
-        traces?.review({ path, verdict, seconds, ...review });
-      },
-      onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
-      tls:
-        certFile === undefined || keyFile === undefined
-          ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
-          : { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) },
-    });
-    log.info({ port: webhook.port }, "webhook serves");
-    if (!session.signal.aborted) await once(session.signal, "abort");
-    await webhook.close();
-    await health?.close();
-    await traces?.close();
+    try {
+      const webhook = await startWebhook({
+        ...listen,
+        client,
+        log,
+        onReview: (path, verdict, seconds, review) => {
+          metrics.observeAdmission(path, verdict, seconds);
+          traces?.review({ path, verdict, seconds, ...review });
+        },
+        onCertificate: (expiresAt) => metrics.setCertificateExpiry("webhook", expiresAt),
+        tls:
+          certFile === undefined || keyFile === undefined
+            ? { kind: "own", hosts: [SERVICE_HOST, ...named, ...options.tlsHosts] }
+            : { kind: "files", certFile, keyFile, ...(caFile === undefined ? {} : { caFile }) },
+      });
+      log.info({ port: webhook.port }, "webhook serves");
+      if (!session.signal.aborted) await once(session.signal, "abort");
+      await webhook.close();
+    } finally {
+      // One that could not start must end: its process would go on as long as this port is open.
+      await health?.close();
+      await traces?.close();
+    }
   },
 };

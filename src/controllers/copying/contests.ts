@@ -61,4 +61,9 @@ export class Contests<Key extends string> {
   forget(key: Key): void {
     this.#contests.delete(key);
   }
+
+  /** Forgets all but these. */
+  retain(keys: ReadonlySet<Key>): void {
+    for (const key of this.#contests.keys()) if (!keys.has(key)) this.forget(key);
+  }
 }

@@ -27,8 +27,4 @@ export class IdleTimes<Key extends string> {
   forget(key: Key): void {
     this.#since.delete(key);
   }
-
-  keys(): Key[] {
-    return [...this.#since.keys()];
-  }
 }

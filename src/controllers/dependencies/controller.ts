@@ -18,7 +18,7 @@ import { Copies } from "../copying/copies.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
-import { decide, inStep } from "./decide.ts";
+import { decide, servesPods } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
@@ -106,7 +106,9 @@ export class DependencyController implements Copier {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    this.#copies.follow(this.#options.registry.members());
+    const { registry } = this.#options;
+    this.#copies.follow(registry.members());
+    this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
   }
 
   /** A member was lost or found again. */
@@ -218,7 +220,7 @@ export class DependencyController implements Copier {
     const source = this.#sources.of(kind, namespace, name);
     if (copy === undefined || source.state !== "present") return false;
     if (copy.metadata.deletionTimestamp !== undefined || this.#executor.isLeaving(key, copy)) return false;
-    if (inStep(copy, source.object, { host: this.#options.identity })) return true;
+    if (servesPods(kind, copy, source.object, this.#options.identity)) return true;
     const { resourceVersion } = source.object.metadata;
     return standsFor(copy, source.object) && this.#executor.contestedUntil(key, resourceVersion) !== undefined;
   }
@@ -261,17 +263,14 @@ export class DependencyController implements Copier {
   #observe(key: CopyKey): Observed | undefined {
     const ref = copyRef(key);
     const member = this.#options.registry.member(ref.member);
+    if (member === undefined) return this.#forget(key);
     // Before the host's proxies are known, nothing would seem to be used.
-    if (member === undefined || !this.#options.proxies().synced) return undefined;
+    if (!this.#options.proxies().synced) return undefined;
     const dependency = dependencyOf(key);
     const copy = this.#copies.of(member, ref.kind, ref.namespace, ref.name);
     const used = this.#users.uses(member, dependency);
     const refused = this.#executor.refusal(key);
-    if (copy === undefined && !used && refused === undefined) {
-      this.#idle.forget(key);
-      this.#executor.forget(key);
-      return undefined;
-    }
+    if (copy === undefined && !used && refused === undefined) return this.#forget(key);
     const source = this.#sources.of(ref.kind, ref.namespace, ref.name);
     const contestedUntil =
       source.state === "present"
@@ -292,5 +291,10 @@ export class DependencyController implements Copier {
       idleSince: this.#idle.note(key, used || mounted),
       ...(refused === undefined ? {} : { refused }),
     };
+  }
+
+  #forget(key: CopyKey): undefined {
+    this.#idle.forget(key);
+    this.#executor.forget(key);
   }
 }

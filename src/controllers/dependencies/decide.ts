@@ -1,6 +1,8 @@
 import type { Stored } from "../../api/kubernetes.ts";
-import { copyMetadataPatch, standsFor, wantedMetadata } from "../../copies/copy.ts";
-import { contentOf, copyPatch, toCopy } from "../../copies/dependencies.ts";
+import { standsFor } from "../../copies/copy.ts";
+import { contentOf, copyPatch, hasMetadataOf, metadataPatch, toCopy } from "../../copies/dependencies.ts";
+import type { HostIdentity } from "../../pods/delegate.ts";
+import type { DependencyKind } from "../../pods/dependencies.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
 import type { Action, Digested, Observed } from "./model.ts";
 
@@ -55,7 +57,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     return { actions: [remove], outcome: "Removing" };
   }
   // As on a node: what runs keeps what it has when its source is deleted. A delegate without a proxy gets nothing new.
-  if (!used || source.state !== "present" || inStep(copy, source.object, observed)) {
+  if (!used || source.state !== "present" || inStep(ref.kind, copy, source.object, host)) {
     // What was refused is not wanted any more.
     return { actions: refused === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };
   }
@@ -73,15 +75,32 @@ export function decide(observed: Observed, now: number): CopyDecision {
   }
   const patch =
     copy.digest === source.object.digest
-      ? copyMetadataPatch(copy, source.object, host)
+      ? metadataPatch(ref.kind, copy, source.object, host)
       : copyPatch(ref.kind, copy, source.object, host);
   const sourceVersion = source.object.metadata.resourceVersion;
   return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch, sourceVersion }], outcome: "Copying" };
 }
 
 /** True when the copy is what its source is now. */
-export function inStep(copy: Stored<Digested>, source: Stored<Digested>, { host }: Pick<Observed, "host">): boolean {
-  return copy.digest === source.digest && standsFor(copy, source) && wantedMetadata(copy, source, host) === undefined;
+function inStep(kind: DependencyKind, copy: Stored<Digested>, source: Stored<Digested>, host: HostIdentity): boolean {
+  return hasContentOf(copy, source) && hasMetadataOf(kind, copy, source, host);
+}
+
+/**
+ * True when pods may come that use the copy. What else it says is brought to it meanwhile; but webhooks of clouds read an account's
+ * annotations when a pod is created.
+ */
+export function servesPods(
+  kind: DependencyKind,
+  copy: Stored<Digested>,
+  source: Stored<Digested>,
+  host: HostIdentity,
+): boolean {
+  return kind === "ServiceAccount" ? inStep(kind, copy, source, host) : hasContentOf(copy, source);
+}
+
+function hasContentOf(copy: Stored<Digested>, source: Stored<Digested>): boolean {
+  return copy.digest === source.digest && standsFor(copy, source);
 }
 
 function isFrozen(copy: Stored<Digested>, source: Stored<Digested>): boolean {

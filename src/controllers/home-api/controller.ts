@@ -6,6 +6,8 @@ import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import { type HomeApi, usesApi } from "../../pods/home-api.ts";
+import type { Timer } from "../../runtime/clock.ts";
+import { onClockStep } from "../../runtime/clock-steps.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
@@ -51,6 +53,7 @@ export class HomeApiController {
   readonly #refused = new Map<ObjectKey, { readonly told: LastTold; readonly until: number }>();
   /** What was issued here, and when it is to be replaced. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
+  #steps: Timer | undefined;
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
@@ -85,10 +88,14 @@ export class HomeApiController {
 
   /** Reads what the members' pods need to know of the host. */
   async start(signal: AbortSignal): Promise<void> {
+    const { clock, registry } = this.#options;
+    // Tokens run out while the machine is suspended, and what is to renew them waits no less for that.
+    this.#steps = onClockStep(clock, () => this.#enqueueAll(registry.members()));
     await this.#addresses.start(signal);
   }
 
   async stop(): Promise<void> {
+    this.#steps?.cancel();
     await this.#addresses.stop();
     await this.#secrets.stop();
     await this.#loop.stop();
@@ -195,11 +202,8 @@ export class HomeApiController {
     const authority = cluster && this.#addresses.authority(cluster);
     // What is missing is an event when it comes. Who has an authority keeps it, and gets new tokens.
     if (member === undefined || (authority === undefined && replaces === undefined)) return undefined;
-    const askedAt = clock.now();
-    const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, {
-      now: clock.wall(),
-      signal,
-    });
+    const asked = { now: clock.now(), wall: clock.wall() };
+    const { data, expiresAt, lifetimeMs } = await issueTokens(host, proxy, authority, { now: asked.wall, signal });
     const age = renewalAge(lifetimeMs, Math.random());
     const noted = new Date(expiresAt - lifetimeMs + age).toISOString();
     const secret = apiSecret(proxy, identity, { delegateUid, data, renewAt: noted });
@@ -209,7 +213,7 @@ export class HomeApiController {
       return () => true;
     }
     this.#refused.delete(key);
-    this.#issued.set(key, { delegateUid, renewAt: askedAt + age, noted });
+    this.#issued.set(key, { delegateUid, renewAt: asked.now + age, renewAtWall: asked.wall + age, noted });
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
       const view = delegates.find((other) => other.member === name);
@@ -243,13 +247,14 @@ export class HomeApiController {
     this.#options.authorEvents.tell({ ...ref, uid: proxyUid }, { reason: "NoHomeAPI", message });
   }
 
-  /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old. */
+  /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     const { authorEvents, clock } = this.#options;
     const last = this.#refused.get(key)?.told;
     const told = toldNow(message, last, clock.now());
     this.#refused.set(key, { told, until: clock.now() + REFUSED_FOR_MS });
+    if (told === last) return;
     log.warn(message);
-    if (told !== last) authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
+    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 }

@@ -34,7 +34,7 @@ export function decide(
     // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
     if (secret === undefined && isDeleting(proxy)) continue;
     // Whoever issued them knows how old they are; the annotation is for the next leader, and only as right as clocks are.
-    const own = issued !== undefined && isOf(issued, secret, delegate) ? issued.renewAt : undefined;
+    const own = issued !== undefined && isOf(issued, secret, delegate) ? ownDueAt(issued, now, wall) : undefined;
     const due = Math.max(own ?? dueAt(secret, delegate) + now - wall, notBefore);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};
@@ -64,6 +64,11 @@ function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): numbe
   if (!isOwnedBy(secret, delegate)) return Number.NEGATIVE_INFINITY;
   const at = Date.parse(secret.metadata.annotations?.[RENEW_AT_ANNOTATION] ?? "");
   return Number.isNaN(at) ? Number.NEGATIVE_INFINITY : at;
+}
+
+/** By whichever clock says that more has passed: the one that nobody sets stands still while the machine is suspended. */
+function ownDueAt({ renewAt, renewAtWall }: IssuedTokens, now: number, wall: number): number {
+  return Math.min(renewAt, renewAtWall + now - wall);
 }
 
 /** False also when somebody has written another time since: they may want new ones sooner. */

@@ -15,7 +15,9 @@ export interface IssuedTokens {
   readonly delegateUid: string;
   /** When they are to be replaced, by a clock that nobody sets; ms. */
   readonly renewAt: number;
-  /** The same time as their Secret's annotation has it (RFC 3339), for the next leader. */
+  /** The same by the machine's time, which goes on while the machine is suspended, and which may be set; epoch ms. */
+  readonly renewAtWall: number;
+  /** The same by the host's clock, as their Secret's annotation has it (RFC 3339), for the next leader. */
   readonly noted: string;
 }
 

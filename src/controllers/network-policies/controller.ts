@@ -112,16 +112,12 @@ export class NetworkPolicyController implements Copier {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    const members = this.#options.registry.members();
-    this.#copies.follow(members);
-    const names = new Set(members.map(({ name }) => name));
-    for (const key of [...this.#assessed.keys(), ...this.#idle.keys()]) {
-      const place = placeOf(key);
-      if (names.has(place.member)) continue;
-      this.#assessed.delete(key);
-      this.#idle.forget(key);
-      this.#executor.forget(place);
-    }
+    const { registry } = this.#options;
+    this.#copies.follow(registry.members());
+    const hasLeft = (key: PlaceKey): boolean => registry.member(placeOf(key).member) === undefined;
+    // Not all of these have been looked at.
+    for (const key of this.#assessed.keys()) if (hasLeft(key)) this.#assessed.delete(key);
+    this.#loop.enqueueKnown(hasLeft);
   }
 
   /** A member was lost or found again. */
@@ -283,21 +279,22 @@ export class NetworkPolicyController implements Copier {
     const place = placeOf(key);
     const { namespace } = place;
     const member = registry.member(place.member);
+    if (member === undefined) return this.#forget(key);
     // Before the host's proxies are known, nobody would seem to be anywhere.
-    if (member === undefined || !proxies().synced) return undefined;
+    if (!proxies().synced) return undefined;
     const copies = this.#copies
       .inNamespace(member, KIND, namespace)
       .flatMap(({ name }) => this.#copies.of(member, KIND, namespace, name) ?? []);
     const used = this.#isUsed(member, namespace);
     const refusedUntil = this.#executor.refusedUntil(place);
     if (copies.length === 0 && !used && refusedUntil === undefined) {
-      this.#idle.forget(key);
-      this.#executor.forget(place);
+      this.#forget(key);
       // What pods were told, that somebody there keeps deleting copies, say, is forgotten with it.
       if (this.#assessed.delete(key)) this.#wake(namespace);
       return undefined;
     }
     const sources = this.#sourcesIn(namespace);
+    if (sources !== undefined) this.#executor.noteSources(place, sources);
     return {
       place,
       host: identity,
@@ -310,5 +307,10 @@ export class NetworkPolicyController implements Copier {
       ...(refusedUntil === undefined ? {} : { refusedUntil }),
       restsUntil: (source) => this.#executor.restsUntil(place, source),
     };
+  }
+
+  #forget(key: PlaceKey): undefined {
+    this.#idle.forget(key);
+    this.#executor.forget(placeOf(key));
   }
 }

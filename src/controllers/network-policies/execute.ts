@@ -96,6 +96,11 @@ export class Executor {
     return this.#writer.isLeaving(placeKey(place), copy);
   }
 
+  /** The namespace has these policies on the host, and no others. */
+  noteSources(place: Place, sources: readonly Policy[]): void {
+    this.#places.get(placeKey(place))?.contests.retain(new Set(sources.map(({ metadata }) => metadata.name)));
+  }
+
   /** Nothing is left of the namespace's copies, and nobody wants any. */
   forget(place: Place): void {
     this.#places.delete(placeKey(place));

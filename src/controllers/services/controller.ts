@@ -111,10 +111,12 @@ export class ServiceController implements Copier {
 
   /** Members were connected, or left. */
   onMembers(): void {
-    const members = this.#options.registry.members();
+    const { registry } = this.#options;
+    const members = registry.members();
     this.#copies.follow(members);
     this.#patience.follow(members);
     this.#exportStatus.onMembers(members);
+    this.#loop.enqueueKnown((key) => registry.member(copyRef(key).member) === undefined);
   }
 
   /** A member was lost or found again. */
@@ -275,8 +277,9 @@ export class ServiceController implements Copier {
     const ref = copyRef(key);
     const { kind, namespace, name } = ref;
     const member = registry.member(ref.member);
+    if (member === undefined) return this.#forget(key);
     // Before the host's proxies are known, nobody would seem to be anywhere.
-    if (member === undefined || !proxies().synced) return undefined;
+    if (!proxies().synced) return undefined;
     const copy = this.#copies.of(member, kind, namespace, name);
     const source = this.#sourceOf(member, kind, namespace, name);
     const used = this.#placements.any(member.name, namespace);
@@ -284,11 +287,7 @@ export class ServiceController implements Copier {
     const kept = used || member.delegates.liveIn(namespace) > 0;
     const wanted =
       used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
-    if (copy === undefined && !wanted) {
-      this.#idle.forget(key);
-      this.#executor.forget(key);
-      return undefined;
-    }
+    if (copy === undefined && !wanted) return this.#forget(key);
     const refused = this.#executor.refusal(key);
     const settled = this.#executor.settled(key);
     const contestedUntil = source.state === "present" ? this.#executor.contestedUntil(key, source.object) : undefined;
@@ -307,6 +306,11 @@ export class ServiceController implements Copier {
       exported: kind === "Service" ? this.#sources.exportOf(namespace, name) : { state: "missing" },
       exportDue: copy === undefined ? 0 : this.#executor.exportDue(key, copy.metadata.uid),
     };
+  }
+
+  #forget(key: CopyKey): undefined {
+    this.#idle.forget(key);
+    this.#executor.forget(key);
   }
 
   /** A slice goes where its Service goes; one of a Service with a selector goes nowhere. */

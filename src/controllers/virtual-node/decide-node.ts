@@ -78,6 +78,8 @@ export function desiredLabels({ name, cluster }: Observed): Record<string, strin
     "node-role.kubernetes.io/member": "",
     // Its pods' addresses are the member's: no load balancer of the host reaches them.
     "node.kubernetes.io/exclude-from-external-load-balancers": "true",
+    // Cluster Autoscaler counts what all other nodes have towards the host's own limits (isVirtualKubeletNode in core/utils).
+    type: "virtual-kubelet",
   };
 }
 

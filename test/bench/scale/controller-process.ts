@@ -10,6 +10,8 @@ import { type Fleet, kubeconfigOf } from "./fleet.ts";
 export interface Program {
   readonly main: string;
   readonly nodeFlags: readonly string[];
+  /** Variables that the program's first line sets. */
+  readonly env: Readonly<Record<string, string>>;
 }
 
 /** A controller that serves a fleet, in a process of its own. */
@@ -25,7 +27,7 @@ export interface ControllerProcess {
 /** Starts a controller on the fleet, does the work, and ends it; rejects when it ends by itself, or when that takes too long. */
 export async function withController<T>(
   fleet: Fleet,
-  { main, nodeFlags }: Program,
+  { main, nodeFlags, env }: Program,
   patienceMs: number,
   work: (controller: ControllerProcess) => Promise<T>,
 ): Promise<T> {
@@ -43,7 +45,7 @@ export async function withController<T>(
   const child = spawn(
     process.execPath,
     [...nodeFlags, main, "controller", "--kubeconfig", kubeconfig, "--lease-duration=60s"],
-    { stdio: ["ignore", "pipe", "inherit"] },
+    { stdio: ["ignore", "pipe", "inherit"], env: { ...process.env, ...env } },
   );
   let log = "";
   child.stdout.on("data", (chunk: Buffer) => {

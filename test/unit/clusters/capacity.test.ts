@@ -60,4 +60,17 @@ describe("a node with a taint", () => {
     expect(refused).toMatchObject({ tolerated: 0, large: false });
     expect([...refused.against.keys()]).toEqual([`with taint ${key}:NoSchedule`]);
   });
+
+  // What the admission plugin ExtendedResourceToleration of a member's API server gives a pod.
+  test.each<[string, string, string, object, number]>([
+    ["named as the GPUs that the pod requests", "nvidia.com/gpu", "NoSchedule", { "nvidia.com/gpu": 1 }, 1],
+    ["that ends pods, though named so", "nvidia.com/gpu", "NoExecute", { "nvidia.com/gpu": 1 }, 0],
+    ["named as GPUs, of a pod that requests none", "nvidia.com/gpu", "NoSchedule", { cpu: 1 }, 0],
+    ["named as another device than the pod requests", "amd.com/gpu", "NoSchedule", { "nvidia.com/gpu": 1 }, 0],
+    ["named as a resource without a domain", "memory", "NoSchedule", { memory: 1 }, 0],
+    ["named as a resource of Kubernetes' own domain", "kubernetes.io/x", "NoSchedule", { "kubernetes.io/x": 1 }, 0],
+  ])("%s", (_, key, effect, requests, tolerating) => {
+    const fit = fitOf(nodeNeeds(pod(), requests as Record<string, number>), [tainted(key, effect)]);
+    expect(fit.tolerated).toBe(tolerating);
+  });
 });

@@ -1,7 +1,14 @@
 import { expect, test } from "vitest";
 import type { Stored } from "../../../src/api/kubernetes.ts";
 import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy.ts";
-import { contentOf, copyPatch, type DependencyObject, toCopy } from "../../../src/copies/dependencies.ts";
+import {
+  contentOf,
+  copyPatch,
+  type DependencyObject,
+  hasMetadataOf,
+  toCopy,
+} from "../../../src/copies/dependencies.ts";
+import type { DependencyKind } from "../../../src/pods/dependencies.ts";
 
 const host = { id: "host-id", name: "cern" };
 
@@ -14,17 +21,13 @@ function stored(copy: DependencyObject): Stored<DependencyObject> {
   return { ...copy, metadata: { ...copy.metadata, name: "a", uid: "copy-uid", resourceVersion: "3" } };
 }
 
-test("a copy has its source's name, labels, annotations and content, and no more", () => {
+test("a copy has its source's name, labels and content, and no more", () => {
   const copy = toCopy(
     "Secret",
     source({
       metadata: {
         labels: { app: "web" },
-        annotations: {
-          note: "kept",
-          "legation.dev/other": "x",
-          "kubectl.kubernetes.io/last-applied-configuration": "{}",
-        },
+        annotations: { note: "for tools of the host", "legation.dev/other": "x" },
         finalizers: ["example.com/keep"],
         ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "p", uid: "u" }],
       },
@@ -42,9 +45,8 @@ test("a copy has its source's name, labels, annotations and content, and no more
       namespace: "team",
       labels: { app: "web", "legation.dev/host": "host-id", "legation.dev/copy": "true" },
       annotations: {
-        note: "kept",
         "legation.dev/owner": JSON.stringify({ cluster: "cern", namespace: "team", name: "a", uid: "source-uid" }),
-        "legation.dev/forwarded": JSON.stringify({ labels: ["app"], annotations: ["note"] }),
+        "legation.dev/forwarded": JSON.stringify({ labels: ["app"], annotations: [] }),
       },
     },
     type: "kubernetes.io/tls",
@@ -65,6 +67,25 @@ test("a token Secret is copied as an ordinary one: a member would fill it with t
   );
   expect(copy).toMatchObject({ type: "Opaque", data: { token: "dA==" } });
   expect(Object.keys(copy.metadata?.annotations ?? {})).toEqual(["legation.dev/owner", "legation.dev/forwarded"]);
+});
+
+test.each<[DependencyKind, string[]]>([
+  // By these the member's cloud gives its pods an identity.
+  ["ServiceAccount", ["eks.amazonaws.com/role-arn"]],
+  // By these the member's controllers would spread them over its namespaces.
+  ["Secret", []],
+  ["ConfigMap", []],
+])("of annotations, a copy of a %s has %j", (kind, kept) => {
+  const annotations = {
+    "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a",
+    "kubectl.kubernetes.io/last-applied-configuration": "{}",
+    "kubernetes.io/enforce-mountable-secrets": "true",
+  };
+  const from = source({ metadata: { annotations } });
+  const copy = toCopy(kind, from, host);
+  const added = ["legation.dev/owner", "legation.dev/forwarded"];
+  expect(Object.keys(copy.metadata?.annotations ?? {})).toEqual([...kept, ...added]);
+  expect(hasMetadataOf(kind, stored(copy), from, host)).toBe(true);
 });
 
 test("what says nothing is not content, and `automountServiceAccountToken: false` says something", () => {

@@ -39,7 +39,7 @@ beforeEach(() => {
   clock = new FakeClock(Date.now());
 });
 
-async function serve(clientAuthority: string | undefined): Promise<void> {
+function nodeServer(clientAuthority: string | undefined): NodeServer {
   const host = fakeClient({
     raw: async ({ path, body = {} }) => {
       if (!hostAnswers) {
@@ -55,7 +55,7 @@ async function serve(clientAuthority: string | undefined): Promise<void> {
     },
   });
   const proxies = new Store<object>();
-  server = new NodeServer(
+  return new NodeServer(
     "west",
     { certificate: serving, clientAuthority },
     {
@@ -71,6 +71,10 @@ async function serve(clientAuthority: string | undefined): Promise<void> {
       log,
     },
   );
+}
+
+async function serve(clientAuthority: string | undefined): Promise<void> {
+  server = nodeServer(clientAuthority);
   port = await server.listen("127.0.0.1", 0);
   onTestFinished(() => server.close());
 }
@@ -99,6 +103,22 @@ function ask(
     asked.end();
   });
 }
+
+test("ports that are taken leave nothing behind that waits for them", async () => {
+  await serve(undefined);
+  const warnings: string[] = [];
+  const note = ({ name }: Error): void => void warnings.push(name);
+  process.on("warning", note);
+  onTestFinished(() => void process.off("warning", note));
+  const next = nodeServer(undefined);
+  onTestFinished(() => next.close());
+  for (let attempt = 0; attempt < 12; attempt += 1) {
+    await expect(next.listen("127.0.0.1", port)).rejects.toMatchObject({ code: "EADDRINUSE" });
+  }
+  expect(await next.listen("127.0.0.1", 0)).not.toBe(port);
+  await new Promise((resolve) => setImmediate(resolve));
+  expect(warnings).toEqual([]);
+});
 
 describe("a virtual node's server", () => {
   test("knows a certificate of the host's authority by its name and groups", async () => {

@@ -28,6 +28,31 @@ describe("counters made of rates", () => {
     expect(told.map((usage) => usage?.at)).toEqual(Array(4).fill(STARTED + 20_000));
   });
 
+  test("fall below those of another leader, whatever a container that has run for long uses now", () => {
+    const days = 30 * 24 * 60 * 60;
+    const earlier = new CpuCounters();
+    earlier.begin();
+    earlier.count("main", measured(days - 3_600, 0.1), STARTED);
+    earlier.begin();
+    const last = earlier.count("main", measured(days, 0.1), STARTED);
+    const next = new CpuCounters();
+    const told = [measured(days + 15, 0.5), measured(days + 30, 0.5)].map((sample) => {
+      next.begin();
+      return next.count("main", sample, STARTED)?.coreSeconds ?? Number.NaN;
+    });
+    expect(told[0]).toBeLessThan(last?.coreSeconds ?? 0);
+    expect(told).toEqual([expect.closeTo(0, 3), expect.closeTo(7.5, 3)]);
+  });
+
+  test.each([
+    { age: 60, begins: 120 },
+    { age: 61, begins: 0 },
+  ])("begin with what was used since the start in a container of $age s: $begins core seconds", ({ age, begins }) => {
+    const counters = new CpuCounters();
+    counters.begin();
+    expect(counters.count("main", measured(age, 2), STARTED)?.coreSeconds).toBeCloseTo(begins, 3);
+  });
+
   test("are never zero, which readers take for not measured", () => {
     const counters = new CpuCounters();
     counters.begin();

@@ -52,6 +52,20 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(sent?.labels).toMatchObject(unmanaged);
   });
 
+  test("what the host's OpenShift admitted it by is not told the member's, which is still asked for what its author requires", () => {
+    const annotations = {
+      "openshift.io/scc": "restricted-v2",
+      "security.openshift.io/validated-scc-subject-type": "user",
+      "openshift.io/required-scc": "nonroot-v2",
+    };
+    const delegate = toDelegate(proxyPod({ metadata: { annotations } }), host);
+    expect(Object.keys(delegate.metadata?.annotations ?? {})).toEqual([
+      "openshift.io/required-scc",
+      OWNER_ANNOTATION,
+      FORWARDED_ANNOTATION,
+    ]);
+  });
+
   test("a member's autoscaler may move what the host's would move", () => {
     const key = "cluster-autoscaler.kubernetes.io/safe-to-evict";
     const moved = (apiVersion: string, kind: string, parts: { annotations?: object; spec?: object } = {}): unknown => {

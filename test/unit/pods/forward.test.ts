@@ -69,6 +69,27 @@ describe("labels and annotations go from the proxy to the delegate", () => {
     expect(forwardPatches(before, delegate(theirs))).toEqual([]);
   });
 
+  test.each<[string, Record<string, string>]>([
+    ["is another", { "openshift.io/scc": "nonroot-v2" }],
+    ["is not there", {}],
+  ])(
+    "what a member's OpenShift admitted a pod by stays, on record or not, when on the host that %s",
+    (_, annotations) => {
+      const proxy = proxyPod({
+        metadata: { labels: { app: "web", tier: "gold" }, annotations: { note: "one", ...annotations } },
+      });
+      const made = delegate({ annotations: { "openshift.io/scc": "restricted-v2" } }, proxy);
+      expect(forwardPatches(proxy, made)).toEqual([]);
+      const record = JSON.parse(made.metadata.annotations?.[FORWARDED_ANNOTATION] ?? "{}");
+      const earlier = JSON.stringify({ ...record, annotations: ["note", "openshift.io/scc"] });
+      const before = delegate(
+        { annotations: { "openshift.io/scc": "restricted-v2", [FORWARDED_ANNOTATION]: earlier } },
+        proxy,
+      );
+      expect(forwardPatches(proxy, before)).toEqual([]);
+    },
+  );
+
   test("a key that the member changed is the proxy's again", () => {
     const [patch] = forwardPatches(before, delegate({ labels: { app: "other" } }));
     expect(patch?.body.metadata.labels).toEqual({ app: "web" });

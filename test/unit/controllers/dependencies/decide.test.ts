@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { Stored } from "../../../../src/api/kubernetes.ts";
-import { decide } from "../../../../src/controllers/dependencies/decide.ts";
+import { decide, servesPods } from "../../../../src/controllers/dependencies/decide.ts";
 import { digested, withoutContent } from "../../../../src/controllers/dependencies/digest.ts";
 import type { Digested, Observed } from "../../../../src/controllers/dependencies/model.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
@@ -133,6 +133,36 @@ test("a copy whose source is gone stays for pods that need it, and goes from tho
   expect(outcome({ ...gone, required: true })).toEqual(["InStep"]);
   expect(outcome({ ...gone, required: false })).toEqual(["Removing", "delete"]);
   expect(outcome({ ...gone, required: false, source: { state: "unknown" } })).toEqual(["InStep"]);
+});
+
+describe("a copy with annotations of its source, as versions before made them,", () => {
+  const spread = { "replicator.v1.mittwald.de/replicate-to": "*" };
+  const object = source({ immutable: true, metadata: { name: "a", annotations: spread } });
+  const made = copyOf(object);
+  const forwarded = JSON.stringify({ labels: [], annotations: Object.keys(spread) });
+  const annotations = { ...made.metadata.annotations, ...spread, theirs: "1", "legation.dev/forwarded": forwarded };
+  const before: Stored<Digested> = { ...made, metadata: { ...made.metadata, annotations } };
+  const there = { copy: before, source: { state: "present", object } } as const;
+
+  test("loses them by one patch of its metadata, and keeps what the member added", () => {
+    const [action, ...others] = decide(see(there), now).actions;
+    expect(others).toEqual([]);
+    const patch = action?.type === "patch" ? (action.patch as { path: string; value: object }[]) : [];
+    expect(patch.map(({ path }) => path)).not.toContain("/data");
+    const left = patch.find(({ path }) => path === "/metadata/annotations")?.value ?? {};
+    expect(left).toEqual({ ...made.metadata.annotations, theirs: "1" });
+    const after = { ...before, metadata: { ...before.metadata, annotations: left as Record<string, string> } };
+    expect(outcome({ ...there, copy: after })).toEqual(["InStep"]);
+  });
+
+  test("serves pods meanwhile, unless it is an account, which webhooks read when pods are created", () => {
+    expect(servesPods("Secret", before, object, host)).toBe(true);
+    expect(servesPods("Secret", before, source({ data: { k: "bmV3" } }), host)).toBe(false);
+    expect(servesPods("Secret", before, source({ metadata: { name: "a", uid: "later" } }), host)).toBe(false);
+    expect(servesPods("ServiceAccount", { ...before, digest: object.digest }, object, host)).toBe(true);
+    const other = { ...object, metadata: { ...object.metadata, annotations: { role: "another" } } };
+    expect(servesPods("ServiceAccount", before, other, host)).toBe(false);
+  });
 });
 
 describe("an immutable copy", () => {

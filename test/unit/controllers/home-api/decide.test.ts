@@ -109,6 +109,7 @@ test("who has no token, and did not choose that, hears of it", () => {
 const issuedFor = (ms: number): NonNullable<Parameters<typeof decide>[0]["issued"]> => ({
   delegateUid: "delegate-uid",
   renewAt: NOW + ms,
+  renewAtWall: NOW + ms,
   noted: new Date(NOW + ms).toISOString(),
 });
 
@@ -122,19 +123,32 @@ describe("tokens are renewed", () => {
     expect(renewalAge(life, random)).toBe(age);
   });
 
+  const of = proxy();
+  const observed = {
+    ref: { name: "web-0" },
+    proxy: of,
+    delegates: [view(of, { secret: secret(NOW + 40 * MINUTE) })],
+    issued: issuedFor(40 * MINUTE),
+  };
+
   test.each([
-    ["ahead by an hour", 60 * MINUTE],
-    ["behind by an hour", -60 * MINUTE],
-  ])("by whoever issued them after a time of that process's own, when the machine's clock is %s", (_, jump) => {
-    const of = proxy();
-    const observed = {
-      ref: { name: "web-0" },
-      proxy: of,
-      delegates: [view(of, { secret: secret(NOW + 40 * MINUTE) })],
-      issued: issuedFor(40 * MINUTE),
-    };
-    expect(decide(observed, NOW, NOW + jump)).toMatchObject({ actions: [], requeueAt: NOW + 40 * MINUTE });
-    expect(decide(observed, NOW + 41 * MINUTE, NOW + 41 * MINUTE + jump).actions).toMatchObject([{ type: "issue" }]);
+    [
+      "ahead of the host's by an hour when they were issued",
+      { ...observed, issued: { ...observed.issued, renewAtWall: NOW + 100 * MINUTE } },
+      60,
+    ],
+    ["set back by an hour since", observed, -60],
+  ])("after a time of the process's own that issued them, when the machine's clock is %s", (_, seen, ahead) => {
+    const jump = ahead * MINUTE;
+    expect(decide(seen, NOW, NOW + jump)).toMatchObject({ actions: [], requeueAt: NOW + 40 * MINUTE });
+    expect(decide(seen, NOW + 41 * MINUTE, NOW + 41 * MINUTE + jump).actions).toMatchObject([{ type: "issue" }]);
+  });
+
+  test.each([
+    ["at once where their time has come", 50, { outcome: "Issuing" }],
+    ["that much earlier", 30, { actions: [], requeueAt: NOW + 10 * MINUTE }],
+  ])("after the machine was suspended, while only its clock went on: %s", (_, asleep, expected) => {
+    expect(decide(observed, NOW + MINUTE, NOW + (1 + asleep) * MINUTE)).toMatchObject(expected);
   });
 
   test("when somebody writes another time into their Secret", () => {

@@ -148,3 +148,13 @@ test.each([
   expect([...executor.leaving(place, [copy])]).toEqual(expected ? ["c"] : []);
   expect([...executor.leaving(place, [])]).toEqual([]);
 });
+
+test("what is remembered of a policy's copy goes with the policy, though others keep the namespace in the member", async () => {
+  const { executor, execute } = executing([]);
+  for (let write = 0; write < 5; write += 1) await execute(create);
+  expect(executor.contestedUntil(place, source)).toBe(600_000);
+  executor.noteSources(place, [source]);
+  expect(executor.contestedUntil(place, source)).toBe(600_000);
+  executor.noteSources(place, []);
+  expect(executor.contestedUntil(place, source)).toBeUndefined();
+});

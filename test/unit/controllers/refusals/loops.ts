@@ -17,7 +17,7 @@ import { HOST, log, type Outcome, type Site } from "./sites.ts";
 function quietClient(items: readonly KubeObject[], writes: Partial<ClusterClient>): ClusterClient {
   return fakeClient({
     list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
-    watch: async function* ({ signal, onOpen }: WatchOptions) {
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
       onOpen?.();
       await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
     } as never,

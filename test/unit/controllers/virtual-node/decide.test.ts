@@ -411,6 +411,32 @@ describe("a virtual node that somebody deletes", () => {
   });
 });
 
+describe("the label by which cluster autoscalers leave the resources of virtual nodes out of their limits", () => {
+  const labelOf = (labels: Record<string, string>): string | undefined =>
+    desiredNode(observed({ cluster: cluster({ labels }) }), now).metadata?.labels?.type;
+
+  test("is on the node", () => {
+    expect(labelOf({ region: "eu" })).toBe("virtual-kubelet");
+  });
+
+  test("is that of the node also where the Cluster has a label of that key", () => {
+    expect(labelOf({ type: "edge" })).toBe("virtual-kubelet");
+  });
+
+  test("comes to a node that has none yet, and stays when the Cluster loses one of that key", () => {
+    const node = stored({ labels: { type: "edge" } });
+    const annotations = { ...node.metadata.annotations, "legation.dev/node-labels": "type" };
+    const before = { ...node, metadata: { ...node.metadata, annotations } };
+    const { actions } = decide(observed({ cluster: cluster(), node: before }), now);
+    expect(actions).toContainEqual({
+      type: "patchNode",
+      patch: expect.objectContaining({
+        metadata: expect.objectContaining({ labels: expect.objectContaining({ type: "virtual-kubelet" }) }),
+      }),
+    });
+  });
+});
+
 test("labels by which tools know what they applied do not come to the node, and go from one that has them", () => {
   const labels = {
     region: "eu",
@@ -428,6 +454,7 @@ test("labels by which tools know what they applied do not come to the node, and 
     "node.kubernetes.io/exclude-from-external-load-balancers",
     "region",
     "topology.kubernetes.io/region",
+    "type",
   ]);
   const node = stored();
   const earlier = "region,app.kubernetes.io/instance";

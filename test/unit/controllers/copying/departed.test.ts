@@ -1,0 +1,90 @@
+import { expect, onTestFinished, test, vi } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
+import { USES_INDEX, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
+import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
+import { ServiceController } from "../../../../src/controllers/services/controller.ts";
+import { Executor as ServiceExecutor } from "../../../../src/controllers/services/execute.ts";
+import { copyMetadata } from "../../../../src/copies/copy.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const HOST = { id: "host-id", name: "cern" };
+const source = { metadata: { namespace: "team", name: "web", uid: "source-uid", resourceVersion: "1" } };
+const copy: Stored<object & { metadata: object }> = {
+  metadata: { ...copyMetadata(source, HOST), namespace: "team", name: "web", uid: "copy-uid", resourceVersion: "2" },
+};
+
+/** An API server that has one object, of this kind. */
+function clusterWith(plural?: string): ClusterClient {
+  return fakeClient({
+    list: (async (resource: Resource<never>) => ({
+      items: resource.plural === plural ? [copy] : [],
+      resourceVersion: "2",
+      size: 1,
+    })) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      onOpen?.();
+      yield { type: "BOOKMARK", resourceVersion: "2" };
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    } as never,
+  });
+}
+
+test.each([
+  ["ConfigMaps", "configmaps", "west/ConfigMap/team/web", DependencyController, DependencyExecutor],
+  ["Services", "services", "west/Service/team/web", ServiceController, ServiceExecutor],
+  [
+    "NetworkPolicies",
+    "networkpolicies",
+    { member: "west", namespace: "team" },
+    NetworkPolicyController,
+    PolicyExecutor,
+  ],
+] as const)(
+  "what is remembered of copies of %s in a member is forgotten when it leaves",
+  async (_, plural, key, Kind, Executor) => {
+    const forget = vi.spyOn(Executor.prototype, "forget");
+    onTestFinished(() => forget.mockRestore());
+    const clock = new FakeClock();
+    const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+    proxies.synced = true;
+    const west = {
+      name: "west",
+      client: clusterWith(plural),
+      memory: new ByteBudget(1e6),
+      watches: new Set(),
+      // Nothing is done there meanwhile.
+      reachable: false,
+      read: true,
+      delegates: { list: () => [], liveIn: () => 0, usersOf: () => 0, using: () => [] },
+    };
+    let members = [west];
+    const controller = new Kind({
+      host: clusterWith(),
+      identity: HOST,
+      registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+      proxies: () => proxies,
+      onProxy: () => {},
+      onRead: () => {},
+      clock,
+      log: createLogger({ level: "silent" }),
+    } as never);
+    onTestFinished(() => controller.stop());
+    controller.onMembers();
+    await clock.advance(1_000);
+    expect(forget).not.toHaveBeenCalledWith(key);
+
+    members = [];
+    controller.onMembers();
+    await clock.advance(0);
+    expect(forget).toHaveBeenCalledWith(key);
+  },
+);

@@ -1,0 +1,137 @@
+import { Writable } from "node:stream";
+import { expect, onTestFinished, test } from "vitest";
+import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { toDelegate } from "../../../../src/pods/delegate.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const HOST = { id: "host-id", name: "cern" };
+const MINUTE = 60_000;
+const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+const cluster = {
+  metadata: { name: "west" },
+  spec: { homeAPI: { server: "https://10.0.0.1:443", certificateAuthorityData: authority } },
+};
+
+/** A member's API server that keeps one Secret, and tells its watch of it. */
+function keeper(): ClusterClient {
+  let kept: Stored<Secret> | undefined;
+  let tell: () => void = () => {};
+  const keep = (secret: Secret): void => {
+    const version = String(Number(kept?.metadata.resourceVersion ?? 1) + 1);
+    kept = { metadata: { name: "", ...secret.metadata, uid: "secret-uid", resourceVersion: version } };
+    tell();
+  };
+  return fakeClient({
+    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      onOpen?.();
+      signal.addEventListener("abort", () => tell(), { once: true });
+      while (!signal.aborted) {
+        await new Promise<void>((resolve) => {
+          tell = resolve;
+        });
+        if (kept !== undefined) yield { type: "MODIFIED", object: structuredClone(kept), size: 1 };
+      }
+    } as never,
+    create: (async (_resource: unknown, secret: Secret) => keep(secret)) as never,
+    patch: (async (_resource: unknown, ref: object, { body }: { body: Secret }) =>
+      keep({ ...body, metadata: { ...body.metadata, ...ref } })) as never,
+  });
+}
+
+/** A delegate in `west` that mounts tokens of an hour, as `issue` gives them. */
+async function controllerWith(
+  clock: FakeClock,
+  issue: () => void,
+): Promise<{ readonly told: string[]; readonly logged: string[] }> {
+  const projected = { sources: [{ serviceAccountToken: { path: "token" } }] };
+  const proxy = proxyPod({ spec: { nodeName: "legation-west", volumes: [{ name: "kube-api-access-1", projected }] } });
+  const access = { mode: "host", address: { host: "10.0.0.1", port: "443" } } as const;
+  const { metadata, spec } = toDelegate(proxy, HOST, access);
+  const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, ...(spec && { spec }) });
+  const west = {
+    name: "west",
+    client: keeper(),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    probed: { reachable: true },
+    delegates: { list: () => [delegate], get: () => delegate },
+    noteFailure: () => {},
+  };
+  const told: string[] = [];
+  const logged: string[] = [];
+  const destination = new Writable({
+    write: (chunk, _encoding, done) => {
+      logged.push(String(chunk));
+      done();
+    },
+  });
+  const controller = new HomeApiController({
+    host: {
+      ...keeper(),
+      createSubresource: (async () => {
+        issue();
+        const expirationTimestamp = new Date(clock.wall() + 60 * MINUTE).toISOString();
+        return { spec: { expirationSeconds: 3600 }, status: { token: "t", expirationTimestamp } };
+      }) as never,
+    },
+    identity: HOST,
+    registry: { members: () => [west], member: () => west, holders: () => [west], cluster: () => cluster },
+    authorEvents: { tell: (_about: object, { message }: { message: string }) => told.push(message) },
+    server: undefined,
+    proxies: () => ({ get: () => proxy }),
+    modeOf: () => undefined,
+    onChange: () => {},
+    clock,
+    log: createLogger({ level: "warn", destination }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  const started = controller.start(new AbortController().signal);
+  await clock.advance(MINUTE / 2);
+  await started;
+  controller.enqueue(objectKey(proxy.metadata));
+  await clock.advance(1_000);
+  return { told, logged };
+}
+
+test("tokens that ran out while the machine was suspended are replaced soon after, though no timer is due", async () => {
+  const clock = new FakeClock();
+  let issued = 0;
+  await controllerWith(clock, () => {
+    issued += 1;
+  });
+  await clock.advance(10 * MINUTE);
+  expect(issued).toBe(1);
+
+  clock.jump(55 * MINUTE);
+  await clock.advance(MINUTE);
+  expect(issued).toBe(2);
+  await clock.advance(30 * MINUTE);
+  expect(issued).toBe(2);
+});
+
+test("a token that is refused again and again is told of once, in the log as on the pod", async () => {
+  const clock = new FakeClock();
+  let attempts = 0;
+  const { told, logged } = await controllerWith(clock, () => {
+    attempts += 1;
+    throw new KubeError("no more of them", {
+      code: "Forbidden",
+      cluster: "host",
+      verb: "create",
+      resource: "serviceaccounts/token",
+    });
+  });
+  await clock.advance(10 * MINUTE);
+  expect(attempts).toBeGreaterThan(10);
+  expect(told).toEqual([expect.stringContaining("no more of them")]);
+  expect(logged).toEqual([expect.stringContaining("no more of them")]);
+});

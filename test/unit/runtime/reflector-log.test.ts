@@ -1,0 +1,100 @@
+import { Writable } from "node:stream";
+import { expect, onTestFinished, test } from "vitest";
+import { z } from "zod";
+import type { WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { Reflector } from "../../../src/runtime/reflector.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+const MINUTE = 60_000;
+const LEVELS = new Map([
+  [20, "debug"],
+  [30, "info"],
+  [40, "warn"],
+]);
+const line = z.object({ level: z.number(), msg: z.string() });
+
+/** A reflector whose watch fails for what `reason` says, and lasts a minute when that says nothing; what it logs. */
+function failing(clock: FakeClock, reason: () => string | undefined): string[] {
+  const logged: string[] = [];
+  const destination = new Writable({
+    write: (chunk, _encoding, done) => {
+      const { level, msg } = line.parse(JSON.parse(String(chunk)));
+      logged.push(`${LEVELS.get(level)} ${msg}`);
+      done();
+    },
+  });
+  const reflector = new Reflector({
+    client: fakeClient({
+      cluster: "west",
+      list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+      watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+        const problem = reason();
+        const fields = { code: "NotSent", cluster: "west", verb: "watch", resource: "pods" } as const;
+        if (problem !== undefined) throw new KubeError(problem, fields);
+        onOpen?.();
+        yield { type: "BOOKMARK", resourceVersion: "1" };
+        await clock.sleep(MINUTE, signal);
+      } as never,
+    }),
+    resource: pods,
+    clock,
+    log: createLogger({ level: "debug", destination }),
+  });
+  onTestFinished(() => reflector.stop());
+  reflector.start();
+  return logged;
+}
+
+function toldOf(logged: readonly string[]): string[] {
+  return logged.filter((text) => !text.startsWith("debug"));
+}
+
+test("a server that is away is told of when it goes, after each hour, and when it is back", async () => {
+  const clock = new FakeClock();
+  let away: string | undefined = "no connection";
+  const logged = failing(clock, () => away);
+  for (let minute = 0; minute < 150; minute += 1) await clock.advance(MINUTE);
+  const warning = "warn west: watch pods: no connection";
+  expect(toldOf(logged)).toEqual([warning, warning, warning]);
+  expect(logged.length).toBeGreaterThan(900);
+
+  away = undefined;
+  await clock.advance(MINUTE);
+  expect(toldOf(logged).slice(3)).toEqual(["info pods of west are followed again"]);
+});
+
+test("reasons that take turns are told once each", async () => {
+  const clock = new FakeClock();
+  const reasons = ["timed out", "refused"];
+  const logged = failing(clock, () => {
+    reasons.reverse();
+    return reasons[0];
+  });
+  await clock.advance(10 * MINUTE);
+  expect(toldOf(logged)).toEqual(["warn west: watch pods: refused", "warn west: watch pods: timed out"]);
+});
+
+test("a server that gives another reason each time is told of eleven times", async () => {
+  const clock = new FakeClock();
+  let attempts = 0;
+  const logged = failing(clock, () => {
+    attempts += 1;
+    return `attempt ${attempts}`;
+  });
+  await clock.advance(30 * MINUTE);
+  expect(attempts).toBeGreaterThan(150);
+  expect(toldOf(logged)).toHaveLength(11);
+});
+
+test("a watch that works in between makes the next failure news", async () => {
+  const clock = new FakeClock();
+  const reasons = ["reset", undefined, "reset"];
+  const logged = failing(clock, () => reasons.shift());
+  await clock.advance(3 * MINUTE);
+  const once = ["warn west: watch pods: reset", "info pods of west are followed again"];
+  expect(toldOf(logged)).toEqual([...once, ...once]);
+});
