@@ -75,7 +75,7 @@ export const EXPORTED_ANNOTATION = "legation.dev/exported";
 export const OWNER_ANNOTATION = "legation.dev/owner";
 /** Annotation on a delegate: its proxy's uid, for a pod that asks for its own by the downward API. */
 export const PROXY_UID_ANNOTATION = "legation.dev/proxy-uid";
-/** Annotation on a delegate: JSON `{labels, annotations, gates, gatePrints, spec}`, what it has from its proxy; all else is the member's. */
+/** Annotation on a delegate: JSON `{labels, annotations, gates, gatePrints, conditions, spec}`, what it has from its proxy; all else is the member's. */
 export const FORWARDED_ANNOTATION = "legation.dev/forwarded";
 
 /** Label on a Secret that holds a delegate's tokens for the host's API server, and on nothing else. */

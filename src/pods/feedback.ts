@@ -3,6 +3,7 @@ import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts"
 import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
+import { isHostsCondition, withdrawnConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
 import { conditionOf, isGated, isTerminal } from "./phase.ts";
 import { isHostsGate, withdrawnGates } from "./readiness.ts";
@@ -135,9 +136,11 @@ function conditionsFrom(
 ): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
-  for (const type of withdrawnGates(proxy, delegate)) result.delete(type);
+  const withdrawn = [...withdrawnGates(proxy, delegate), ...withdrawnConditions(proxy, delegate)];
+  for (const type of withdrawn) result.delete(type);
   for (const condition of told) {
-    if (isHostsGate(proxy, delegate, condition.type)) continue;
+    const { type } = condition;
+    if (isHostsGate(proxy, delegate, type) || isHostsCondition(proxy, delegate, type, gone)) continue;
     // What is over in the member may still hold on the host, whose own eviction has said so.
     if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;
@@ -146,6 +149,9 @@ function conditionsFrom(
     const said = condition.type === "PodScheduled" ? ours : condition;
     if (said === undefined) continue;
     const shown: PodCondition = { ...said };
+    // A gate's opener on the host writes it, and it is not forwarded. API servers write `null` for none.
+    const probedAt = said.lastProbeTime ?? ours?.lastProbeTime;
+    if (probedAt !== undefined && probedAt !== said.lastProbeTime) shown.lastProbeTime = probedAt;
     setGeneration(shown, generationOf(condition.observedGeneration) ?? ours?.observedGeneration);
     result.set(condition.type, shown);
   }

@@ -3,6 +3,7 @@ import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kuberne
 import { forwardedAnnotations, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
 import { addedTolerations } from "./failover.ts";
+import { followedConditions } from "./followed-conditions.ts";
 import type { ForwardPatch } from "./forward-patch.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
 import { recordedGates } from "./readiness.ts";
@@ -26,7 +27,8 @@ export interface ResizeRefusal {
 export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: ResizeRefusal): ForwardPatch[] {
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
-  const { record: gates, isNews } = recordedGates(proxy, delegate);
+  const { record: gates, isNews: areGatesNews } = recordedGates(proxy, delegate);
+  const { conditions, isNews } = followedConditions(proxy, delegate);
   const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), ...gates };
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);
@@ -36,14 +38,14 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: Resi
   const prints = refused === undefined ? fingerprints(proxy) : withoutResized(record, fingerprints(proxy));
   const keysChanged = (labelChanges ?? annotationChanges) !== undefined;
   const hasSpec = (resize ?? ephemeral ?? spec) !== undefined;
-  const isUnrecorded = isNews || (wanted === undefined && lacksResources(record, prints));
+  const isUnrecorded = areGatesNews || isNews || (wanted === undefined && lacksResources(record, prints));
   if (!keysChanged && !hasSpec && !isUnrecorded) return [];
   const { uid } = delegate.metadata;
   const keys = { labels: Object.keys(labels), annotations: Object.keys(annotations) };
   const metadata = {
     uid,
     ...(labelChanges === undefined ? {} : { labels: labelChanges }),
-    annotations: { ...annotationChanges, ...recordOf({ ...keys, ...gates, spec: prints }) },
+    annotations: { ...annotationChanges, ...recordOf({ ...keys, ...gates, conditions, spec: prints }) },
   };
   const specAlone = withSpec({ uid, annotations: recordOf({ ...record, spec: prints }) }, spec);
   const last: ForwardPatch = {

@@ -13,18 +13,22 @@ export interface ForwardedRecord {
   readonly gates?: readonly string[];
   /** Fingerprints of these conditions as both had them last, by type; absent: not known. */
   readonly gatePrints?: Fingerprints;
+  /** Types of other conditions that the proxy has from its delegate; absent: none. */
+  readonly conditions?: readonly string[];
   /** Undefined when the record does not say. */
   readonly spec?: Fingerprints;
 }
 
 /** The record as the annotation's value. */
-export function writeRecord({ labels, annotations, gates = [], gatePrints = {}, spec }: ForwardedRecord): string {
+export function writeRecord(record: ForwardedRecord): string {
+  const { labels, annotations, gates = [], gatePrints = {}, conditions = [], spec } = record;
   const hasPrints = Object.keys(gatePrints).length > 0;
   return JSON.stringify({
     labels,
     annotations,
     ...(gates.length === 0 ? {} : { gates }),
     ...(hasPrints ? { gatePrints } : {}),
+    ...(conditions.length === 0 ? {} : { conditions }),
     spec,
   });
 }
@@ -40,7 +44,7 @@ export function readRecord(text: string | undefined): ForwardedRecord {
     return nothing;
   }
   if (typeof value !== "object" || value === null) return nothing;
-  const { labels, annotations, gates, gatePrints, spec } = value as Record<string, unknown>;
+  const { labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
     // Earlier versions forwarded what each cluster's admission writes: the member's stays.
@@ -48,6 +52,7 @@ export function readRecord(text: string | undefined): ForwardedRecord {
       (key) => !INTERNAL_ANNOTATIONS.has(key) && !ADMITTED_BY_ANNOTATIONS.has(key),
     ),
     gates: strings(gates),
+    conditions: strings(conditions),
     ...(typeof gatePrints === "object" && gatePrints !== null ? { gatePrints: textValues(gatePrints) } : {}),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),
   };

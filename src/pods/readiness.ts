@@ -31,6 +31,11 @@ function gatesOf({ spec }: Pod): string[] {
     .filter((type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`));
 }
 
+/** True for a condition that anybody may write, on either side: no kubelet or scheduler does, nor Legation, and no gate waits for it. */
+export function isAnybodys(pod: Pod, type: string): boolean {
+  return !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gatesOf(pod).includes(type);
+}
+
 /**
  * The host's conditions that the delegate's kubelet must know to reckon the pod's readiness, and those that the host has taken away;
  * undefined when it has them so. The same patch records them.

@@ -261,8 +261,8 @@ describe("what changes on a running proxy changes on its delegate", () => {
     expect(image(after, "main")).toBe("mirror.example.com/main:1");
     expect(after.spec?.containers[0]?.resources).toEqual(before.spec?.containers[0]?.resources);
 
-    await asKubelet({ conditions: [{ type: "example.com/seen", status: "True" }] });
-    await proxyThat(namespace, (pod) => conditionOf(pod, "example.com/seen") !== undefined);
+    await asKubelet({ conditions: [{ type: "Ready", status: "False", reason: "Seen" }] });
+    await proxyThat(namespace, (pod) => conditionOf(pod, "Ready")?.reason === "Seen");
     const inMember = await legationWrites(memberCluster("west"), namespace);
     expect(withoutConflicts(inMember.pods.get("web"))).toEqual(["create pods", "patch pods"]);
     const onHost = await legationWrites(hostCluster(), namespace);
@@ -303,10 +303,11 @@ describe("what changes on a running proxy changes on its delegate", () => {
     const { namespace, change, asKubelet } = await delegated();
     const own = { type: "example.com/checked", status: "True", reason: "ByAudit" };
     await change({ status: { conditions: [own] } }, "status");
-    await asKubelet({ conditions: [{ type: "Ready", status: "False", reason: "ContainersNotReady" }] });
+    const theirs = { type: own.type, status: "False", reason: "ByMember" };
+    await asKubelet({ conditions: [{ type: "Ready", status: "False", reason: "ContainersNotReady" }, theirs] });
     const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, "Ready")?.status === "False");
     expect(conditionOf(proxy, own.type)).toMatchObject(own);
-    expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toBeUndefined();
+    expect(conditionOf((await podOf(clients().west, namespace, "web")) ?? {}, own.type)).toMatchObject(theirs);
   });
 
   test("a readiness gate that is opened on the host, and shut again by taking its condition away", async () => {
@@ -322,6 +323,10 @@ describe("what changes on a running proxy changes on its delegate", () => {
     await asKubelet({ conditions: [seen] });
     const proxy = await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) !== undefined);
     expect(conditionOf(proxy, gate.type)).toBeUndefined();
+    // What the member alone has set goes again with it.
+    const withdrawn = { type: seen.type, $patch: "delete" };
+    await asKubelet({ conditions: [withdrawn as object as typeof seen] });
+    await proxyThat(namespace, (pod) => conditionOf(pod, seen.type) === undefined);
   });
 });
 

@@ -1,7 +1,6 @@
 import type { Cluster } from "../../api/cluster.ts";
 import {
   CLUSTER_FINALIZER,
-  DELEGATION_LABEL,
   HOST_LABEL,
   SYSTEM_NAMESPACE,
   VIRTUAL_NODE_LABEL,
@@ -22,6 +21,7 @@ import { dropFinalizer, remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
 import { leaveMembers } from "./members.ts";
+import { unlabelNamespaces } from "./namespaces.ts";
 import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
 
@@ -145,16 +145,6 @@ async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Pro
     if ((await host.find(nodes, { name: metadata.name }, { signal })) !== undefined) continue;
     await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name: metadata.name }, { uid: metadata.uid, signal });
   }
-}
-
-async function unlabelNamespaces({ host, signal, report }: UninstallContext): Promise<string[]> {
-  const optedIn = await listAll(host, namespaces, { labelSelector: DELEGATION_LABEL, signal });
-  for (const { metadata } of optedIn) {
-    const body = { metadata: { uid: metadata.uid, labels: { [DELEGATION_LABEL]: null } } };
-    await host.patch(namespaces, { name: metadata.name }, { type: "merge", body }, { signal });
-    report(`Namespace ${metadata.name}: label ${DELEGATION_LABEL}=${metadata.labels?.[DELEGATION_LABEL]} taken off`);
-  }
-  return optedIn.map(({ metadata }) => metadata.name);
 }
 
 /** Legation's namespace, unless other hosts have their access to this cluster in it. */

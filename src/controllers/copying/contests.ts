@@ -23,7 +23,7 @@ const REST_MS = 10 * 60_000;
 
 /**
  * Copies that somebody else in the member keeps changing or deleting: a controller that adds pull secrets to every account, a webhook
- * that fills in a Secret, a load balancer's controller that annotates every Service. After some writes for one version of the source, they are left as the other wants them for a while.
+ * that fills in a Secret, a load balancer's controller that annotates every Service. Secrets with tokens, too. After some writes for one version of the source, they are left as the other wants them for a while.
  */
 export class Contests<Key extends string> {
   readonly #clock: Pick<Clock, "now">;

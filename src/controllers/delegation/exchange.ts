@@ -10,8 +10,10 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { TOLD_FOR_MS } from "../told-for.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { Action, Observed } from "./decisions/model.ts";
-import { forwardRefusal, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
+import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
+import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { DelegationOptions } from "./options.ts";
+import { Rewrites } from "./rewrites.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -25,9 +27,11 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
 export class Exchange {
   readonly #options: DelegationOptions & { readonly memories: Memories };
+  readonly #rewrites: Rewrites;
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
     this.#options = options;
+    this.#rewrites = new Rewrites(options.clock);
   }
 
   /**
@@ -61,7 +65,8 @@ export class Exchange {
     }
   }
 
-  async #patchDelegate(member: Member, action: ActionOf<"forward">, { key, signal }: Context): Result {
+  async #patchDelegate(member: Member, action: ActionOf<"forward">, context: Context): Result {
+    const { key, signal } = context;
     const { subresource, body } = action.patch;
     const { resourceVersion } = action;
     const { uid } = body.metadata;
@@ -76,6 +81,12 @@ export class Exchange {
         options,
       );
       this.#noteEffect(action.proxyUid, action, written);
+      const { purpose } = action;
+      if (purpose !== undefined && this.#isUndone(action.proxyUid, purpose)) {
+        const message = forwardUndone(member.name, action.patch, purpose);
+        context.log.warn({ member: member.name }, message);
+        this.tellOnce(key, action.proxyUid, "NotForwarded", message);
+      }
       if (subresource === "resize") this.#options.memories.noteResized(action.proxyUid);
       return shownInMember(
         member.name,
@@ -107,12 +118,15 @@ export class Exchange {
     const { key, signal } = context;
     const { patch, resourceVersion } = action;
     const { uid } = patch.metadata;
-    if (this.#isIneffective(uid, action)) return undefined;
+    const purpose = statusPurpose(patch);
+    const { memories, clock } = this.#options;
+    if (this.#isIneffective(uid, action) || memories.isIneffective(uid, undone(purpose), clock.now())) return undefined;
     const options = { subresource: "status", signal, metadataOnly: true };
     const body = { ...patch, metadata: { uid, resourceVersion } };
     try {
       const written = await this.#options.host.patch(pods, objectRef(key), { type: "strategic", body }, options);
       this.#noteEffect(uid, action, written);
+      if (this.#isUndone(uid, purpose)) this.#tellStatusUndone(uid, purpose, context);
       return shownOnProxy(uid, (proxy) => isAtLeast(proxy, written.metadata.resourceVersion));
     } catch (error) {
       if (isKubeError(error, "NotFound")) return undefined;
@@ -143,6 +157,21 @@ export class Exchange {
 
   #noteEffect(proxyUid: string, action: ActionOf<"status" | "forward">, { metadata }: Stored<Pod>): void {
     if (metadata.resourceVersion === action.resourceVersion) this.#noteIneffective(proxyUid, action.patch);
+  }
+
+  /** Notes what was written; true when somebody has undone it so often that it is left so for a while. */
+  #isUndone(proxyUid: string, purpose: Purpose): boolean {
+    const { memories, clock } = this.#options;
+    if (!this.#rewrites.note(`${proxyUid} ${purpose.about}`, purpose.wanted)) return false;
+    memories.noteIneffective(proxyUid, undone(purpose), clock.now());
+    return true;
+  }
+
+  #tellStatusUndone(proxyUid: string, { parts }: Purpose, { key, log }: Context): void {
+    const what = `the status that the member tells (${parts.join(", ")})`;
+    const message = `somebody in this cluster keeps undoing ${what}; it is left so for five minutes`;
+    log.warn(message);
+    this.tellOnce(key, proxyUid, "StatusUndone", message);
   }
 
   #noteResizeRefused(proxyUid: string, { body }: ForwardPatch, error: unknown): void {

@@ -1,5 +1,6 @@
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
+import type { Purpose } from "./decisions/purpose.ts";
 
 /** What to tell the author of a change that the member will not take; undefined when the same request may work next time. */
 export function forwardRefusal(member: string, patch: ForwardPatch, error: unknown): string | undefined {
@@ -8,6 +9,12 @@ export function forwardRefusal(member: string, patch: ForwardPatch, error: unkno
   const lacksRight = error.code === "Forbidden" && /cannot patch resource/.test(error.detail);
   const advice = lacksRight ? "; Legation's ClusterRole there lacks a right that manifests/member/role.yaml has" : "";
   return `Cluster ${member} did not take ${changeOf(patch)}: ${error.detail}${advice}`;
+}
+
+/** What to tell the author of a change that somebody in the member takes back each time. */
+export function forwardUndone(member: string, patch: ForwardPatch, { parts }: Pick<Purpose, "parts">): string {
+  const what = `${changeOf(patch)} (${parts.join(", ")})`;
+  return `Cluster ${member}: somebody there keeps undoing ${what}; they are left so for five minutes`;
 }
 
 /** True when the server is too old for the subresource, or has it turned off: the object itself may be there. */

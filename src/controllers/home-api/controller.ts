@@ -11,6 +11,7 @@ import { onClockStep } from "../../runtime/clock-steps.ts";
 import { type ActionContext, Controller, type ControllerOptions, type Shown } from "../../runtime/controller.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
+import { Contests } from "../copying/contests.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
@@ -54,9 +55,12 @@ export class HomeApiController {
   /** What was issued here, and when it is to be replaced. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
+  /** Secrets that somebody else in the member keeps changing; what they are written for is a delegate. */
+  readonly #contests: Contests<ObjectKey>;
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
+    this.#contests = new Contests(options.clock);
     const { host, identity, server, clock, log } = options;
     this.#told = new Told(clock);
     const onChange = (): void => {
@@ -150,11 +154,21 @@ export class HomeApiController {
       const secret = this.#secrets.of(member, namespace, proxy.metadata.uid);
       // Pods that cannot be read at present run all the same, and need their tokens.
       const readable = member.probed.reachable && this.#secrets.read(member);
-      return [{ member: member.name, readable, delegate, ...(secret === undefined ? {} : { secret }) }];
+      const leftUntil = this.#contests.until(key, delegate.metadata.uid);
+      return [
+        {
+          member: member.name,
+          readable,
+          delegate,
+          ...(secret === undefined ? {} : { secret }),
+          ...(leftUntil === undefined ? {} : { leftUntil }),
+        },
+      ];
     });
     if (proxy === undefined || delegates.length === 0) {
       this.#refused.delete(key);
       this.#issued.delete(key);
+      this.#contests.forget(key);
       return undefined;
     }
     const untold = delegates.map((view) => this.#untold(proxy, view)).find((message) => message !== undefined);
@@ -214,6 +228,7 @@ export class HomeApiController {
     }
     this.#refused.delete(key);
     this.#issued.set(key, { delegateUid, renewAt: asked.now + age, renewAtWall: asked.wall + age, noted });
+    if (this.#contests.note(key, delegateUid)) this.#tellContested(name, secret, proxy.metadata.uid, context);
     const before = replaces?.resourceVersion;
     return ({ delegates }) => {
       const view = delegates.find((other) => other.member === name);
@@ -245,6 +260,14 @@ export class HomeApiController {
     if (this.#told.lately(member, namespace)) return;
     this.#told.note(member, namespace);
     this.#options.authorEvents.tell({ ...ref, uid: proxyUid }, { reason: "NoHomeAPI", message });
+  }
+
+  #tellContested(member: string, { metadata }: Secret, proxyUid: string, { key, log }: Context): void {
+    const message =
+      `somebody in ${member} keeps changing or deleting Secret ${metadata?.name}, which has the pod's token: ` +
+      "it is left so for ten minutes; have them leave it alone";
+    log.warn({ member }, message);
+    this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
   /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */

@@ -33,9 +33,7 @@ export function decide(
     const { member, delegate, secret } = view;
     // It goes with its delegate, whose end may be told later than its own; what begins now would end at once.
     if (secret === undefined && isDeleting(proxy)) continue;
-    // Whoever issued them knows how old they are; the annotation is for the next leader, and only as right as clocks are.
-    const own = issued !== undefined && isOf(issued, secret, delegate) ? ownDueAt(issued, now, wall) : undefined;
-    const due = Math.max(own ?? dueAt(secret, delegate) + now - wall, notBefore);
+    const due = Math.max(dueOf(view, issued, now, wall) ?? dueAt(secret, delegate) + now - wall, notBefore);
     if (due <= now) {
       const { uid, resourceVersion } = secret?.metadata ?? {};
       const replaces = uid === undefined || resourceVersion === undefined ? {} : { replaces: { uid, resourceVersion } };
@@ -56,6 +54,23 @@ function isEntitled({ member, delegate }: DelegateView, proxy: Stored<Pod>): boo
   if ([proxy, delegate].some(isTerminal) || isDeleting(delegate)) return false;
   const { nodeName = "" } = proxy.spec ?? {};
   return nodeName === "" || nodeName === virtualNodeName(member);
+}
+
+/**
+ * When tokens are due of which this process knows how old they are; undefined when it does not. The annotation is for the next leader, and
+ * only as right as clocks are; of a Secret that somebody keeps changing it says nothing.
+ */
+function dueOf(
+  { secret, delegate, leftUntil }: DelegateView,
+  issued: IssuedTokens | undefined,
+  now: number,
+  wall: number,
+): number | undefined {
+  const own = issued && ownDueAt(issued, now, wall);
+  if (leftUntil !== undefined) {
+    return issued?.delegateUid === delegate.metadata.uid ? Math.min(leftUntil, own ?? leftUntil) : leftUntil;
+  }
+  return issued !== undefined && isOf(issued, secret, delegate) ? own : undefined;
 }
 
 function dueAt(secret: Stored<Secret> | undefined, delegate: Stored<Pod>): number {

@@ -8,6 +8,8 @@ export interface DelegateView {
   readonly delegate: Stored<Pod>;
   /** Without its data. */
   readonly secret?: Stored<Secret>;
+  /** Until when it is left as somebody else in the member keeps making it; epoch ms. Absent: it is not contested. */
+  readonly leftUntil?: number;
 }
 
 /** Tokens of one delegate, as whoever issued them remembers. */

@@ -62,10 +62,10 @@ export function decide(
     // After the word of it, once it was refused.
     (observed.refused === undefined ? actions : changes).push(create);
   } else {
-    const patch = nodePatch(observed, node);
+    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
+    const patch = nodePatch(observed, node, heartbeatDue);
     if (patch !== undefined) changes.push({ type: "patchNode", patch });
     const status = desiredStatus(observed, node, wall);
-    const heartbeatDue = alive && now - observed.heartbeatAt >= HEARTBEAT_EVERY_MS;
     const unknowns = alive ? unknownConditions(node) : [];
     if (heartbeatDue || unknowns.length > 0 || statusDiffers(node, status)) {
       const conditions = [...status.conditions, ...unknowns.map((type) => ({ type, $patch: "delete" }))];
@@ -101,19 +101,22 @@ function removal(node: Stored<KubeNode> | undefined): Action[] {
     : [{ type: "deleteNode", uid: node.metadata.uid }];
 }
 
-function nodePatch(observed: Observed, node: Stored<KubeNode>): object | undefined {
+/** The note of the labels alone is written when the node is reported: nobody who keeps taking it off is fought. */
+function nodePatch(observed: Observed, node: Stored<KubeNode>, heartbeatDue: boolean): object | undefined {
   const wanted = desiredLabels(observed);
   const { labels: current = {}, annotations = {} } = node.metadata;
   const labels: Record<string, string | null> = {};
   for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) labels[key] = value;
+  const keys = Object.keys(wanted).join(",");
   const earlier = (annotations[NODE_LABELS_ANNOTATION] ?? "").split(",");
   for (const key of earlier) if (key in current && !(key in wanted)) labels[key] = null;
   const taints = desiredTaints(observed);
   const own = clusterTaints(observed.cluster);
   const written = own.length === 0 ? null : JSON.stringify(own);
-  const noted = (annotations[NODE_TAINTS_ANNOTATION] ?? null) === written;
+  const areLabelsNoted = annotations[NODE_LABELS_ANNOTATION] === keys || !heartbeatDue;
+  const noted = areLabelsNoted && (annotations[NODE_TAINTS_ANNOTATION] ?? null) === written;
   if (Object.keys(labels).length === 0 && taints === undefined && noted) return undefined;
-  const notes = { [NODE_LABELS_ANNOTATION]: Object.keys(wanted).join(","), [NODE_TAINTS_ANNOTATION]: written };
+  const notes = { [NODE_LABELS_ANNOTATION]: keys, [NODE_TAINTS_ANNOTATION]: written };
   // The whole list is replaced: not when somebody has changed it meanwhile.
   const { resourceVersion } = node.metadata;
   return {

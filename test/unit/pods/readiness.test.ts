@@ -102,6 +102,17 @@ describe("a readiness gate", () => {
     expect(gatePatch(proxy(), again)).toBeUndefined();
   });
 
+  test("keeps the time at which the host has probed it last", () => {
+    const ours = { type: GATE, status: "True", lastTransitionTime: early, lastProbeTime: late };
+    const { lastProbeTime: _, ...theirs } = ours;
+    expect(statusFrom(proxy(ours), delegate(theirs))?.conditions).toContainEqual(ours);
+    const written = { ...theirs, lastProbeTime: null } as unknown as PodCondition;
+    expect(statusFrom(proxy(ours), delegate(written))?.conditions).toContainEqual(ours);
+    // The member's is told where it has one.
+    const probed = { ...theirs, lastProbeTime: noon };
+    expect(statusFrom(proxy(ours), delegate(probed))?.conditions).toContainEqual(probed);
+  });
+
   test("stays on record while labels and images change", () => {
     const opened = recorded([GATE], delegate(gate("True", early)));
     const changed = proxy(gate("True", early));

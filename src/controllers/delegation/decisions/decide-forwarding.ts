@@ -3,10 +3,11 @@ import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/
 import { isDeleting } from "../../../pods/phase.ts";
 import { gatePatch } from "../../../pods/readiness.ts";
 import { type Action, isIneffective, type MemberView, type Memory } from "./model.ts";
+import { purposeOf, undone } from "./purpose.ts";
 
 /**
  * The next of what has changed on the proxy since its delegate was made; the rest is decided on when the delegate shows it. Nothing more
- * reaches one that is on its way out, and nothing that was lately refused or had no effect is sent. Gates first: the pod's readiness waits for them.
+ * reaches one that is on its way out, and nothing that was lately refused, had no effect or is undone each time is sent. Gates first: the pod's readiness waits for them.
  */
 export function forwards(
   proxy: Stored<Pod>,
@@ -19,13 +20,17 @@ export function forwards(
   // Once its time is over, a refused resize is tried again.
   const again = refused !== undefined && now >= refused.until ? undefined : refused;
   const gates = gatePatch(proxy, delegate);
-  const patch = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)].find(
-    (next) => !isIneffective(memory, JSON.stringify(next), now),
-  );
-  if (patch === undefined) return [];
+  const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)]
+    .map((patch) => ({ patch, purpose: purposeOf(proxy, delegate, patch) }))
+    .find(({ patch, purpose }) => {
+      const texts = [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
+      return texts.every((text) => !isIneffective(memory, text, now));
+    });
+  if (next === undefined) return [];
+  const { patch, purpose } = next;
   const { uid: proxyUid } = proxy.metadata;
   const { resourceVersion } = delegate.metadata;
-  return [{ type: "forward", member, proxyUid, patch, resourceVersion }];
+  return [{ type: "forward", member, proxyUid, patch, resourceVersion, ...(purpose === undefined ? {} : { purpose }) }];
 }
 
 /** What the member said of the resize that the delegate still needs, and until when it is not asked again; undefined when it was not asked. */

@@ -8,6 +8,7 @@ import type { ForwardPatch } from "../../../pods/forward-patch.ts";
 import type { ApiAccess } from "../../../pods/home-api.ts";
 import type { OverriddenSpec } from "../../../pods/overrides.ts";
 import type { Needs } from "./needs.ts";
+import type { Purpose } from "./purpose.ts";
 
 /** One member, as far as one proxy is concerned. */
 export interface MemberView {
@@ -87,7 +88,7 @@ export interface Memory {
   readonly made?: string;
   /** The uid of the delegate that its member has been asked for, and does not have. */
   readonly gone?: string;
-  /** What is not sent again, and until when (epoch ms): patches, as JSON, that were refused or changed nothing, and `MARKS`. */
+  /** What is not sent again, and until when (epoch ms): patches, as JSON, that were refused or changed nothing, `undone` ones, and `MARKS`. */
   readonly ineffective?: ReadonlyMap<string, number>;
   /** The resize that the delegate's member has refused. */
   readonly resize?: RefusedResize;
@@ -230,6 +231,8 @@ export type Action =
       readonly proxyUid: string;
       readonly patch: ForwardPatch;
       readonly resourceVersion: string;
+      /** Absent for what is not counted. */
+      readonly purpose?: Purpose;
     }
   /** `resourceVersion` is the proxy's that the patch was reckoned from. */
   | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }

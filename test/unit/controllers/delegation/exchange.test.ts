@@ -8,6 +8,7 @@ import { Exchange } from "../../../../src/controllers/delegation/exchange.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { statusFrom, statusPatch } from "../../../../src/pods/feedback.ts";
 import { specFollows } from "../../../../src/pods/forward.ts";
+import { conditionOf } from "../../../../src/pods/phase.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -63,7 +64,12 @@ class MemberPod {
     this.#version += 1;
     const { delegate } = this;
     const resourceVersion = String(this.#version);
-    const conditions = [...(delegate.status?.conditions ?? []), ...(status?.conditions ?? [])];
+    // `null` takes a field away.
+    const set = (status?.conditions ?? []).map(
+      (condition) => Object.fromEntries(Object.entries(condition).filter(([, value]) => value !== null)) as never,
+    ) as PodCondition[];
+    const others = (delegate.status?.conditions ?? []).filter(({ type }) => set.every((other) => other.type !== type));
+    const conditions = [...others, ...set];
     const containers = (delegate.spec?.containers ?? []).map((container, at) => {
       const { resources, ...rest } = change?.containers?.[at] ?? {};
       const requests = { ...container.resources?.requests, ...resources?.requests };
@@ -349,4 +355,159 @@ test("an end that an API server denies which has just started, and knows no role
   const patch = { metadata: { uid: "proxy-uid" }, status: { phase: "Failed", reason: "Evicted" } };
   await expect(subject.status({ type: "status", patch, resourceVersion: "1" }, context)).rejects.toBe(denied);
   expect(told).toEqual([]);
+});
+
+describe("what somebody else keeps undoing", () => {
+  /** How many requests go out while each write is answered at once by another. */
+  const contest = async (
+    { forward, there }: ReturnType<typeof exchange>,
+    wanted: (round: number) => Stored<Pod>,
+    undo: (round: number) => Partial<Body>,
+    rounds = 20,
+  ): Promise<number> => {
+    const before = there.requests;
+    for (let round = 0; round < rounds; round += 1) {
+      await forward(wanted(round));
+      there.change(undo(round));
+    }
+    return there.requests - before;
+  };
+  const red = (): Stored<Pod> => changed({ labels: { team: "red" } });
+  const blue = (): Partial<Body> => ({ metadata: { labels: { team: "blue" } } });
+  const withGate = (gate: PodCondition): Stored<Pod> =>
+    boundProxy({ spec, status: { ...runningStatus(), conditions: [gate] } });
+  const at = (seconds: number): string => new Date(NOW + seconds * 1000).toISOString();
+
+  test("in the member is left so for five minutes after five writes, and told once", async () => {
+    const subject = exchange(() => false);
+    const { forward, there, told, clock } = subject;
+    // The first forwards the gate.
+    expect(await contest(subject, red, blue)).toBe(6);
+    expect(told).toEqual([
+      "Cluster west: somebody there keeps undoing the changed labels and annotations (team); they are left so for five minutes",
+    ]);
+    clock.at += 299_999;
+    await forward(red());
+    expect(there.delegate.metadata.labels).toMatchObject({ team: "blue" });
+    clock.at += 1;
+    await forward(red());
+    expect(there.delegate.metadata.labels).toMatchObject({ team: "red" });
+    expect(told).toHaveLength(1);
+  });
+
+  test("is decided on again when its time is over", async () => {
+    const subject = exchange(() => false);
+    await contest(subject, red, blue);
+    const { there, memory, clock } = subject;
+    const proxy = { ...red(), status: subject.shown(red()) ?? {} };
+    const observed = world(proxy, [member("west", { delegate: there.delegate })], { memory: memory() });
+    expect(decide(observed, clock.at)).toMatchObject({ actions: [], requeueAt: clock.at + 300_000 });
+  });
+
+  test("does not hold up what its author changes next", async () => {
+    const subject = exchange(() => false);
+    await contest(subject, red, blue);
+    await subject.forward(changed({ labels: { team: "red", stage: "two" } }));
+    expect(subject.there.delegate.metadata.labels).toMatchObject({ team: "red", stage: "two" });
+  });
+
+  test("is mended each time when it happens now and then", async () => {
+    const subject = exchange(() => false);
+    const later = (): Stored<Pod> => {
+      subject.clock.at += 15_001;
+      return red();
+    };
+    expect(await contest(subject, later, blue)).toBe(21);
+    expect(subject.told).toEqual([]);
+  });
+
+  test("does not count when the author changes it to and fro", async () => {
+    const subject = exchange(() => false);
+    const wanted = (round: number): Stored<Pod> =>
+      changed({ labels: { role: round % 2 === 0 ? "leader" : "replica" } });
+    expect(await contest(subject, wanted, () => ({}))).toBe(21);
+    expect(subject.told).toEqual([]);
+  });
+
+  test.each([
+    ["a readiness gate with a time of its own each time", 1],
+    ["a readiness gate without times", undefined],
+  ])("is left so, %s", async (_name, times) => {
+    const subject = exchange(() => false);
+    const { there, forward } = subject;
+    const sets = (status: string, time: number): PodCondition => ({
+      ...GATE,
+      status,
+      ...(times === undefined ? {} : { lastTransitionTime: at(time) }),
+    });
+    let opened = 0;
+    for (let round = 0; round < 20; round += 1) {
+      // Each side sets it when it sees the other's.
+      await forward(withGate(sets("True", 2 * round)));
+      if (conditionOf(there.delegate, GATE.type)?.status === "True") opened += 1;
+      const shut = sets("False", 2 * round + 1);
+      there.change({ status: { conditions: [shut] } });
+      await forward(withGate(shut));
+    }
+    expect(opened).toBe(5);
+    expect(subject.told).toEqual([
+      "Cluster west: somebody there keeps undoing the conditions of the readiness gates (example.com/open); they are left so for five minutes",
+    ]);
+  });
+
+  test("does not count when a gate opens and shuts on the host, or only its time changes", async () => {
+    for (const wanted of [
+      (round: number) =>
+        withGate({ ...GATE, status: round % 2 === 0 ? "True" : "False", lastTransitionTime: at(round) }),
+      (round: number) => withGate({ ...GATE, lastTransitionTime: at(round) }),
+    ]) {
+      const subject = exchange(() => false);
+      await contest(subject, wanted, () => ({ status: { conditions: [] } }));
+      expect(subject.told).toEqual([]);
+    }
+  });
+
+  test("on the host is left so for five minutes after five writes, and told once", async () => {
+    const told: string[] = [];
+    const clock = { at: NOW };
+    let version = 1;
+    const memories = new Memories();
+    const subject = new Exchange({
+      host: fakeClient({
+        patch: (() => {
+          version += 2;
+          return Promise.resolve({ metadata: { uid: "uid-1", resourceVersion: String(version) } });
+        }) as never,
+      }),
+      memories,
+      clock: { now: () => clock.at, wall: () => clock.at },
+      authorEvents: {
+        tell: (_about: unknown, { reason, message }: { readonly reason: string; readonly message: string }) =>
+          told.push(`${reason}: ${message}`),
+      },
+    } as never);
+    const context = { key: "team/web-0" as never, signal: new AbortController().signal, heardAt: 0, log };
+    const send = (ip: string) =>
+      subject.status(
+        {
+          type: "status",
+          patch: { metadata: { uid: "uid-1" }, status: { podIP: ip } },
+          resourceVersion: String(version),
+        },
+        context,
+      );
+    for (let round = 0; round < 20; round += 1) await send("10.0.0.1");
+    expect(version).toBe(11);
+    expect(told).toEqual([
+      "StatusUndone: somebody in this cluster keeps undoing the status that the member tells (podIP); it is left so for five minutes",
+    ]);
+    await send("10.0.0.2");
+    expect(version).toBe(13);
+    clock.at += 300_000;
+    await send("10.0.0.1");
+    expect(version).toBe(15);
+    for (let round = 0; round < 10; round += 1) await send(`10.0.1.${round % 2}`);
+    expect(version).toBe(35);
+    expect(told).toHaveLength(1);
+  });
 });

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "vitest";
 import type { Cluster } from "../../../../src/api/cluster.ts";
-import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_TAINT } from "../../../../src/api/keys.ts";
+import {
+  CLUSTER_FINALIZER,
+  NODE_LABELS_ANNOTATION,
+  NODE_TAINTS_ANNOTATION,
+  VIRTUAL_NODE_LABEL,
+  VIRTUAL_NODE_TAINT,
+} from "../../../../src/api/keys.ts";
 import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
 import { decide } from "../../../../src/controllers/virtual-node/decide.ts";
 import { desiredNode } from "../../../../src/controllers/virtual-node/decide-node.ts";
@@ -54,7 +60,9 @@ function observed(parts: Partial<Observed> = {}): Observed {
 }
 
 /** The node as the API server holds it: quantities in its own spelling. */
-function stored(parts: { spec?: KubeNode["spec"]; labels?: Record<string, string> } = {}): Stored<KubeNode> {
+function stored(
+  parts: { spec?: KubeNode["spec"]; labels?: Record<string, string>; annotations?: Record<string, string> } = {},
+): Stored<KubeNode> {
   const node = desiredNode(observed(), now);
   const amounts = { cpu: "128", memory: "512Gi", pods: "10k" };
   return {
@@ -240,6 +248,24 @@ describe("a member's virtual node", () => {
       patch: { metadata: { labels: { tier: "gold", region: null } } },
     });
     expect(decide(relabelled, now).actions[0]).not.toHaveProperty(["patch", "metadata", "labels", "theirs"]);
+  });
+
+  test("gets back within five minutes the note of its labels that somebody has taken off", () => {
+    const { [NODE_LABELS_ANNOTATION]: keys, ...annotations } = stored().metadata.annotations ?? {};
+    expect(keys).toContain("region");
+    const stripped = observed({
+      node: stored({ annotations }),
+      cluster: cluster({ labels: { region: "eu" } }, ready),
+      renewedAt: now + 299_999,
+    });
+    // Not sooner: whoever keeps taking it off is not fought.
+    expect(decide(stripped, now + 299_999).actions).toEqual([]);
+    expect(decide({ ...stripped, renewedAt: now + 300_000 }, now + 300_000).actions).toContainEqual({
+      type: "patchNode",
+      patch: {
+        metadata: { labels: {}, annotations: { [NODE_LABELS_ANNOTATION]: keys, [NODE_TAINTS_ANNOTATION]: null } },
+      },
+    });
   });
 
   test("is alive whatever becomes of a change that its Cluster's author wants: it comes last", () => {

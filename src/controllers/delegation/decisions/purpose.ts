@@ -1,0 +1,63 @@
+import { FORWARDED_ANNOTATION } from "../../../api/keys.ts";
+import type { Pod, PodCondition, Stored } from "../../../api/kubernetes.ts";
+import { forwardedAnnotations, forwardedLabels } from "../../../pods/delegate.ts";
+import type { StatusPatch } from "../../../pods/feedback.ts";
+import type { ForwardPatch } from "../../../pods/forward-patch.ts";
+import { fingerprint } from "../../../pods/forwarded.ts";
+import { conditionOf } from "../../../pods/phase.ts";
+
+/** What a write is for. One that comes again for the same, with nothing else between, was undone by somebody. */
+export interface Purpose {
+  /** What is changed, for people: keys, condition types, fields. */
+  readonly parts: readonly string[];
+  /** Equal for writes of which a later one takes the place of an earlier one. */
+  readonly about: string;
+  /** A fingerprint of what is wanted. */
+  readonly wanted: string;
+}
+
+/** The text by which `Memory.ineffective` knows what is undone again and again. */
+export function undone({ about, wanted }: Purpose): string {
+  return `undone ${about} ${wanted}`;
+}
+
+/** Undefined for what nobody can undo, or what says nothing new but a time. */
+export function purposeOf(proxy: Pod, delegate: Stored<Pod>, { subresource, body }: ForwardPatch): Purpose | undefined {
+  if (subresource === "status") return gatesPurpose(proxy, delegate, body.status);
+  if (subresource !== undefined) return undefined;
+  const { labels = {}, annotations = {} } = body.metadata;
+  const record = annotations[FORWARDED_ANNOTATION];
+  const keys = [...Object.keys(labels), ...Object.keys(annotations)].filter((key) => key !== FORWARDED_ANNOTATION);
+  const fields = Object.keys(body.spec ?? {});
+  const isRecorded = delegate.metadata.annotations?.[FORWARDED_ANNOTATION] !== undefined;
+  // That both sides agree on a gate is put on record as often as it changes.
+  if (keys.length === 0 && fields.length === 0 && isRecorded) return undefined;
+  return {
+    parts: [...keys, ...fields, ...(isRecorded ? [] : [FORWARDED_ANNOTATION])],
+    about: "pod",
+    wanted: fingerprint([forwardedLabels(proxy), forwardedAnnotations(proxy), record]),
+  };
+}
+
+function gatesPurpose(proxy: Pod, delegate: Stored<Pod>, status: object = {}): Purpose | undefined {
+  const { conditions = [] } = status as { readonly conditions?: readonly Pick<PodCondition, "type">[] };
+  const parts = conditions
+    .map(({ type }) => type)
+    .filter((type) => saidBy(conditionOf(proxy, type)) !== saidBy(conditionOf(delegate, type)));
+  if (parts.length === 0) return undefined;
+  const wanted = fingerprint(parts.map((type) => saidBy(conditionOf(proxy, type))));
+  return { parts, about: `gates ${parts.join(",")}`, wanted };
+}
+
+/** Whoever says it again says it with another time. */
+function saidBy(condition: PodCondition | undefined): string {
+  const { status, reason, message } = condition ?? {};
+  return JSON.stringify([status, reason, message]);
+}
+
+/** The purpose of a write of a proxy's status. */
+export function statusPurpose({ status }: StatusPatch): Purpose {
+  const { conditions = [], ...fields } = status as { readonly conditions?: readonly Pick<PodCondition, "type">[] };
+  const parts = [...Object.keys(fields), ...conditions.map(({ type }) => type)];
+  return { parts, about: `status ${parts.join(",")}`, wanted: fingerprint(status) };
+}

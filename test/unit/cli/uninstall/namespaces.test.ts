@@ -1,0 +1,34 @@
+import { expect, test } from "vitest";
+import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
+import { unlabelNamespaces } from "../../../../src/cli/uninstall/namespaces.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+
+function optedIn(name: string): Stored<KubeObject> {
+  const labels = { "legation.dev/delegation": "all" };
+  return { metadata: { name, uid: `uid of ${name}`, resourceVersion: "1", labels } };
+}
+
+function unlabel(code: KubeErrorCode): { readonly told: string[]; readonly done: Promise<readonly string[]> } {
+  const told: string[] = [];
+  const host = fakeClient({
+    list: (async () => ({ items: ["a", "b", "c"].map(optedIn), resourceVersion: "1", size: 0 })) as never,
+    patch: (async (_resource: object, { name }: ObjectRef, { body }: { readonly body: KubeObject }) => {
+      expect(body.metadata).toEqual({ uid: `uid of ${name}`, labels: { "legation.dev/delegation": null } });
+      if (name === "b") throw new KubeError("no", { code, cluster: "host", verb: "patch", resource: "namespaces" });
+    }) as never,
+  });
+  return { told, done: unlabelNamespaces({ host, signal, report: (line) => told.push(line) }) };
+}
+
+test.each(["NotFound", "Conflict"] as const)("a namespace that goes meanwhile (%s) holds up no other", async (code) => {
+  const { told, done } = unlabel(code);
+  expect(await done).toEqual(["a", "c"]);
+  expect(told).toEqual(["a", "c"].map((name) => `Namespace ${name}: label legation.dev/delegation=all taken off`));
+});
+
+test("a namespace that may not be changed is an error", async () => {
+  await expect(unlabel("Forbidden").done).rejects.toMatchObject({ code: "Forbidden" });
+});

@@ -1,0 +1,175 @@
+import { expect, test } from "vitest";
+import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
+import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
+import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
+import type { WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { toDelegate } from "../../../../src/pods/delegate.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const HOST = { id: "host-id", name: "cern" };
+const MINUTE = 60_000;
+const HOUR = 60 * MINUTE;
+
+type Undo = (secret: Stored<Secret>) => Stored<Secret> | undefined;
+
+/** The Secrets of a member in which somebody answers each write with one of their own. */
+class MemberSecrets {
+  undo: Undo;
+  #secret: Stored<Secret> | undefined;
+  #version = 1;
+  #tell: () => void = () => {};
+
+  constructor(undo: Undo) {
+    this.undo = undo;
+  }
+
+  get secret(): Stored<Secret> | undefined {
+    return this.#secret;
+  }
+
+  readonly client = fakeClient({
+    list: (async () => ({
+      items: this.#secret === undefined ? [] : [this.#secret],
+      resourceVersion: "1",
+      size: 0,
+    })) as never,
+    create: (async (_resource: object, secret: Secret) => {
+      const refusal = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
+      if (this.#secret !== undefined) throw new KubeError("it is there", refusal);
+      this.#write({ ...secret, metadata: { name: "s", ...secret.metadata, uid: "secret-uid", resourceVersion: "0" } });
+    }) as never,
+    patch: (async (_resource: object, _ref: object, { body }: { readonly body: Secret }) => {
+      if (this.#secret !== undefined)
+        this.#write({ ...this.#secret, metadata: { ...this.#secret.metadata, ...body.metadata } });
+    }) as never,
+    watch: this.#watch.bind(this) as never,
+  });
+
+  /** What somebody writes once. */
+  change(change: Undo): void {
+    this.#version += 2;
+    const left = this.#secret && change(this.#secret);
+    this.#secret = left && { ...left, metadata: { ...left.metadata, resourceVersion: String(this.#version) } };
+    this.#tell();
+  }
+
+  #write(secret: Stored<Secret>): void {
+    this.#secret = secret;
+    this.change(this.undo);
+  }
+
+  async *#watch(_resource: object, { signal, onOpen }: WatchOptions): AsyncGenerator<object> {
+    onOpen?.();
+    let shown: Stored<Secret> | undefined;
+    while (!signal.aborted) {
+      const now = this.#secret?.metadata.labels === undefined ? undefined : this.#secret;
+      if (now !== undefined) yield { type: shown === undefined ? "ADDED" : "MODIFIED", object: now, size: 100 };
+      else if (shown !== undefined) yield { type: "DELETED", object: shown, size: 100 };
+      shown = now;
+      await new Promise<void>((resolve) => {
+        this.#tell = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    }
+  }
+}
+
+/** A controller whose pod's tokens are asked for, and how often they were. */
+async function controlled(undo: Undo) {
+  const clock = new FakeClock();
+  const projected = { sources: [{ serviceAccountToken: { path: "token" } }] };
+  const proxy = proxyPod({ spec: { nodeName: "legation-west", volumes: [{ name: "kube-api-access-1", projected }] } });
+  const access = { mode: "host", address: { host: "10.0.0.1", port: "443" } } as const;
+  const { metadata, spec } = toDelegate(proxy, HOST, access);
+  const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, ...(spec && { spec }) });
+  const there = new MemberSecrets(undo);
+  const west = {
+    name: "west",
+    client: there.client,
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    probed: { reachable: true },
+    delegates: { list: () => [delegate], get: () => delegate },
+    noteFailure: () => {},
+  };
+  const told: string[] = [];
+  const issued = { count: 0 };
+  const createSubresource = async () => {
+    issued.count += 1;
+    const expirationTimestamp = new Date(clock.wall() + HOUR).toISOString();
+    return { spec: { expirationSeconds: 3600 }, status: { token: "t", expirationTimestamp } };
+  };
+  const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+  const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
+  const controller = new HomeApiController({
+    host: fakeClient({ createSubresource: createSubresource as never }),
+    identity: HOST,
+    registry: {
+      members: () => [west],
+      member: () => west,
+      holders: () => [west],
+      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
+    },
+    authorEvents: {
+      tell: (_about: object, { reason, message }: { reason: string; message: string }) =>
+        told.push(`${reason}: ${message}`),
+    },
+    server: undefined,
+    proxies: () => ({ get: () => proxy }),
+    modeOf: () => undefined,
+    onChange: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  controller.onMembers();
+  await clock.advance(0);
+  controller.enqueue(objectKey(proxy.metadata));
+  return { controller, clock, issued, told, there };
+}
+
+function withRenewal(at: string): Undo {
+  return ({ metadata, ...secret }) => ({
+    ...secret,
+    metadata: { ...metadata, annotations: { ...metadata.annotations, [RENEW_AT_ANNOTATION]: at } },
+  });
+}
+
+test.each<[string, Undo]>([
+  ["writes a time that has passed", withRenewal("2020-01-01T00:00:00Z")],
+  [
+    "takes the annotations off",
+    ({ metadata: { annotations: _, ...metadata }, ...secret }) => ({ ...secret, metadata }),
+  ],
+  ["takes the labels off", ({ metadata: { labels: _, ...metadata }, ...secret }) => ({ ...secret, metadata })],
+  ["deletes it", () => undefined],
+])("somebody who %s after each write gets five tokens in ten minutes, and the author hears of it", async (_, undo) => {
+  const { controller, clock, issued, told, there } = await controlled(undo);
+  for (let at = 0; at < 9 * MINUTE; at += 1000) await clock.advance(1000);
+  expect(issued.count).toBe(5);
+  expect(told).toEqual([
+    expect.stringMatching(
+      /^NoToken: somebody in west keeps changing or deleting Secret legation-api-uid-1, .* left so for ten minutes/,
+    ),
+  ]);
+  there.undo = (secret) => secret;
+  for (let at = 0; at < 3 * MINUTE; at += 1000) await clock.advance(1000);
+  expect(issued.count).toBe(6);
+  expect(there.secret?.metadata.labels).toBeDefined();
+  await controller.stop();
+});
+
+test("whoever writes a time that has passed now and then gets a new token each time", async () => {
+  const { controller, clock, issued, told, there } = await controlled((secret) => secret);
+  for (let time = 1; time <= 10; time += 1) {
+    await clock.advance(15_001);
+    expect(issued.count).toBe(time);
+    there.change(withRenewal("2020-01-01T00:00:00Z"));
+  }
+  expect(told).toEqual([]);
+  await controller.stop();
+});

@@ -1,0 +1,122 @@
+import { describe, expect, test } from "vitest";
+import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
+import { statusFrom } from "../../../src/pods/feedback.ts";
+import { forwardPatches } from "../../../src/pods/forward.ts";
+import { conditionOf } from "../../../src/pods/phase.ts";
+import { endedStatus, pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+
+const TYPE = "example.com/checked";
+const checked = (status: string, parts: Partial<PodCondition> = {}): PodCondition => ({ type: TYPE, status, ...parts });
+
+/** A proxy and its delegate, and what Legation writes on either until nothing is left to write. */
+class Pair {
+  proxy: Stored<Pod>;
+  delegate: Stored<Pod>;
+  writes = 0;
+
+  constructor() {
+    this.proxy = proxyPod({ status: runningStatus() });
+    this.delegate = pod({ uid: "delegate-uid", status: runningStatus() });
+    this.settle();
+    this.writes = 0;
+  }
+
+  host(condition?: PodCondition): this {
+    this.proxy = withCondition(this.proxy, condition);
+    return this;
+  }
+
+  member(condition?: PodCondition): this {
+    this.delegate = withCondition(this.delegate, condition);
+    return this;
+  }
+
+  /** What either side shows then. */
+  settle(): (string | undefined)[] {
+    for (let round = 0; round < 5; round += 1) {
+      this.show();
+      if (!this.record()) return [this.proxy, this.delegate].map((one) => conditionOf(one, TYPE)?.status);
+    }
+    throw new Error("it never comes to rest");
+  }
+
+  show(): void {
+    this.proxy = { ...this.proxy, status: statusFrom(this.proxy, this.delegate) ?? {} };
+  }
+
+  record(): boolean {
+    const annotations = forwardPatches(this.proxy, this.delegate).at(-1)?.body.metadata.annotations;
+    if (annotations === undefined) return false;
+    this.writes += 1;
+    const { metadata } = this.delegate;
+    this.delegate = {
+      ...this.delegate,
+      metadata: { ...metadata, annotations: { ...metadata.annotations, ...(annotations as Record<string, string>) } },
+    };
+    return true;
+  }
+}
+
+function withCondition(of: Stored<Pod>, condition?: PodCondition): Stored<Pod> {
+  const others = (of.status?.conditions ?? []).filter(({ type }) => type !== TYPE);
+  return { ...of, status: { ...of.status, conditions: condition === undefined ? others : [...others, condition] } };
+}
+
+describe("a condition that anybody may write", () => {
+  test("and somebody on the host has set stays, whatever the member says", () => {
+    const pair = new Pair().host(checked("False"));
+    expect(pair.member(checked("True")).settle()).toEqual(["False", "True"]);
+    expect(pair.member(checked("Unknown")).settle()).toEqual(["False", "Unknown"]);
+    expect(pair.member().settle()).toEqual(["False", undefined]);
+    expect(pair.writes).toBe(0);
+  });
+
+  test("and somebody in the member has set is shown on the host, follows, and goes again", () => {
+    const pair = new Pair();
+    expect(pair.member(checked("True")).settle()).toEqual(["True", "True"]);
+    expect(pair.writes).toBe(1);
+    expect(pair.member(checked("False")).settle()).toEqual(["False", "False"]);
+    expect(pair.host(checked("True")).settle()).toEqual(["False", "False"]);
+    expect(pair.writes).toBe(1);
+    expect(pair.member().settle()).toEqual([undefined, undefined]);
+    expect(pair.writes).toBe(2);
+    // Whose it is next is open.
+    expect(pair.host(checked("True")).settle()).toEqual(["True", undefined]);
+  });
+
+  test("is not shown before it is on record whose it is: it may change in between", () => {
+    const pair = new Pair().member(checked("True"));
+    pair.show();
+    expect(conditionOf(pair.proxy, TYPE)).toBeUndefined();
+    pair.record();
+    pair.member(checked("False")).show();
+    expect(conditionOf(pair.proxy, TYPE)).toEqual(checked("False"));
+  });
+
+  test("is shown as its delegate says it at its end", () => {
+    const proxy = proxyPod({ status: runningStatus() });
+    const ended = withCondition(pod({ uid: "delegate-uid", status: endedStatus(0) }), checked("True"));
+    expect(statusFrom(proxy, ended)?.conditions).toContainEqual(checked("True"));
+    expect(statusFrom(withCondition(proxy, checked("False")), ended)?.conditions).toContainEqual(checked("False"));
+    const running = withCondition(pod({ uid: "delegate-uid", status: runningStatus() }), checked("True"));
+    expect(statusFrom(proxy, running, { gone: true })?.conditions).toContainEqual(checked("True"));
+  });
+
+  test("that an earlier version has shown follows its delegate", () => {
+    const shown = checked("True", { lastTransitionTime: "2026-01-01T00:00:00Z" });
+    const pair = new Pair().host(shown).member(shown);
+    expect(pair.settle()).toEqual(["True", "True"]);
+    expect(pair.member().settle()).toEqual([undefined, undefined]);
+    // Without a time it may be either's.
+    expect(new Pair().host(checked("True")).member(checked("True")).member().settle()).toEqual(["True", undefined]);
+  });
+
+  test("costs the member nothing when it is a kubelet's", () => {
+    const pair = new Pair();
+    const conditions = [{ type: "PodReadyToStartContainers", status: "True" }];
+    pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, conditions } };
+    pair.settle();
+    expect(pair.writes).toBe(0);
+    expect(pair.proxy.status?.conditions).toContainEqual(conditions[0]);
+  });
+});
