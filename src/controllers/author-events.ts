@@ -19,6 +19,8 @@ export interface AuthorEventsOptions {
 export interface News {
   readonly reason: string;
   readonly message: string;
+  /** The command that shows the whole message, where it is longer than an event can be. */
+  readonly all?: string;
   /** Default: Warning. */
   readonly type?: "Normal" | "Warning";
   /** End of the event's name, where what was said once is not to be said again; default: one that no other event has. */
@@ -76,10 +78,10 @@ export class AuthorEvents {
    * Has the author told, and returns at once; never throws. From then on it counts as told: it is, or the API server refuses it
    * for good (a policy, a namespace that is going or gone) or for ten minutes on end, and then a line of log says so.
    */
-  tell(about: About, { reason, message, type = "Warning", suffix = randomBytes(8).toString("hex") }: News): void {
+  tell(about: About, { reason, message, all, type = "Warning", suffix = randomBytes(8).toString("hex") }: News): void {
     if (this.#abort.signal.aborted) return;
     const { clock } = this.#options;
-    const event = authorEvent(about, { reason, message, type, suffix, at: clock.wall() });
+    const event = authorEvent(about, { reason, message, all, type, suffix, at: clock.wall() });
     const untold = { event, since: clock.now(), backoff: new Backoff(BACKOFF) };
     if (this.#waiting.size + this.#resting.size + this.#underWay.size >= MOST_UNTOLD) {
       this.#log.warn(wordsOf(untold.event), "an event is not told: too many others wait");

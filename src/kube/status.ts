@@ -31,6 +31,9 @@ const LONGEST_WAIT_MS = 60_000;
 // Words for people and conditions: no API server needs more, and one in the wrong hands gets no more.
 const LONGEST_MESSAGE = 4_096;
 
+// Of what is no `Status`: a proxy's page, say.
+const LONGEST_TEXT = 300;
+
 /** The part of a `Status` object that an error carries. */
 interface Status {
   readonly code?: number;
@@ -118,8 +121,11 @@ function retryAfterHeader(headers: IncomingHttpHeaders): number | undefined {
   return Number.isNaN(date) ? undefined : Math.max(0, date - Date.now());
 }
 
+/** Of what an API server lists on /readyz, which may be fifty checks, those that fail; else all, from the beginning. */
 function plainText(status: number, text: string): string {
-  const words = readable(text.slice(0, 300)).trim();
+  const failed = text.split("\n").filter((line) => line.startsWith("[-]"));
+  const told = failed.length === 0 ? text : failed.map((line) => line.trim()).join(", ");
+  const words = readable(told.slice(0, LONGEST_TEXT)).trim();
   return words === "" ? `HTTP ${status}` : `HTTP ${status}: ${words}`;
 }
 

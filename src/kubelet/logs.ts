@@ -1,11 +1,11 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import { pipeline } from "node:stream/promises";
-import { z } from "zod";
 import type { Member } from "../clusters/member.ts";
 import type { StreamAnswer } from "../kube/client.ts";
 import { isKubeError } from "../kube/errors.ts";
 import { pods } from "../kube/resources.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
+import { accessProblem, statusMessage } from "./access-problem.ts";
 import type { PodRef } from "./pod-lookup.ts";
 
 /** The options of PodLogOptions that a kubelet reads too, under the same names. */
@@ -97,7 +97,6 @@ function abortWhenLost(member: LogTarget["member"], abort: AbortController, cloc
   return () => timer.cancel();
 }
 
-const statusBody = z.object({ message: z.string() });
 // An API server puts it before a kubelet's words, and the host's will do so once more.
 const INTERNAL = "Internal error occurred: ";
 
@@ -109,21 +108,10 @@ function translated(
   { status, text }: { readonly status: number; readonly text: string },
   member: string,
 ): { readonly status: number; readonly text: string } {
-  const message = messageOf(text);
-  if (status === 401 || status === 403) {
-    return {
-      status: 500,
-      text: `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`,
-    };
-  }
+  const problem = accessProblem({ status, text }, member);
+  if (problem !== undefined) return { status: 500, text: problem };
+  const message = statusMessage(text) ?? text;
   if (status === 400 || status === 404) return { status, text: message };
+  if (status === 401 || status === 403) return { status: 500, text: `cluster ${member}: ${message}` };
   return { status: 500, text: message.startsWith(INTERNAL) ? message.slice(INTERNAL.length) : message };
-}
-
-function messageOf(text: string): string {
-  try {
-    return statusBody.parse(JSON.parse(text)).message;
-  } catch {
-    return text;
-  }
 }

@@ -8,6 +8,7 @@ import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { pods } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
+import { accessProblem } from "./access-problem.ts";
 import { type PlainAnswer, refuse, statusAnswer, switchProtocols } from "./streams-answer.ts";
 import { closeInTime, type JoinedSockets, join } from "./streams-join.ts";
 import { streamRequest } from "./streams-request.ts";
@@ -164,15 +165,10 @@ function failed(error: KubeError, member: string): PlainAnswer {
 }
 
 /**
- * The member's answer as it is, but for what it has against Legation itself: the person would take that for their own
- * missing rights on the host.
+ * The member's answer as it is, but for what it has against Legation, or its kubelet against its API server: the person would take that
+ * for their own missing rights on the host.
  */
 function explained(answer: PlainAnswer, member: string): PlainAnswer {
-  const ofLegation =
-    answer.status === 401 || (answer.status === 403 && /cannot (get|create) resource \\?"pods\//.test(answer.text));
-  if (!ofLegation) return answer;
-  return statusAnswer(
-    "InternalError",
-    `cluster ${member} refuses Legation (${answer.status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`,
-  );
+  const problem = accessProblem(answer, member);
+  return problem === undefined ? answer : statusAnswer("InternalError", problem);
 }

@@ -3,6 +3,7 @@ import { DELETION_COST_ANNOTATION, PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VA
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { counted } from "../counted.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
 import { isSameTemplate } from "./same-template.ts";
@@ -41,17 +42,25 @@ export function standingOf(
   const { replaces, note } = changed ? rolloutOf(workload, written) : NO_ROLLOUT;
   const replaced = wanted.filter(replaces);
   const kept = wanted.filter((pod) => !replaced.includes(pod));
-  const whose = kept.length === 0 ? `its ${replaced.length} pods` : `${replaced.length} of its pods`;
+  const whose = kept.length === 0 ? `its ${counted(replaced.length)}` : `${replaced.length} of its pods`;
   return {
     kept,
     leaving: [...surplus, ...replaced],
     coming: comingOf(workload, pods, kept),
     notes: [
-      ...(kept.length === 0 ? [] : [`${kept.length} of its pods are there already, and stay`]),
+      ...(kept.length === 0
+        ? []
+        : [
+            `${kept.length} of its pods ${kept.length === 1 ? "is there already, and stays" : "are there already, and stay"}`,
+          ]),
       ...hostNotes(kept),
       ...(note === undefined || kept.length === 0 ? [] : [note]),
-      ...(surplus.length === 0 ? [] : [`${surplus.length} pods go, probably ${namesOf(surplus)}`]),
-      ...(replaced.length === 0 ? [] : [`${whose} are replaced: their room is counted as free`]),
+      ...(surplus.length === 0
+        ? []
+        : [`${counted(surplus.length)} ${surplus.length === 1 ? "goes" : "go"}, probably ${namesOf(surplus)}`]),
+      ...(replaced.length === 0
+        ? []
+        : [`${whose} ${replaced.length === 1 ? "is" : "are"} replaced: their room is counted as free`]),
       ...waitingNotes(kept),
     ],
   };

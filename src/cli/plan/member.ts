@@ -6,13 +6,7 @@ import { Load } from "../../clusters/load.ts";
 import { NodeFits } from "../../clusters/node-fits.ts";
 import type { PlacementMember } from "../../controllers/delegation/placing/placement-members.ts";
 import type { Candidate } from "../../placement/candidate.ts";
-import {
-  BEING_REMOVED,
-  CORDONED,
-  candidateOf,
-  NO_VIRTUAL_NODE,
-  notAnswering,
-} from "../../placement/member-candidate.ts";
+import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { type NodeKinds, nodesOf, untold } from "../../placement/node-kinds.ts";
 
@@ -110,7 +104,8 @@ export class HostedMember implements PlacementMember {
       return { reason: "ClusterNotReady", message: "nobody has reported on it: does `legation controller` run?" };
     }
     if (ready.reason === "NodeRefused") return NO_VIRTUAL_NODE;
-    if (ready.status !== "True") return notAnswering(ready.message);
+    // It may well answer: with another identity, or without its pods.
+    if (ready.status !== "True") return { reason: "ClusterNotReady", message: `it is not ready: ${ready.message}` };
     if (this.#node !== undefined && !isNodeReady(this.#node)) {
       this.#guesses.add(
         "its virtual node is not Ready, so what the host says of it may be old: does the controller run?",

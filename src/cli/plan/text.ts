@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Plan, PlanOutcome, WorkloadPlan } from "./plan.ts";
@@ -55,7 +56,9 @@ function fitting(pods: WorkloadPlan["pods"]): string {
 
 function memberRows({ cluster, pods, waiting, whyNot }: PlannedMember, all: number): string[][] {
   const count = waiting === 0 ? String(pods) : `${pods} (+${waiting} waiting)`;
-  const reasons = whyNot.map(({ message, pods: those }) => (those === all ? message : `${message} (${those} pods)`));
+  const reasons = whyNot.map(({ message, pods: those }) =>
+    those === all ? message : `${message} (${counted(those)})`,
+  );
   const [first = "", ...rest] = reasons;
   return [[cluster, count, first], ...rest.map((reason) => ["", "", reason])];
 }

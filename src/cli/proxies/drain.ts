@@ -4,6 +4,7 @@ import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { isTerminal } from "../../pods/phase.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { counted } from "../counted.ts";
 import { Failure } from "../failure.ts";
 import { some } from "../member/clean.ts";
 import { remove } from "../removal.ts";
@@ -123,7 +124,7 @@ function isOfThisPod(error: KubeError): boolean {
 export function drainTimedOut(cluster: string, rest: readonly Stored<Pod>[], timeoutMs: number): Failure {
   return new Failure("notReady", {
     object: `Cluster ${cluster}`,
-    problem: `${rest.length} pods had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
+    problem: `${counted(rest.length)} had not ended after ${timeoutMs / 1000} s: ${some(rest.map(podName))}`,
     remedy:
       "its virtual node stays cordoned; run the command again (a longer --timeout, or --force when the member is gone for good)",
   });

@@ -2,6 +2,7 @@ import type { Cluster } from "../../api/cluster.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { counted } from "../counted.ts";
 
 /** Something that is wrong with a workload, and what can be done about it. */
 export interface Trouble {
@@ -42,7 +43,7 @@ function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
         ? []
         : [
             {
-              what: `${what}; its ${count(live)} may run on there, and what is shown of them is old`,
+              what: `${what}; its ${counted(live.length)} may run on there, and what is shown of them is old`,
               remedy: whatBecomes(live),
             },
           ]),
@@ -50,7 +51,7 @@ function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
         ? []
         : [
             {
-              what: `${live.length === 0 ? `${what}; ` : ""}${count(ending)} there cannot end while it does not answer (${first.metadata.name}, …)`,
+              what: `${live.length === 0 ? `${what}; ` : ""}${counted(ending.length)} there cannot end before it is ready again (${first.metadata.name}, …)`,
               remedy: `where it is gone for good: kubectl -n ${namespace} delete pod ${first.metadata.name} --grace-period=0 --force`,
             },
           ]),
@@ -64,7 +65,7 @@ function whatBecomes(pods: readonly Stored<Pod>[]): string {
   const soonest = after.filter((seconds) => seconds !== undefined).sort((a, b) => a - b)[0];
   if (soonest === undefined) return "they wait for it to come back, as their tolerations say (legation.dev/failover)";
   const staying = after.filter((seconds) => seconds === undefined).length;
-  return `they are replaced elsewhere ${soonest} s after their node has the taint ${LOST_TAINT}${staying === 0 ? "" : `; ${staying} of them wait for it`}`;
+  return `they are replaced elsewhere ${soonest} s after their node has the taint ${LOST_TAINT}${staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for it`}`;
 }
 
 /** Seconds; undefined: never. */
@@ -100,7 +101,7 @@ function notStarting({ namespace, pods }: TroubleFacts): Trouble[] {
     return why === undefined ? [] : [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${why}` }];
   });
   return grouped(stuck).map(([words, those]) => ({
-    what: `${count(those)} ${those.length === 1 ? "does" : "do"} not run in ${words}`,
+    what: `${counted(those.length)} ${those.length === 1 ? "does" : "do"} not run in ${words}`,
     remedy: seePod(namespace, those),
   }));
 }
@@ -120,7 +121,7 @@ function failed({ namespace, pods }: TroubleFacts): Trouble[] {
     return [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${words}` }];
   });
   return grouped(ended).map(([words, those]) => ({
-    what: `${count(those)} ${those.length === 1 ? "has" : "have"} failed in ${words}`,
+    what: `${counted(those.length)} ${those.length === 1 ? "has" : "have"} failed in ${words}`,
     remedy: seePod(namespace, those),
   }));
 }
@@ -148,8 +149,4 @@ function grouped(
 
 function seePod(namespace: string, [first]: readonly Stored<Pod>[]): string {
   return `see legation status pod ${first?.metadata.name} -n ${namespace}`;
-}
-
-function count(pods: readonly unknown[]): string {
-  return pods.length === 1 ? "1 pod" : `${pods.length} pods`;
 }

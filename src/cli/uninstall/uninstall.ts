@@ -10,6 +10,7 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
+import { counted } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { type KindName, kindsOf } from "../install/installed.ts";
@@ -81,9 +82,10 @@ export async function uninstall(
   const joined = await listClusters(host, discovery, signal);
   await leaveMembers(joined, { ...context, remains });
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
-  if (proxies.length > 0) report(`${proxies.length} proxy pods released`);
+  if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
   const overflow = await unmarkOverflow(host, signal);
-  if (overflow.unmarked > 0) report(`${overflow.unmarked} pods in overflow mode are the host's alone`);
+  const { unmarked } = overflow;
+  if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);
   for (const what of overflow.remained) remains(what);
   for (const cluster of joined) {
     await removeClusterNow(host, cluster, signal);
@@ -104,7 +106,7 @@ function refuseRunning(proxies: Parameters<typeof unfinished>[0], force: boolean
   if (running.length === 0 || force) return;
   throw new Failure("refused", {
     object: "Legation",
-    problem: `${running.length} delegated pods have not finished: ${some(running.map(podName))}${more}`,
+    problem: `${counted(running.length, "delegated pod")} ${running.length === 1 ? "has" : "have"} not finished: ${some(running.map(podName))}${more}`,
     remedy:
       "delete their workloads first, or add --force: they are deleted, and their controllers start them on the host",
   });

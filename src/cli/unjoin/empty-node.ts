@@ -1,6 +1,7 @@
 import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { nodes, pods } from "../../kube/resources.ts";
+import { counted } from "../counted.ts";
 import { Failure } from "../failure.ts";
 import { some } from "../member/clean.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
@@ -29,7 +30,7 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
   // The controller does not do it; the admission policy lets nobody else take this finalizer off.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
-  report(`${host.cluster}: ${rest.length} pods released in the controller's place`);
+  report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
 }
 
 /** Resolves to the pods that had not ended in time. */
@@ -45,11 +46,14 @@ async function cordonAndDrain(
   if (running.length > 0 && !drain && !force) {
     throw new Failure("refused", {
       object: `Cluster ${name}`,
-      problem: `${running.length} pods run there: ${some(running.map(podName))}`,
+      problem: `${counted(running.length)} ${running.length === 1 ? "runs" : "run"} there: ${some(running.map(podName))}`,
       remedy: "move them with --drain (their controllers replace them), or --force when the member is gone for good",
     });
   }
-  if (proxies.length > 0) report(`${host.cluster}: waiting until ${proxies.length} pods on Node ${node} are gone`);
+  const { length: left } = proxies;
+  if (left > 0) {
+    report(`${host.cluster}: waiting until ${counted(left)} on Node ${node} ${left === 1 ? "is" : "are"} gone`);
+  }
   return await drainNode(host, node, {
     timeoutMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
     force,

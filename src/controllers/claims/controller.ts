@@ -59,6 +59,8 @@ export class ClaimController implements Copier {
   readonly #wanted = new Map<ObjectKey, { readonly uid: string; readonly member: string }>();
   /** Of the host's claims, by member. */
   readonly #refusals: Refusals;
+  /** The same, where the claim may be there all the same. */
+  readonly #doubts: Refusals;
   /** Of members' claims, by size. */
   readonly #refusedSizes: Refusals;
   /** Of the host's claims, what a live read of their member has found in the place of theirs. */
@@ -71,6 +73,7 @@ export class ClaimController implements Copier {
     this.#options = options;
     const { host, identity, registry, memberNamespaces, clock, log } = options;
     this.#refusals = new Refusals({ clock, forMs: REFUSED_FOR_MS });
+    this.#doubts = new Refusals({ clock, forMs: REFUSED_FOR_MS });
     this.#lost = new Refusals({ clock, forMs: LOST_FOR_MS });
     this.#refusedSizes = new Refusals({ clock, forMs: SIZE_REFUSED_FOR_MS });
     this.#claims = new Reflector({
@@ -107,6 +110,7 @@ export class ClaimController implements Copier {
       hostId: identity.id,
       confirmLease: options.confirmLease,
       onRefusal: (...refusal) => this.#onRefusal(...refusal),
+      onDoubt: (...doubt) => this.#onDoubt(...doubt),
       onLost: (key, uid, message) => {
         this.#lost.note(uid, LOST, message, () => this.#onClaim(key));
         this.#onClaim(key);
@@ -130,6 +134,7 @@ export class ClaimController implements Copier {
 
   async stop(): Promise<void> {
     this.#refusals.stop();
+    this.#doubts.stop();
     this.#refusedSizes.stop();
     this.#lost.stop();
     await Promise.all([this.#claims.stop(), this.#copies.stop()]);
@@ -207,7 +212,8 @@ export class ClaimController implements Copier {
     }
     if (member === undefined) return "unprepared";
     if (!this.#copies.read(member)) return { refused: UNREAD };
-    const refused = this.#refusals.of(claim.metadata.uid, name);
+    const { uid } = claim.metadata;
+    const refused = this.#refusals.of(uid, name) ?? this.#doubts.of(uid, name);
     const copy = this.#copyIn(member, key);
     if (copy === undefined) {
       if (refused !== undefined) return { refused };
@@ -273,6 +279,13 @@ export class ClaimController implements Copier {
     const wanted = this.#wanted.get(key);
     if (wanted?.uid === uid && wanted.member === member) this.#wanted.delete(key);
     this.#onClaim(key);
+  }
+
+  /** It goes on being tried: whoever waits for it is told when that is news. */
+  #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
+    const isNews = this.#doubts.of(uid, member) !== message;
+    this.#doubts.note(uid, member, message, () => this.#onClaim(key));
+    if (isNews) this.#onClaim(key);
   }
 
   /** Whether a claim whose host's is not there is to be kept; tells of each once. */

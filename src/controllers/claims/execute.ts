@@ -19,8 +19,10 @@ import { ownerOf } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
+import { Failures } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
+import { leavesDoubt } from "../delegation/refusal.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import type { Action, Observed } from "./model.ts";
 
@@ -31,6 +33,8 @@ export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease">
   readonly hostId: string;
   /** The member does not take the host's claim of this uid. */
   readonly onRefusal: (key: ObjectKey, uid: string, member: string, message: string) => void;
+  /** Whether the member has made the claim, nobody knows, and it goes on failing to say so. */
+  readonly onDoubt: (key: ObjectKey, uid: string, member: string, message: string) => void;
   /** The member does not show its claim for the host's of this uid, and why. */
   readonly onLost: (key: ObjectKey, uid: string, message: string) => void;
   readonly clock: Pick<Clock, "now">;
@@ -47,10 +51,12 @@ export class Executor {
   readonly #options: ExecutorOptions;
 
   readonly #contests: Contests<ObjectKey>;
+  readonly #failures: Failures<ObjectKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
+    this.#failures = new Failures(options.clock);
   }
 
   /** Until when a claim in a member is left without the word of whose it is. */
@@ -120,15 +126,22 @@ export class Executor {
   }
 
   async #create(member: Member, { uid, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
-    const { memberNamespaces: namespaces, hostId, onRefusal } = this.#options;
+    const { memberNamespaces: namespaces, hostId, onRefusal, onDoubt } = this.#options;
     const ref = refOf(key);
-    const made = await makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal });
+    const made = await this.#failures.outlast(key, member, () =>
+      makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal }),
+    );
     if (made.type === "made" || made.type === "found") return shows(member, made.uid);
     if (made.type === "gone") return () => true;
     const message =
-      made.type === "refused"
+      made.type === "refused" || made.type === "failing"
         ? `its API server refused PersistentVolumeClaim ${ref.name}, which the pod needs: ${made.detail}`
         : `PersistentVolumeClaim ${ref.name}, which the pod needs, is there already and was not made by Legation for this host`;
+    // It may have been made: no other member gets it.
+    if (made.type === "failing" && leavesDoubt(made.error)) {
+      onDoubt(key, uid, member.name, message);
+      throw made.error;
+    }
     log.info(message);
     onRefusal(key, uid, member.name, message);
     return () => true;

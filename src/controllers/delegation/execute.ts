@@ -5,7 +5,7 @@ import {
   MEMBER_NODE_ANNOTATION,
   virtualNodeName,
 } from "../../api/keys.ts";
-import type { ObjectKey } from "../../api/kubernetes.ts";
+import type { ObjectKey, Pod } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
@@ -15,11 +15,13 @@ import { memberOf } from "../../pods/member-of.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
+import { TOLD_FOR_MS } from "../told-for.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { look } from "./look.ts";
+import { isUnasked, PASSES_MS } from "./refusal.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -167,7 +169,8 @@ export class Executor {
     return undefined;
   }
 
-  async #bind(action: ActionOf<"bind">, { key, signal }: Context): Result {
+  async #bind(action: ActionOf<"bind">, context: Context): Result {
+    const { key, signal } = context;
     const { member, proxyUid, delegateUid, memberNode } = action;
     const ref = objectRef(key);
     const annotations = {
@@ -188,9 +191,24 @@ export class Executor {
       if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {
       // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
-      if (!isKubeError(error, "NotFound")) throw error;
+      if (isKubeError(error, "NotFound")) return shownOnProxy(proxyUid, isBoundOrDeleting);
+      await this.#tellUnbound(action, error, context);
+      throw error;
     }
-    return shownOnProxy(proxyUid, (proxy) => isBound(proxy) || isDeleting(proxy));
+    return shownOnProxy(proxyUid, isBoundOrDeleting);
+  }
+
+  /** Its delegate runs, and the pod stays Pending for as long as somebody here refuses its Binding. */
+  async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
+    const { memories, clock } = this.#options;
+    const now = clock.now();
+    const passes = isUnasked(error) && now < memories.noteFailing(proxyUid, member, now) + PASSES_MS;
+    if (passes || !(isLastingRefusal(error) || isUnasked(error))) return;
+    const node = virtualNodeName(member);
+    const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
+    const { reported, reportedAt = 0 } = memories.of(proxyUid);
+    if (reported === message && now < reportedAt + TOLD_FOR_MS) return;
+    await this.#report({ type: "report", proxyUid, reason: "NotBound", message }, context);
   }
 
   async #hold({ proxyUid }: ActionOf<"hold">, { key, signal }: Context): Result {
@@ -217,17 +235,20 @@ export class Executor {
   }
 
   /** What is refused here would be so again: the event tells it, and no other write of the pod waits for the condition. */
-  async #report({ proxyUid, reason, message }: ActionOf<"report">, context: Context): Result {
+  async #report({ proxyUid, reason, message, again }: ActionOf<"report">, context: Context): Result {
     const { memories, clock, authorEvents } = this.#options;
     const { key, log } = context;
-    let shown: Awaited<Result>;
+    // When it is told the next time, the next decision says.
+    let shown: Awaited<Result> = () => true;
     try {
-      shown = await this.#condition(proxyUid, { reason, message }, context);
+      if (again !== true) shown = await this.#condition(proxyUid, { reason, message }, context);
     } catch (error) {
       if (!isLastingRefusal(error)) throw error;
       log.warn({ reason }, `this cluster refuses the condition that tells why the pod waits: ${error.detail}`);
     }
-    authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
+    const { namespace = "", name } = objectRef(key);
+    const all = `legation status pod ${name} -n ${namespace}`;
+    authorEvents.tell({ namespace, name, uid: proxyUid }, { reason, message, all });
     memories.noteReported(proxyUid, { reason, message }, clock.now());
     return shown;
   }
@@ -303,4 +324,8 @@ export class Executor {
   #member(name: string): Member | undefined {
     return this.#options.registry.member(name);
   }
+}
+
+function isBoundOrDeleting(proxy: Pod): boolean {
+  return isBound(proxy) || isDeleting(proxy);
 }

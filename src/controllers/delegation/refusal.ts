@@ -32,8 +32,8 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   return { reason: "RefusedByMember", message };
 }
 
-/** True when a webhook of the member did not answer. Admission comes before anything is stored: it was surely not done. */
-function isUnasked(error: unknown): error is KubeError {
+/** True when a cluster's webhook did not answer. Admission comes before anything is stored: it was surely not done. */
+export function isUnasked(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError") && /failed (calling|to call) webhook/.test(error.detail);
 }
 

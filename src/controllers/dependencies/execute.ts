@@ -9,6 +9,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
+import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -36,21 +37,27 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// Whoever has an object of that name there may remove it, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
-// Nobody waits for this one.
-const IN_PLACE_FOR_MS = 10 * 60_000;
+/** How long the member is not asked for the copy again. */
+const RESTS_MS = {
+  // Whoever has an object of that name there may remove it, and a quota may be raised.
+  refused: 60_000,
+  failing: FAILING_FOR_MS,
+  // Nobody waits for this one.
+  inPlace: 10 * 60_000,
+} as const;
 
 /** Carries out the dependency controller's writes, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #refusals = new Map<CopyKey, Refusal>();
   readonly #contests: Contests<CopyKey>;
+  readonly #failures: Failures<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
+    this.#failures = new Failures(options.clock);
     this.#writer = new CopyWriter(options.onRefusal);
   }
 
@@ -115,7 +122,9 @@ export class Executor {
     const { memberNamespaces: namespaces, hostId } = this.#options;
     const { kind, name } = ref;
     const resource: Resource<DependencyObject> = RESOURCES[kind];
-    const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
+    const made = await this.#failures.outlast(key, member, () =>
+      makeCopy({ member, namespaces, hostId, resource, ref, object, signal }),
+    );
     switch (made.type) {
       case "made":
       case "found":
@@ -124,11 +133,12 @@ export class Executor {
       case "gone":
         return () => true;
       case "foreign":
-        return this.#refuse(key, foreignMessage(ref), isUsedInPlace(kind, name));
-      case "refused": {
+        return this.#refuse(key, foreignMessage(ref), isUsedInPlace(kind, name) ? "inPlace" : "refused");
+      case "refused":
+      case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, message, false);
+        return this.#refuse(key, message, made.type);
       }
     }
   }
@@ -137,11 +147,13 @@ export class Executor {
     const { ref, patch, version } = action;
     const { key, signal, log } = context;
     const resource: Resource<DependencyObject> = RESOURCES[ref.kind];
-    const changed = await changeCopy({ member, resource, ref, patch, signal });
-    if (changed.type === "refused") {
+    const changed = await this.#failures.outlast(key, member, () =>
+      changeCopy({ member, resource, ref, patch, signal }),
+    );
+    if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, message, false);
+      return this.#refuse(key, message, changed.type);
     }
     if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
@@ -153,9 +165,9 @@ export class Executor {
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse(key: CopyKey, message: string, inPlace: boolean): Shown<Observed> {
-    const forMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
-    this.#refusals.set(key, { message, inPlace, until: this.#options.clock.now() + forMs });
+  #refuse(key: CopyKey, message: string, because: keyof typeof RESTS_MS): Shown<Observed> {
+    const until = this.#options.clock.now() + RESTS_MS[because];
+    this.#refusals.set(key, { message, inPlace: because === "inPlace", until });
     this.#options.onRefusal(key);
     return () => true;
   }

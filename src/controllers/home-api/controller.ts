@@ -12,6 +12,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Shown } fr
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
+import { type LastTold, toldNow } from "../told-for.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
 import { apiSecret, issueTokens } from "./issue.ts";
@@ -50,7 +51,7 @@ export class HomeApiController {
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #told: Told;
   /** What last kept a pod from its tokens, and until when it is taken for granted. */
-  readonly #refused = new Map<ObjectKey, { readonly message: string; readonly until: number }>();
+  readonly #refused = new Map<ObjectKey, { readonly told: LastTold; readonly until: number }>();
   /** What was issued here, and when it is to be replaced. */
   readonly #issued = new Map<ObjectKey, IssuedTokens>();
   #steps: Timer | undefined;
@@ -269,12 +270,13 @@ export class HomeApiController {
     this.#options.authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }
 
-  /** Asking again at once would get the same answer; the author hears of it once, and so does who reads the log. */
+  /** Asking again at once would get the same answer; the author hears of it once, and again when that event is old, as does the log. */
   #refuse(proxyUid: string, message: string, { key, log }: Context): void {
     const { authorEvents, clock } = this.#options;
-    const before = this.#refused.get(key)?.message;
-    this.#refused.set(key, { message, until: clock.now() + REFUSED_FOR_MS });
-    if (before === message) return;
+    const last = this.#refused.get(key)?.told;
+    const told = toldNow(message, last, clock.now());
+    this.#refused.set(key, { told, until: clock.now() + REFUSED_FOR_MS });
+    if (told === last) return;
     log.warn(message);
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason: "NoToken", message });
   }

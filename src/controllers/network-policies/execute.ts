@@ -9,7 +9,9 @@ import type { AuthorEvents } from "../author-events.ts";
 import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
+import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
+import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
 export interface ExecutorOptions {
@@ -28,6 +30,7 @@ interface Refusal {
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
+  readonly told: LastTold;
 }
 
 /** What is remembered of one namespace in one member. */
@@ -42,18 +45,24 @@ type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 type Policy = Stored<NetworkPolicy>;
 
-// Whoever forbids it there may have it allowed, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
+/** How long the member is not asked for the copy again. */
+const RESTS_MS = {
+  // Whoever forbids it there may have it allowed, and a quota may be raised.
+  refused: 60_000,
+  failing: FAILING_FOR_MS,
+} as const;
 
 /** Carries out the writes of the controller of network policies, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #places = new Map<PlaceKey, PlaceMemory>();
   readonly #writer: CopyWriter<PlaceKey>;
+  readonly #failures: Failures<string>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#writer = new CopyWriter((key) => options.onRefusal(placeOf(key)));
+    this.#failures = new Failures(options.clock);
   }
 
   /** Why the member did not take this version of the policy when it was last tried. */
@@ -127,7 +136,9 @@ export class Executor {
     const { signal } = context;
     const name = object.metadata?.name ?? "";
     const ref = { namespace: place.namespace, name };
-    const made = await makeCopy({ member, namespaces, hostId, resource, ref, object, signal });
+    const made = await this.#failures.outlast(`${place.namespace}/${name}`, member, () =>
+      makeCopy({ member, namespaces, hostId, resource, ref, object, signal }),
+    );
     switch (made.type) {
       case "made":
       case "found":
@@ -138,21 +149,24 @@ export class Executor {
         return () => true;
       case "foreign": {
         const message = `NetworkPolicy ${name}, the name of the copy of ${source.metadata.name}, is there already and was not made by Legation for this host`;
-        return this.#refuse(place, source, message, context);
+        return this.#refuse(place, source, { message, because: "refused" }, context);
       }
-      case "refused": {
+      case "refused":
+      case "failing": {
         const message = `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`;
-        return this.#refuse(place, source, message, context);
+        return this.#refuse(place, source, { message, because: made.type }, context);
       }
     }
   }
 
   async #patch(member: Member, { place, copy, patch, source }: ActionOf<"patch">, context: Context): Result {
     const ref = { namespace: place.namespace, name: copy.metadata.name };
-    const changed = await changeCopy({ member, resource, ref, patch, signal: context.signal });
-    if (changed.type === "refused") {
+    const changed = await this.#failures.outlast(`${ref.namespace}/${ref.name}`, member, () =>
+      changeCopy({ member, resource, ref, patch, signal: context.signal }),
+    );
+    if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${changed.detail}`;
-      return this.#refuse(place, source, message, context);
+      return this.#refuse(place, source, { message, because: changed.type }, context);
     }
     if (changed.type === "changed") {
       this.#noteWritten(place, source, context);
@@ -178,17 +192,25 @@ export class Executor {
   }
 
   /** Pods that run already may be under other rules than their author's: it is told, and not only of pods that wait. */
-  #refuse(place: Place, { metadata }: Policy, message: string, { log }: Context): Shown<Observed> {
+  #refuse(
+    place: Place,
+    { metadata }: Policy,
+    { message, because }: { readonly message: string; readonly because: keyof typeof RESTS_MS },
+    { log }: Context,
+  ): Shown<Observed> {
     const { authorEvents, clock, onRefusal } = this.#options;
     const { refusals } = this.#of(place);
-    const isNews = refusals.get(metadata.name)?.message !== message;
+    const now = clock.now();
+    const last = refusals.get(metadata.name)?.told;
+    const told = toldNow(message, last, now);
     refusals.set(metadata.name, {
       version: metadata.resourceVersion,
       message,
-      until: clock.now() + REFUSED_FOR_MS,
+      until: now + RESTS_MS[because],
+      told,
     });
     onRefusal(place);
-    if (isNews) {
+    if (told !== last) {
       log.warn({ member: place.member }, message);
       const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...metadata };
       authorEvents.tell(about, { reason: "NotInMember", message: `${place.member}: ${message}` });

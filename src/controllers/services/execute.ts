@@ -15,7 +15,9 @@ import type { AuthorEvents } from "../author-events.ts";
 import { type Changed, changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
+import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
+import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
 import { type Action, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
@@ -37,22 +39,36 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// Whoever has an object of that name there may remove it, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
+/** How long the member is not asked for the copy again. */
+const RESTS_MS = {
+  // Whoever has an object of that name there may remove it, and a quota may be raised.
+  refused: 60_000,
+  failing: FAILING_FOR_MS,
+} as const;
+
+/** Why a member has no copy like its source. */
+interface Refused {
+  readonly ref: CopyRef;
+  readonly source: Stored<KubeObject>;
+  readonly message: string;
+  readonly because: keyof typeof RESTS_MS;
+}
 
 /** Carries out the service controller's writes, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exports: Exports;
-  readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: string }>();
+  readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: LastTold }>();
   readonly #settled = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
+  readonly #failures: Failures<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { hostId: id, hostName: name, authorEvents, clock } = options;
     this.#contests = new Contests(clock);
+    this.#failures = new Failures(clock);
     this.#writer = new CopyWriter((key) => options.onRefusal(copyRef(key)));
     this.#exports = new Exports({
       host: { id, name },
@@ -122,7 +138,7 @@ export class Executor {
   async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
     const { kind, name } = ref;
     const { key, signal, log } = context;
-    const made = await this.#make(member, ref, object, signal);
+    const made = await this.#failures.outlast(key, member, () => this.#make(member, ref, object, signal));
     switch (made.type) {
       case "made":
       case "found":
@@ -133,10 +149,13 @@ export class Executor {
         return () => true;
       case "foreign": {
         const message = `${kind} ${name} is there already and was not made by Legation for this host: pods in ${member.name} see that one`;
-        return this.#refuse(context, ref, source, message);
+        return this.#refuse(context, { ref, source, message, because: "refused" });
       }
       case "refused":
-        return this.#refuse(context, ref, source, `its API server refused the ${kind}: ${made.detail}`);
+      case "failing": {
+        const message = `its API server refused the ${kind}: ${made.detail}`;
+        return this.#refuse(context, { ref, source, message, because: made.type });
+      }
     }
   }
 
@@ -152,10 +171,10 @@ export class Executor {
   async #patch(member: Member, { ref, patch, copy, source }: ActionOf<"patch">, context: Context): Result {
     const { key, signal } = context;
     const { resourceVersion } = copy.metadata;
-    const changed = await this.#change(member, ref, patch, signal);
-    if (changed.type === "refused") {
+    const changed = await this.#failures.outlast(key, member, () => this.#change(member, ref, patch, signal));
+    if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of the ${ref.kind}: ${changed.detail}`;
-      return this.#refuse(context, ref, source, message);
+      return this.#refuse(context, { ref, source, message, because: changed.type });
     }
     if (changed.type === "changed") {
       // An older member does not know every field: what it has not taken now it will not take the next time.
@@ -181,11 +200,13 @@ export class Executor {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse({ key, log }: Context, ref: CopyRef, source: Stored<KubeObject>, message: string): Shown<Observed> {
-    const told = this.#refusals.get(key)?.told;
-    this.#refusals.set(key, { until: this.#options.clock.now() + REFUSED_FOR_MS, told: message });
+  #refuse({ key, log }: Context, { ref, source, message, because }: Refused): Shown<Observed> {
+    const now = this.#options.clock.now();
+    const last = this.#refusals.get(key)?.told;
+    const told = toldNow(message, last, now);
+    this.#refusals.set(key, { until: now + RESTS_MS[because], told });
     this.#options.onRefusal(ref);
-    if (told !== message) {
+    if (told !== last) {
       log.info(message);
       const resource = resourceOf(ref);
       const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...source.metadata };

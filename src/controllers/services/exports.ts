@@ -9,6 +9,7 @@ import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { AuthorEvents } from "../author-events.ts";
+import { type LastTold, toldNow } from "../told-for.ts";
 import type { Action, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
@@ -32,7 +33,7 @@ const AGAIN_MS = 10 * 60_000;
  */
 export class Exports {
   readonly #options: ExportsOptions;
-  readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: string }>();
+  readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: LastTold }>();
 
   constructor(options: ExportsOptions) {
     this.#options = options;
@@ -64,12 +65,13 @@ export class Exports {
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
     if (problem === undefined) this.#options.onMade(member);
-    const told = this.#made.get(key)?.told;
-    this.#made.set(key, { copyUid: uid, due, ...(problem === undefined ? {} : { told: problem }) });
-    if (problem !== undefined && problem !== told) {
-      log.info(problem);
+    const last = this.#made.get(key)?.told;
+    const told = problem === undefined ? undefined : toldNow(problem, last, clock.now());
+    this.#made.set(key, { copyUid: uid, due, ...(told === undefined ? {} : { told }) });
+    if (told !== undefined && told !== last) {
+      log.info(told.message);
       const exported = { apiVersion: apiVersionOf(serviceExports), kind: serviceExports.kind, ...source.metadata };
-      authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${problem}` });
+      authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);
   }

@@ -44,6 +44,26 @@ function failure(code: KubeErrorCode, retryAfterMs?: number): KubeError {
 }
 
 describe("an event for an author", () => {
+  test.each([
+    ["what several members say", "; ", / member-\d+: no room … \(all: legation status pod web-0 -n team\)$/],
+    ["one long sentence", " ", / no room … \(all: legation status pod web-0 -n team\)$/],
+  ])(
+    "is as long as API servers take, and ends with a whole part of %s and where the rest is",
+    async (_, between, end) => {
+      const { events, sent, clock } = telling();
+      const message = Array.from({ length: 100 }, (_each, index) => `member-${index}: no room`).join(between);
+      events.tell(POD, { ...NEWS, message, all: "legation status pod web-0 -n team" });
+      events.tell(POD, { ...NEWS, message });
+      await clock.advance(0);
+      expect(sent[0]?.message).toMatch(end);
+      expect(sent[1]?.message).toMatch(/ no room …$/);
+      for (const each of sent) {
+        expect(each.message?.length).toBeLessThanOrEqual(1024);
+        expect(each.message?.length).toBeGreaterThan(980);
+      }
+    },
+  );
+
   test("says of what object it is, and has a name that no other has", async () => {
     const { events, sent, clock, lines } = telling();
     events.tell(POD, NEWS);

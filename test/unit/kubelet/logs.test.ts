@@ -71,6 +71,9 @@ function refusal(status: number, message: string): () => Promise<StreamAnswer> {
   return () => Promise.resolve({ status, headers: {}, text: JSON.stringify({ kind: "Status", message }) });
 }
 
+const KUBELET_FORBIDS =
+  "Forbidden (user=kube-apiserver-kubelet-client, verb=get, resource=nodes, subresource(s)=[proxy])";
+
 describe("a log", () => {
   test("is asked for with the options that a kubelet knows, and no others", async () => {
     answer = () => Promise.resolve({ body: Readable.from(["line\n"]), headers: {} });
@@ -97,10 +100,29 @@ describe("a log", () => {
     ["a pod that is gone", refusal(404, 'pods "web" not found'), 404, 'pods "web" not found'],
     [
       "rights that Legation lacks",
-      refusal(403, "no"),
+      refusal(403, 'pods "web" is forbidden: User "legation" cannot get resource "pods/log" in API group ""'),
       500,
       "cluster west refuses Legation (403): an administrator must run `legation join west --member-kubeconfig FILE` again",
     ],
+    [
+      "a token that the member does not know",
+      refusal(401, "Unauthorized"),
+      500,
+      "cluster west refuses Legation (401): an administrator must run `legation join west --member-kubeconfig FILE` again",
+    ],
+    [
+      "a kubelet that lets its own API server read no logs",
+      refusal(403, `${KUBELET_FORBIDS} ( pods/log web)`),
+      500,
+      `cluster west: its API server may not ask the kubelet there: ${KUBELET_FORBIDS} ( pods/log web)`,
+    ],
+    [
+      "a kubelet that does not know its own API server",
+      refusal(401, "the server has asked for the client to provide credentials ( pods/log web)"),
+      500,
+      "cluster west: its API server may not ask the kubelet there: the server has asked for the client to provide credentials ( pods/log web)",
+    ],
+    ["another's prohibition", refusal(403, "not today"), 500, "cluster west: not today"],
     ["something in between", () => Promise.resolve({ status: 503, headers: {}, text: "<html>" }), 500, "<html>"],
   ])("that is refused says so: %s", async (_what, given, status, text) => {
     answer = given;

@@ -171,6 +171,17 @@ describe("a stream that is refused", () => {
     });
   });
 
+  test.each([
+    [401, "Unauthorized"],
+    [403, "Forbidden (user=kube-apiserver-kubelet-client, verb=create, resource=nodes, subresource(s)=[proxy])"],
+  ])("by a kubelet that lets its own API server do nothing (%i) says so", async (code, words) => {
+    member.onUpgrade = (_request, socket) => refuse(socket, code, words);
+    expect(JSON.parse((await answer(ask())).body)).toMatchObject({
+      reason: "InternalError",
+      message: `cluster west: its API server may not ask the kubelet there: ${words}`,
+    });
+  });
+
   test("since its member is known not to answer is refused at once", async () => {
     target = { ...target, member: { ...target.member, probed: { reachable: false, message: "timed out" } } };
     const { status, body } = await answer(ask());

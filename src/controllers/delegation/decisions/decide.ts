@@ -9,7 +9,7 @@ import { decideRunning, surplusHolders } from "./decide-running.ts";
 import { withdraw } from "./delegates.ts";
 import { INEFFECTIVE_MS } from "./memory.ts";
 import type { Action, DelegationDecision, MemberView, Observed } from "./model.ts";
-import { COUNT_AGAIN_MS } from "./report.ts";
+import { COUNT_AGAIN_MS, tellAgainAt } from "./report.ts";
 
 // A member that keeps what is to be swept is told again this often.
 const SWEEP_AGAIN_MS = 10_000;
@@ -36,17 +36,20 @@ function decideFor(proxy: Stored<Pod>, observed: Observed, now: number, wall: nu
   return isBound(proxy) ? decideRunning(proxy, observed, now, wall) : decidePlacing(proxy, observed, now);
 }
 
-/** A reason why the pod waits that differs in its numbers only is told when the last one is old enough. */
+/**
+ * A reason why the pod waits that differs in its numbers only is told when the last one is old enough, and the same one again before its
+ * event is forgotten.
+ */
 function lookAgain(
   decision: DelegationDecision,
   proxy: Stored<Pod>,
   { memory: { reportedAt } }: Observed,
   now: number,
 ): DelegationDecision {
-  if (reportedAt === undefined || isBound(proxy)) return decision;
-  const { requeueAt = Number.POSITIVE_INFINITY } = decision;
-  const againAt = reportedAt + COUNT_AGAIN_MS;
-  return now < againAt && againAt < requeueAt ? { ...decision, requeueAt: againAt } : decision;
+  if (reportedAt === undefined || (isBound(proxy) && !awaitsDelegate(proxy))) return decision;
+  const times = [reportedAt + COUNT_AGAIN_MS, tellAgainAt(proxy, reportedAt)].filter((at) => now < at);
+  if (times.length === 0) return decision;
+  return { ...decision, requeueAt: Math.min(decision.requeueAt ?? Number.POSITIVE_INFINITY, ...times) };
 }
 
 /**

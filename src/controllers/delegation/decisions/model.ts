@@ -236,8 +236,14 @@ export type Action =
     }
   /** `resourceVersion` is the proxy's that the patch was reckoned from. */
   | { readonly type: "status"; readonly patch: StatusPatch; readonly resourceVersion: string }
-  /** Tells the author why the pod waits: condition and event. */
-  | { readonly type: "report"; readonly proxyUid: string; readonly reason: string; readonly message: string }
+  /** Tells the author why the pod waits: condition and event. `again`: the condition says so already, and the event is old. */
+  | {
+      readonly type: "report";
+      readonly proxyUid: string;
+      readonly reason: string;
+      readonly message: string;
+      readonly again?: true;
+    }
   /** Tells the author, in an event, of members that did not take a pod which another one has now. */
   | { readonly type: "announce"; readonly proxyUid: string; readonly reason: string; readonly message: string }
   /** Deletes the proxy with grace 0, as kubelet does when a pod's containers are gone. */

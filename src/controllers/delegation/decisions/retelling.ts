@@ -12,8 +12,8 @@ export interface Retelling {
 /** `none`: not worth a word yet. `little`: worth telling now and then. `news`: worth telling at once. */
 export type Newness = "none" | "little" | "news";
 
-// A number of its own: not a part of a name, nor anything between quotes.
-const NUMBER = /(?<![\w./"'-])\d[\d.]*/g;
+// An amount of its own, with its unit or exponent if any: not a part of a name, nor anything between quotes.
+const NUMBER = /(?<![\w./"'-])\d[\d.]*(?:(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)(?!\w))?/g;
 // Between what two members say, as `explain` joins them.
 const BETWEEN_MEMBERS = /; (?=[a-z0-9][a-z0-9-]*: )/;
 // Words of a member that is not heard, whatever it would say of the pod.

@@ -78,7 +78,7 @@ describe("a workload that is on the host already", () => {
       plan(deployment(1, { "legation.dev/group": "flow" }, { containers: [{ ...container, ...one }] }), kept, [
         replica("web-abc-1", "west"),
       ]).workloads[0]?.notes;
-    expect(notes({})).toEqual(["1 of its pods are there already, and stay"]);
+    expect(notes({})).toEqual(["1 of its pods is there already, and stays"]);
     for (const other of [
       { tty: true },
       { args: ["serve"] },
@@ -91,7 +91,7 @@ describe("a workload that is on the host already", () => {
 
   test("keeps its pods where they are when it grows, and new ones count them", () => {
     const planned = plan(written(3), stored(1, annotations), [replica("web-abc-1", "west")]);
-    expect(planned.workloads[0]?.notes).toEqual(["1 of its pods are there already, and stay"]);
+    expect(planned.workloads[0]?.notes).toEqual(["1 of its pods is there already, and stays"]);
     expect(planned.workloads[0]?.pods).toMatchObject([
       { name: "web-abc-1", kept: true, cluster: "west" },
       { name: "web-abc-*1", cluster: "west" },
@@ -104,7 +104,7 @@ describe("a workload that is on the host already", () => {
     const planned = plan(written(1), stored(3, annotations), proxies);
     expect(planned.workloads[0]).toMatchObject({
       outcome: "fits",
-      notes: ["1 of its pods are there already, and stay", "2 pods go, probably web-abc-3, web-abc-2"],
+      notes: ["1 of its pods is there already, and stays", "2 pods go, probably web-abc-3, web-abc-2"],
       pods: [{ name: "web-abc-1" }],
     });
   });

@@ -48,6 +48,19 @@ describe("where the replicas of a Deployment would go", () => {
           ],
         },
       },
+      unreadable: {
+        status: {
+          conditions: [
+            {
+              type: "Ready",
+              status: "False",
+              reason: "ProbeFailed",
+              message: "its pods cannot be read: forbidden",
+              lastTransitionTime: "x",
+            },
+          ],
+        },
+      },
       small: {
         status: { largestNode: { cpu: "500m", pods: "10" }, allocatable: { cpu: "4", pods: "10" }, nodeKinds: [] },
       },
@@ -62,11 +75,12 @@ describe("where the replicas of a Deployment would go", () => {
       cordoned: "its virtual node is cordoned",
       forbidden: "its namespaceSelector does not admit namespace team",
       limited: "its limit of cpu: 1 requested, 500m of 500m left",
-      lost: "its API server does not answer: it hangs",
+      lost: "it is not ready: it hangs",
       nodeless: "the host has no virtual node for it; if this lasts, its Cluster's condition Ready says why",
       small: "cpu: 1 requested, the largest node has 500m",
       tainted: "the pod does not tolerate its taint team=gold:NoSchedule",
       unknown: "nobody has reported on it: does `legation controller` run?",
+      unreadable: "it is not ready: its pods cannot be read: forbidden",
       west: undefined,
     });
   });

@@ -229,6 +229,6 @@ describe("pods of a StatefulSet", () => {
     const set = workload("StatefulSet", { replicas: 2, ordinals: { start: 3 } });
     const found = planned(set, stored(set), [own("StatefulSet", "2"), own("StatefulSet", "4")]);
     expect(names(found)).toEqual(["web-4", "web-3"]);
-    expect(found.notes).toContain("1 pods go, probably web-2");
+    expect(found.notes).toContain("1 pod goes, probably web-2");
   });
 });

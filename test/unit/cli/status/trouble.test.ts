@@ -57,7 +57,7 @@ describe("of a workload it is told", () => {
         remedy: "they are replaced elsewhere 300 s after their node has the taint node.kubernetes.io/unreachable",
       },
     ]);
-    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them wait for it");
+    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for it");
     expect(troubles([forever], {}, lost)[0]?.remedy).toContain("they wait for it to come back");
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
   });
@@ -66,7 +66,7 @@ describe("of a workload it is told", () => {
     const ending = replica("a", "west", runningStatus(), { deletionTimestamp: "2026-01-01T10:06:00Z" });
     expect(troubles([ending], {}, lost)).toEqual([
       {
-        what: expect.stringContaining("1 pod there cannot end while it does not answer (a, …)"),
+        what: expect.stringContaining("1 pod there cannot end before it is ready again (a, …)"),
         remedy: "where it is gone for good: kubectl -n shop delete pod a --grace-period=0 --force",
       },
     ]);

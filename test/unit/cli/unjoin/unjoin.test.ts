@@ -165,7 +165,7 @@ describe("unjoin that is cut while it looks what runs on the virtual node", () =
 });
 
 test.each([
-  ["pods", 1, "fake: waiting until 1 pods on Node legation-west are gone"],
+  ["pods", 1, "fake: waiting until 1 pod on Node legation-west is gone"],
   ["the controller", 0, "fake: Cluster west is being deleted; waiting until the controller lets it go"],
 ])("unjoin says that it waits for %s before it does", async (_whom, pods, line) => {
   const lines: string[] = [];

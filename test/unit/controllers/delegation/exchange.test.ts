@@ -170,6 +170,16 @@ test("a label that the member refuses holds up neither the gates nor the image, 
   expect(told).toHaveLength(1);
 });
 
+test("what the member goes on refusing is told again before the last event of it is gone, and not sooner", async () => {
+  const { forward, told, clock } = exchange(({ metadata }) => metadata.labels !== undefined);
+  const proxy = changed({ labels: { team: "red" } });
+  for (let minutes = 0; minutes <= 110; minutes += 5) {
+    clock.at = NOW + minutes * 60_000;
+    await forward(proxy);
+  }
+  expect(told).toHaveLength(3);
+});
+
 test("an image that the member refuses does not hold up the labels, and counts as tried", async () => {
   const { forward, there, told } = exchange(({ spec: image }) => image !== undefined);
   await forward(changed({ image: "busybox:2", labels: { team: "red" } }));

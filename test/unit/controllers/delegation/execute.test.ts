@@ -164,7 +164,7 @@ test.each(["Forbidden", "Unprocessable"] as const)(
     await expect(execute(report)).rejects.toThrow("no");
     expect(memories.of(proxyUid).reported).toBeUndefined();
     answer = () => Promise.reject(failure(code, "denied by policy"));
-    expect(await execute(report)).toBeUndefined();
+    expect(await execute(report)).toBeTypeOf("function");
     // As an event it is told, and it is not tried again.
     expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
     expect(memories.of(proxyUid).reported).toBe("west: full");
@@ -181,7 +181,7 @@ test("a pod that is made again in its member, whose webhook does not answer, say
   });
   await expect(execute(create)).rejects.toBe(unasked);
   expect(told).toEqual([]);
-  for (const later of [10_000, 3_600_000]) {
+  for (const later of [10_000, 2_400_000]) {
     clock.now += later;
     await expect(execute(create)).rejects.toBe(unasked);
   }
@@ -502,3 +502,51 @@ describe("a delegate whose proxy the host's watch does not show", () => {
     await expect(executorOf({ find: async () => undefined, remove: refusing }).execute(sweep)).rejects.toThrow("no");
   });
 });
+
+test("a pod that is told again why it waits costs an event and no write of the pod", async () => {
+  const { execute, told, memories, clock } = executorOf({});
+  const report = { type: "report", proxyUid, reason: "NotPlaced", message: "west: full", again: true } as const;
+  // The next time is reckoned from this one.
+  expect(await execute(report)).toBeTypeOf("function");
+  expect(told).toEqual([{ reason: "NotPlaced", message: "west: full" }]);
+  expect(memories.of(proxyUid)).toMatchObject({ reported: "west: full", reportedAt: clock.now });
+});
+
+test.each([
+  ["a policy of the host denies", "Forbidden", "ValidatingAdmissionPolicy 'nodes' denied request: not there", true],
+  ["a webhook of the host fails to judge", "ServerError", 'failed calling webhook "checks": refused', true],
+  [
+    "the host denies for a moment after its start",
+    "Forbidden",
+    'User "x" cannot create resource "pods/binding"',
+    false,
+  ],
+  ["the host cannot store", "ServerError", "etcdserver: request timed out", false],
+] as const)(
+  "a Binding that %s is tried again, and its pod says so once where that lasts",
+  async (_, code, words, lasts) => {
+    const error = failure(code, words);
+    const patched: unknown[] = [];
+    const { clock, told, execute } = executorOf({
+      createSubresource: () => Promise.reject(error),
+      proxyOf: () => proxy,
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { readonly body: object }) => {
+        patched.push(body);
+        return proxy;
+      }) as never,
+    });
+    const bind: Action = { type: "bind", member: "west", proxyUid, delegateUid: "d", memberNode: "n" };
+    await expect(execute(bind)).rejects.toBe(error);
+    // A webhook may only be away for a moment.
+    expect(told).toHaveLength(lasts && code === "Forbidden" ? 1 : 0);
+    clock.now += 10_000;
+    await expect(execute(bind)).rejects.toBe(error);
+    await expect(execute(bind)).rejects.toBe(error);
+    const message = `west: has the pod, and this cluster refuses to bind it to node legation-west: ${words}`;
+    expect(told).toEqual(lasts ? [{ reason: "NotBound", message }] : []);
+    expect(patched).toHaveLength(lasts ? 1 : 0);
+    clock.now += 60 * 60_000;
+    await expect(execute(bind)).rejects.toBe(error);
+    expect(told).toHaveLength(lasts ? 2 : 0);
+  },
+);

@@ -1,6 +1,7 @@
 import { type Mock, vi } from "vitest";
 import type { OwnerReference, Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
+import type { News } from "../../../../src/controllers/author-events.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
@@ -109,7 +110,7 @@ export function executorOf(answers: Answers): Executing {
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: clientOf("host", answers, writes),
-    authorEvents: { tell: (_about: unknown, news: unknown) => told.push(news) },
+    authorEvents: { tell: (_about: unknown, { reason, message }: News) => told.push({ reason, message }) },
     registry,
     onRoom,
     proxyOf: proxyOf ?? (() => undefined),

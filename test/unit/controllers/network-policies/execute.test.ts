@@ -35,8 +35,10 @@ function executing(errors: readonly KubeErrorCode[], there: readonly Stored<Netw
   };
   const west = {
     name: "west",
+    reachableSince: 0,
     client: fakeClient({
       create: answer as never,
+      patch: answer as never,
       delete: answer as never,
       list: (async () => ({ items: there })) as never,
     }),
@@ -83,6 +85,31 @@ describe("a policy that the member refuses", () => {
     expect(told).toEqual([`NotInMember west: ${why}`]);
     expect(reassessed).toHaveLength(2);
   });
+
+  test("is told again when the event is about to go", async () => {
+    const { told, execute, advance } = executing(Array(4).fill("Forbidden"));
+    for (const ms of [0, 49 * 60_000, 60_000, 60_000]) {
+      advance(ms);
+      await execute(create);
+    }
+    expect(told).toEqual([`NotInMember west: ${why}`, `NotInMember west: ${why}`]);
+  });
+
+  test.each<Action>([create, { type: "patch", place, copy, patch: [], source }])(
+    "is one that it fails to $type for ten seconds, too, and rests for half a minute",
+    async (action) => {
+      const { executor, told, execute, advance } = executing(["ServerError", "ServerError"]);
+      await expect(execute(action)).rejects.toThrow("exceeded quota");
+      expect(executor.refusal(place, source)).toBeUndefined();
+      advance(10_000);
+      await execute(action);
+      expect(executor.refusal(place, source)).toMatch("which may concern the pod: exceeded quota");
+      expect([executor.refusedUntil(place), told.length]).toEqual([40_000, 1]);
+      advance(30_000);
+      await execute(action);
+      expect(executor.refusal(place, source)).toBeUndefined();
+    },
+  );
 
   test("is not refused any more when it was made in the end, or the last attempt had made it", async () => {
     for (const [errors, there] of [

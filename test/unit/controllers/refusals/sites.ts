@@ -43,7 +43,13 @@ function memberFailing(error: KubeError): never {
   }) as never;
   const list = (async () => ({ items: [] })) as never;
   const client = fakeClient({ create: fail, patch: fail, delete: fail, list });
-  return { name: "west", client, noteFailure: () => {}, answerOf: (answer: Promise<unknown>) => answer } as never;
+  return {
+    name: "west",
+    reachableSince: 0,
+    client,
+    noteFailure: () => {},
+    answerOf: (answer: Promise<unknown>) => answer,
+  } as never;
 }
 
 const namespaces = {

@@ -32,6 +32,7 @@ function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessa
   const sent: unknown[] = [];
   const told: string[] = [];
   const woken: string[] = [];
+  const clock = { now: 0 };
   const answer = (): Stored<KubeObject> => {
     const detail = remaining.shift();
     if (detail === undefined) return { metadata: { name: "web", uid: "copy-uid", resourceVersion: "4" } };
@@ -39,6 +40,7 @@ function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessa
   };
   const west = {
     name: "west",
+    reachableSince: 0,
     client: fakeClient({
       create: (async (_resource: object, { spec }: { spec?: ServiceSpec }) => {
         sent.push(spec?.trafficDistribution);
@@ -69,10 +71,10 @@ function executing(answers: readonly string[], code: KubeErrorCode = "Unprocessa
       createIn: (_member: object, _name: string, _signal: object, create: () => unknown) => create(),
     },
     onRefusal: ({ name }: { name: string }) => woken.push(name),
-    clock: { now: () => 0, wall: () => 0 },
+    clock: { now: () => clock.now, wall: () => 0 },
   } as never);
   const context = { key: KEY, signal: new AbortController().signal, heardAt: 0, log };
-  return { executor, sent, told, woken, execute: (action: Action) => executor.execute(action, context) };
+  return { executor, sent, told, woken, clock, execute: (action: Action) => executor.execute(action, context) };
 }
 
 const create: Action = { type: "create", ref: REF, object: toServiceCopy("Service", source, HOST), source };
@@ -123,3 +125,27 @@ test.each<[string, KubeErrorCode | undefined, boolean]>([
     expect(woken).toEqual(expected ? [] : ["web"]);
   },
 );
+
+test("a Service that the member fails to make for ten seconds is told of", async () => {
+  const words = 'failed calling webhook "checks.example.com": connect: connection refused';
+  const { executor, told, woken, clock, execute } = executing(Array(4).fill(words), "ServerError");
+  await expect(execute(create)).rejects.toThrow(words);
+  clock.now = 10_000;
+  await execute(create);
+  expect(executor.refusal(KEY)?.until).toBe(40_000);
+  const message = `west: its API server refused the Service: ${words}`;
+  expect([told, woken]).toEqual([[message], ["web"]]);
+  clock.now = 40_000;
+  await execute(create);
+  expect(told).toEqual([message]);
+});
+
+test("a Service that the member goes on refusing is told of again when the event is about to go", async () => {
+  const { told, clock, execute } = executing(Array(3).fill(OTHERWISE_INVALID));
+  for (const now of [0, 49 * 60_000, 50 * 60_000]) {
+    clock.now = now;
+    await execute(create);
+  }
+  const message = `west: its API server refused the Service: ${OTHERWISE_INVALID}`;
+  expect(told).toEqual([message, message]);
+});

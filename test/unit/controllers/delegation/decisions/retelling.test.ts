@@ -56,6 +56,29 @@ describe("a pod that waits", () => {
     }
   });
 
+  test.each([
+    ["west: cpu: 2 requested, 1 left", "west: cpu: 2 requested, 500m left"],
+    ["west: memory: 2Gi requested, 1Gi left", "west: memory: 2Gi requested, 1536Mi left"],
+    ["west: memory: 2Gi requested, 1Gi of 4Gi left", "west: memory: 2Gi requested, 123456Ki of 4Gi left"],
+    ["west: memory: 2Gi requested, 1G left", "west: memory: 2Gi requested, 1.5e9 left"],
+  ])("hears once a minute at most of other amounts, whatever their units: %s", (from, to) => {
+    for (const [before, after] of [
+      [from, to],
+      [to, from],
+    ] as const) {
+      expect([59_999, 60_000].map((afterMs) => told(before, after, { afterMs }))).toEqual([0, 1]);
+    }
+  });
+
+  test.each([
+    ["west: cpu: 2 requested, 1 left", "west: memory: 2 requested, 1 left"],
+    ["west: Secret 1m is missing", "west: Secret 1mx is missing"],
+    ["west: node-1m is full", "west: node-2m is full"],
+    ["west: too full, 5 minutes", "west: too full, 5 months"],
+  ])("hears at once of what only looks like another amount: %s", (from, to) => {
+    expect(told(from, to, { afterMs: 1 })).toBe(1);
+  });
+
   test("hears at once of anything else, also of another member at the same time", () => {
     expect(told(`${east}; ${full}`, `east: its Cluster is being deleted; ${lost}`, { afterMs: 1 })).toBe(1);
     expect(told(full, "west: its virtual node is cordoned", { afterMs: 1 })).toBe(1);
@@ -90,6 +113,35 @@ describe("a pod that waits", () => {
     expect(decide(observed, now + 60_000).actions).toMatchObject([
       { type: "report", message: "west: its API server does not answer: reset" },
     ]);
+  });
+});
+
+describe("a pod that has waited for long", () => {
+  const excluded = { excludes: () => "not named by legation.dev/clusters" };
+  const message = "west: not named by legation.dev/clusters";
+  const waiting = (uid: string) => {
+    const proxy = proxyPod({ uid });
+    const reported = memory({ reported: message, reportedAt: now, reportedReason: "NotPlaced" });
+    return world(proxy, [member("west")], { memory: reported, ...excluded });
+  };
+
+  test("hears the same again, in an event alone, before the last one is forgotten", () => {
+    const uid = "7bd5d1b8-35b4-42d5-9e04-5ae6e7bc6d5a";
+    const { requeueAt = 0 } = decide(waiting(uid), now + 60_000);
+    expect(requeueAt).toBeGreaterThanOrEqual(now + 50 * 60_000);
+    expect(requeueAt).toBeLessThan(now + 60 * 60_000);
+    expect(decide(waiting(uid), requeueAt - 1).actions).toEqual([]);
+    expect(decide(waiting(uid), requeueAt).actions).toEqual([
+      { type: "report", proxyUid: uid, reason: "NotPlaced", message, again: true },
+    ]);
+  });
+
+  test("hears it at another time than others that wait for as long", () => {
+    const uids = ["00000000", "0000ffff", "12345678", "fedcba98"].map(
+      (start) => `${start}-35b4-42d5-9e04-5ae6e7bc6d5a`,
+    );
+    const times = uids.map((uid) => decide(waiting(uid), now + 60_000).requeueAt);
+    expect(new Set(times).size).toBe(uids.length);
   });
 });
 

@@ -1,0 +1,70 @@
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import type { Clock } from "../../runtime/clock.ts";
+import { PASSES_MS } from "../delegation/refusal.ts";
+
+/** The member has gone on failing to take a write that nothing is wrong with. */
+export interface Failing {
+  readonly type: "failing";
+  /** How it failed last. */
+  readonly error: KubeError;
+  /** Its API server's words. */
+  readonly detail: string;
+}
+
+/** How long such a write rests: as a delegate's. */
+export const FAILING_FOR_MS = 30_000;
+// Longer than any pause between two attempts: what failed before is over.
+const FORGOTTEN_MS = 2 * 60_000;
+
+/**
+ * Since when members have been failing to take copies: a webhook of theirs does not answer, say, or they have too many requests.
+ * Most such failures pass in a moment. Of one that lasts, those who wait for the copy have to hear.
+ */
+export class Failures<Key extends string> {
+  readonly #clock: Pick<Clock, "now">;
+  /** Epoch ms, by `member/key`; the one that failed last comes last. */
+  readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
+
+  constructor(clock: Pick<Clock, "now">) {
+    this.#clock = clock;
+  }
+
+  /** Writes. Rejects with KubeError as the write does, but for what may pass and has not for a while. */
+  async outlast<T>(
+    key: Key,
+    { name, reachableSince }: Pick<Member, "name" | "reachableSince">,
+    write: () => Promise<T>,
+  ): Promise<T | Failing> {
+    const place = `${name}/${key}`;
+    try {
+      const written = await write();
+      this.#failing.delete(place);
+      return written;
+    } catch (error) {
+      if (!mayPass(error)) throw error;
+      // What it answered before it was lost says nothing of now.
+      const since = Math.max(this.#note(place), reachableSince);
+      if (this.#clock.now() < since + PASSES_MS) throw error;
+      return { type: "failing", error, detail: error.detail };
+    }
+  }
+
+  /** Since when it has been failing; epoch ms. */
+  #note(place: string): number {
+    const now = this.#clock.now();
+    for (const [other, { lastAt }] of this.#failing) {
+      if (now - lastAt < FORGOTTEN_MS) break;
+      this.#failing.delete(other);
+    }
+    const { since = now } = this.#failing.get(place) ?? {};
+    this.#failing.delete(place);
+    this.#failing.set(place, { since, lastAt: now });
+    return since;
+  }
+}
+
+/** True when the member was asked, and the same request may work the next time. */
+function mayPass(error: unknown): error is KubeError {
+  return isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer");
+}

@@ -1,0 +1,62 @@
+import { describe, expect, test } from "vitest";
+import { Failures } from "../../../../src/controllers/copying/failures.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+
+function failing() {
+  let now = 0;
+  const member = { name: "west", reachableSince: 0 };
+  const failures = new Failures<string>({ now: () => now });
+  const answer = (code: KubeErrorCode | undefined) => {
+    const error = code && new KubeError("not now", { code, cluster: "west", verb: "create", resource: "configmaps" });
+    const write = (): Promise<string> => (error === undefined ? Promise.resolve("made") : Promise.reject(error));
+    return failures.outlast("key", member, write).then(
+      (result) => (typeof result === "string" ? result : `failing: ${result.error.detail}`),
+      () => "rejected",
+    );
+  };
+  return { answer, member, at: (ms: number) => (now = ms) };
+}
+
+describe("a member that fails to take a copy", () => {
+  test.each<KubeErrorCode>(["ServerError", "TooManyRequests", "AnswerLost", "BadAnswer"])(
+    "with %s is waited for ten seconds, and then others hear of it",
+    async (code) => {
+      const { answer, at } = failing();
+      expect(await answer(code)).toBe("rejected");
+      at(9_999);
+      expect(await answer(code)).toBe("rejected");
+      at(10_000);
+      expect(await answer(code)).toBe("failing: not now");
+      at(40_000);
+      expect(await answer(code)).toBe("failing: not now");
+    },
+  );
+
+  test("is waited for anew after it has taken one, or has failed long ago", async () => {
+    for (const between of ["made", "long"]) {
+      const { answer, at } = failing();
+      await answer("ServerError");
+      at(20_000);
+      if (between === "made") expect(await answer(undefined)).toBe("made");
+      if (between === "long") at(10 * 60_000);
+      expect(await answer("ServerError")).toBe("rejected");
+    }
+  });
+
+  test("is waited for from when it could be reached again", async () => {
+    const { answer, at, member } = failing();
+    await answer("ServerError");
+    at(30_000);
+    member.reachableSince = 25_000;
+    expect(await answer("ServerError")).toBe("rejected");
+    at(35_000);
+    expect(await answer("ServerError")).toBe("failing: not now");
+  });
+
+  test.each<KubeErrorCode>(["NotSent", "Aborted", "Unauthorized", "Conflict"])("says nothing by %s", async (code) => {
+    const { answer, at } = failing();
+    await answer(code);
+    at(60_000);
+    expect(await answer(code)).toBe("rejected");
+  });
+});

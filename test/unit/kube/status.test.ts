@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { errorFromAnswer } from "../../../src/kube/status.ts";
+
+const subject = { cluster: "west", verb: "get", resource: "/readyz" };
+
+function detailOf(text: string): string {
+  return errorFromAnswer({ status: 500, headers: {}, text }, "/readyz", subject).detail;
+}
+
+const passed = Array.from({ length: 40 }, (_, index) => `[+]poststarthook/start-something-${index} ok`);
+
+test("of an API server's checks only those that fail are told, wherever they stand", () => {
+  const failed = ["[-]etcd failed: reason withheld", "[-]informer-sync failed: 1 informers not started yet"];
+  const text = [...passed, ...failed, "readyz check failed", ""].join("\n");
+  expect(detailOf(text)).toBe(`HTTP 500: ${failed.join(", ")}`);
+});
+
+test("words without such checks are told from their beginning, and without what moves a terminal", () => {
+  expect(detailOf("<html>\u001b[2Jno backend</html>\n")).toBe("HTTP 500: <html>[2Jno backend</html>");
+  expect(detailOf("x".repeat(1000))).toBe(`HTTP 500: ${"x".repeat(300)}`);
+  expect(detailOf(passed.join("\n"))).toContain("start-something-0 ok");
+  expect(detailOf(" \n")).toBe("HTTP 500");
+});
