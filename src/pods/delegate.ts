@@ -133,7 +133,7 @@ function forwardedKeys(
   annotations: Record<string, string>,
   spec: Fingerprints,
 ): string {
-  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), spec });
+  return writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations), conditions: [], spec });
 }
 
 /** Ephemeral containers are not among what a pod can be created with. */

@@ -3,7 +3,7 @@ import type { Pod, PodCondition, PodStatus, Stored } from "../api/kubernetes.ts"
 import { timestamp } from "../api/timestamp.ts";
 import { shownStatuses } from "./container-statuses.ts";
 import { jsonEqual } from "./equal.ts";
-import { isHostsCondition, withdrawnConditions } from "./followed-conditions.ts";
+import { followedConditions } from "./followed-conditions.ts";
 import { type ResizeRefusal, resizeNeeded, specFollows } from "./forward.ts";
 import { conditionOf, isGated, isTerminal } from "./phase.ts";
 import { isHostsGate, withdrawnGates } from "./readiness.ts";
@@ -136,11 +136,11 @@ function conditionsFrom(
 ): PodCondition[] {
   const result = new Map((proxy.status?.conditions ?? []).map((condition) => [condition.type, condition]));
   const told = delegate.status?.conditions ?? [];
-  const withdrawn = [...withdrawnGates(proxy, delegate), ...withdrawnConditions(proxy, delegate)];
-  for (const type of withdrawn) result.delete(type);
-  for (const condition of told) {
-    const { type } = condition;
-    if (isHostsGate(proxy, delegate, type) || isHostsCondition(proxy, delegate, type, gone)) continue;
+  const followed = followedConditions(proxy, delegate, gone);
+  for (const type of [...withdrawnGates(proxy, delegate), ...followed.withdrawn]) result.delete(type);
+  // By type, since a member may tell one many times.
+  for (const [type, condition] of new Map(told.map((condition) => [condition.type, condition]))) {
+    if (isHostsGate(proxy, delegate, type) || followed.isHosts(type)) continue;
     // What is over in the member may still hold on the host, whose own eviction has said so.
     if (condition.type === "DisruptionTarget" && condition.status !== "True") continue;
     if (!gone && isUnfinishedDisruption(delegate, condition)) continue;

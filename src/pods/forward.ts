@@ -3,7 +3,7 @@ import type { Container, Pod, PodSpec, Stored, Toleration } from "../api/kuberne
 import { forwardedAnnotations, forwardedLabels, HOST_ONLY_LABELS } from "./delegate.ts";
 import { jsonEqual } from "./equal.ts";
 import { addedTolerations } from "./failover.ts";
-import { followedConditions } from "./followed-conditions.ts";
+import { conditionsToRecord } from "./followed-conditions.ts";
 import type { ForwardPatch } from "./forward-patch.ts";
 import { type Fingerprints, type ForwardedRecord, fingerprints, readRecord, writeRecord } from "./forwarded.ts";
 import { recordedGates } from "./readiness.ts";
@@ -28,7 +28,7 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: Resi
   const labels = forwardedLabels(proxy);
   const annotations = forwardedAnnotations(proxy);
   const { record: gates, isNews: areGatesNews } = recordedGates(proxy, delegate);
-  const { conditions, isNews } = followedConditions(proxy, delegate);
+  const { conditions, isNews } = conditionsToRecord(proxy, delegate);
   const record = { ...readRecord(delegate.metadata.annotations?.[FORWARDED_ANNOTATION]), ...gates };
   const earlierLabels = record.labels.filter((key) => !HOST_ONLY_LABELS.has(key));
   const labelChanges = difference(delegate.metadata.labels ?? {}, labels, earlierLabels);

@@ -13,7 +13,7 @@ export interface ForwardedRecord {
   readonly gates?: readonly string[];
   /** Fingerprints of these conditions as both had them last, by type; absent: not known. */
   readonly gatePrints?: Fingerprints;
-  /** Types of other conditions that the proxy has from its delegate; absent: none. */
+  /** Types of other conditions that the proxy has from its delegate; absent: an earlier version wrote the record, and copied all of them. */
   readonly conditions?: readonly string[];
   /** Undefined when the record does not say. */
   readonly spec?: Fingerprints;
@@ -21,29 +21,38 @@ export interface ForwardedRecord {
 
 /** The record as the annotation's value. */
 export function writeRecord(record: ForwardedRecord): string {
-  const { labels, annotations, gates = [], gatePrints = {}, conditions = [], spec } = record;
+  const { labels, annotations, gates = [], gatePrints = {}, conditions, spec } = record;
   const hasPrints = Object.keys(gatePrints).length > 0;
   return JSON.stringify({
     labels,
     annotations,
     ...(gates.length === 0 ? {} : { gates }),
     ...(hasPrints ? { gatePrints } : {}),
-    ...(conditions.length === 0 ? {} : { conditions }),
+    ...(conditions === undefined ? {} : { conditions }),
     spec,
   });
 }
 
+const NOTHING: ForwardedRecord = { labels: [], annotations: [], conditions: [] };
+
+// One decision asks for the same several times, and a member may have made it as long as an object can be.
+let latest: { readonly text: string; readonly record: ForwardedRecord } | undefined;
+
 /** The record from the annotation's value; it names nothing when the text is unreadable, so nothing is removed by mistake. */
 export function readRecord(text: string | undefined): ForwardedRecord {
-  const nothing: ForwardedRecord = { labels: [], annotations: [] };
-  if (text === undefined) return nothing;
+  if (text === undefined) return NOTHING;
+  if (latest?.text !== text) latest = { text, record: parseRecord(text) };
+  return latest.record;
+}
+
+function parseRecord(text: string): ForwardedRecord {
   let value: unknown;
   try {
     value = JSON.parse(text);
   } catch {
-    return nothing;
+    return NOTHING;
   }
-  if (typeof value !== "object" || value === null) return nothing;
+  if (typeof value !== "object" || value === null) return NOTHING;
   const { labels, annotations, gates, gatePrints, conditions, spec } = value as Record<string, unknown>;
   return {
     labels: strings(labels),
@@ -52,7 +61,7 @@ export function readRecord(text: string | undefined): ForwardedRecord {
       (key) => !INTERNAL_ANNOTATIONS.has(key) && !ADMITTED_BY_ANNOTATIONS.has(key),
     ),
     gates: strings(gates),
-    conditions: strings(conditions),
+    ...(conditions === undefined ? {} : { conditions: strings(conditions) }),
     ...(typeof gatePrints === "object" && gatePrints !== null ? { gatePrints: textValues(gatePrints) } : {}),
     ...(typeof spec === "object" && spec !== null ? { spec: textValues(spec) } : {}),
   };

@@ -31,9 +31,10 @@ function gatesOf({ spec }: Pod): string[] {
     .filter((type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`));
 }
 
-/** True for a condition that anybody may write, on either side: no kubelet or scheduler does, nor Legation, and no gate waits for it. */
-export function isAnybodys(pod: Pod, type: string): boolean {
-  return !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gatesOf(pod).includes(type);
+/** Tells of types of conditions whether anybody may write them, on either side: no kubelet or scheduler does, nor Legation, and no gate waits for them. */
+export function anybodys(pod: Pod): (type: string) => boolean {
+  const gates = new Set(gatesOf(pod));
+  return (type) => !SYSTEM_CONDITIONS.has(type) && !type.startsWith(`${GROUP}/`) && !gates.has(type);
 }
 
 /**

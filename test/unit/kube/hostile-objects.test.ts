@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { OWNER_ANNOTATION } from "../../../src/api/keys.ts";
+import { FORWARDED_ANNOTATION, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { KubeEvent, KubeNode, KubeObject, Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
 import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
@@ -20,6 +20,7 @@ import { runningStatus } from "../../support/builders/pod.ts";
 import { boundProxy, delegateOf, member, world } from "../controllers/delegation/world.ts";
 
 const now = 1_000_000;
+const GATE = "example.com/gate";
 const proxy = boundProxy({ status: runningStatus() });
 const deletedProxy = boundProxy({
   metadata: { deletionTimestamp: "2026-01-01T00:00:00Z", deletionGracePeriodSeconds: 10 },
@@ -172,6 +173,28 @@ describe("an object of a member that is let in never throws where others are wor
   test("a pod that is being deleted", () => survives(pods, deletedDelegate, uses.pod));
   test("a node", () => survives(nodes, node, uses.node));
   test("an event", () => survives(events, event, uses.event));
+});
+
+describe("an object of a member costs no more than its size:", () => {
+  const types = (count: number): string[] => Array.from({ length: count }, (_, index) => `example.com/t${index}`);
+  const forged = (parts: { readonly recorded: readonly string[]; readonly told: readonly string[] }): Stored<Pod> => {
+    const record = JSON.stringify({ labels: [], annotations: [], gates: types(50_000), conditions: parts.recorded });
+    const annotations = { ...delegate.metadata.annotations, [FORWARDED_ANNOTATION]: record };
+    const conditions = parts.told.map((type) => ({ type, status: "True" }));
+    return { ...delegate, metadata: { ...delegate.metadata, annotations }, status: { ...delegate.status, conditions } };
+  };
+
+  test.each<[string, Stored<Pod>]>([
+    ["a long record beside many conditions", forged({ recorded: [], told: types(2_000) })],
+    ["a record of many conditions beside as many", forged({ recorded: types(20_000), told: types(20_000) })],
+    ["a gate's condition, many times", forged({ recorded: [], told: Array.from({ length: 2_000 }, () => GATE) })],
+  ])("%s", (_what, pod) => {
+    const spec = { containers: [], ...proxy.spec, readinessGates: [{ conditionType: GATE }] };
+    const startedAt = performance.now();
+    decide(world({ ...proxy, spec }, [member("west", { delegate: pod })]), now);
+    // Each took more than five times as long when something was looked at again for each condition.
+    expect(performance.now() - startedAt).toBeLessThan(1_000);
+  });
 });
 
 describe("an object of a member is let in", () => {

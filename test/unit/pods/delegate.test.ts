@@ -19,7 +19,8 @@ describe("a delegate is its proxy without what the host added", () => {
       annotations: {
         note: "kept",
         [OWNER_ANNOTATION]: '{"cluster":"cern","namespace":"team","name":"web-0","uid":"uid-1"}',
-        [FORWARDED_ANNOTATION]: '{"labels":["app"],"annotations":["note"],"spec":{"image/main":"qiht01"}}',
+        [FORWARDED_ANNOTATION]:
+          '{"labels":["app"],"annotations":["note"],"conditions":[],"spec":{"image/main":"qiht01"}}',
       },
     });
   });

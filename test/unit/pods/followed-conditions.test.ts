@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { FORWARDED_ANNOTATION } from "../../../src/api/keys.ts";
 import type { Pod, PodCondition, Stored } from "../../../src/api/kubernetes.ts";
 import { statusFrom } from "../../../src/pods/feedback.ts";
 import { forwardPatches } from "../../../src/pods/forward.ts";
@@ -14,9 +15,10 @@ class Pair {
   delegate: Stored<Pod>;
   writes = 0;
 
-  constructor() {
+  constructor(record: object = { labels: [], annotations: [], conditions: [] }) {
     this.proxy = proxyPod({ status: runningStatus() });
-    this.delegate = pod({ uid: "delegate-uid", status: runningStatus() });
+    const annotations = { [FORWARDED_ANNOTATION]: JSON.stringify(record) };
+    this.delegate = pod({ uid: "delegate-uid", metadata: { annotations }, status: runningStatus() });
     this.settle();
     this.writes = 0;
   }
@@ -103,12 +105,46 @@ describe("a condition that anybody may write", () => {
   });
 
   test("that an earlier version has shown follows its delegate", () => {
-    const shown = checked("True", { lastTransitionTime: "2026-01-01T00:00:00Z" });
-    const pair = new Pair().host(shown).member(shown);
-    expect(pair.settle()).toEqual(["True", "True"]);
+    const earlier = (): Pair => new Pair({ labels: [], annotations: [] });
+    expect(earlier().settle()).toEqual([undefined, undefined]);
+    // It has changed while the controller was replaced.
+    const pair = earlier().host(checked("True")).member(checked("False"));
+    expect(pair.settle()).toEqual(["False", "False"]);
+    expect(pair.writes).toBe(1);
     expect(pair.member().settle()).toEqual([undefined, undefined]);
-    // Without a time it may be either's.
-    expect(new Pair().host(checked("True")).member(checked("True")).member().settle()).toEqual(["True", undefined]);
+    // From then on it is whose it was first.
+    expect(pair.host(checked("True")).member(checked("False")).settle()).toEqual(["True", "False"]);
+
+    const ended = earlier().host(checked("True")).member(checked("False"));
+    ended.delegate = { ...ended.delegate, status: { ...ended.delegate.status, phase: "Succeeded" } };
+    ended.show();
+    expect(conditionOf(ended.proxy, TYPE)).toEqual(checked("False"));
+  });
+
+  test("stays the host's when an earlier version has copied nothing, and costs nothing", () => {
+    const pair = new Pair({ labels: [], annotations: [] }).host(checked("True"));
+    expect(pair.settle()).toEqual(["True", undefined]);
+    expect(pair.writes).toBe(0);
+  });
+
+  test("stays the host's beside a delegate whose record is gone", () => {
+    const pair = new Pair().host(checked("True")).member(checked("False"));
+    pair.delegate = { ...pair.delegate, metadata: { ...pair.delegate.metadata, annotations: {} } };
+    expect(pair.settle()).toEqual(["True", "False"]);
+  });
+
+  test("follows when it is one of the first hundred that the member tells, and at the end, too", () => {
+    const pair = new Pair();
+    const many = Array.from({ length: 150 }, (_, index) => ({ type: `example.com/${index}`, status: "True" }));
+    pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, conditions: many } };
+    pair.settle();
+    expect(pair.writes).toBe(1);
+    const types = (): string[] => (pair.proxy.status?.conditions ?? []).map(({ type }) => type);
+    const followed = many.slice(0, 100).map(({ type }) => type);
+    expect(types()).toEqual(["Ready", ...followed]);
+    pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, phase: "Succeeded" } };
+    pair.settle();
+    expect(types()).toEqual(["Ready", ...followed]);
   });
 
   test("costs the member nothing when it is a kubelet's", () => {

@@ -56,7 +56,7 @@ describe("labels and annotations go from the proxy to the delegate", () => {
             annotations: {
               "tekton.dev/ready": "",
               [FORWARDED_ANNOTATION]:
-                '{"labels":["app"],"annotations":["note","tekton.dev/ready"],"spec":{"image/main":"qiht01"}}',
+                '{"labels":["app"],"annotations":["note","tekton.dev/ready"],"conditions":[],"spec":{"image/main":"qiht01"}}',
             },
           },
         },
@@ -207,7 +207,7 @@ describe("what changes in a proxy's spec changes in the delegate's", () => {
     const [opening, resize] = forwardPatches(proxy, delegate({}, first));
     // Until the resize is recorded, nobody may take the delegate's resources for the member's own.
     expect(opening?.body.metadata.annotations?.[FORWARDED_ANNOTATION]).toBe(
-      '{"labels":[],"annotations":[],"spec":{"image/main":"qiht01"}}',
+      '{"labels":[],"annotations":[],"conditions":[],"spec":{"image/main":"qiht01"}}',
     );
     expect(resize).toEqual({
       subresource: "resize",
