@@ -1,6 +1,7 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, PodStatus, Stored } from "../../../api/kubernetes.ts";
 import { notReady, statusFrom, statusPatch } from "../../../pods/feedback.ts";
+import { conditionsWithout } from "../../../pods/followed-conditions.ts";
 import type { ResizeRefusal } from "../../../pods/forward.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { memberOf } from "../../../pods/member-of.ts";
@@ -163,7 +164,12 @@ function vanished(
 }
 
 /** Another delegate for a proxy whose first one never started, as soon as all is known and there that it takes. */
-function makeAgain(proxy: Stored<Pod>, { name }: MemberView, observed: Observed, now: number): DelegationDecision {
+function makeAgain(
+  proxy: Stored<Pod>,
+  { name, departed }: MemberView,
+  observed: Observed,
+  now: number,
+): DelegationDecision {
   const requeueAt = now + LOOK_AGAIN_MS;
   // How its namespace wants it in the member, nobody knows.
   const unknown = unknownPlacement(observed);
@@ -171,11 +177,19 @@ function makeAgain(proxy: Stored<Pod>, { name }: MemberView, observed: Observed,
     return { actions: report(proxy, observed, { ...unknown, now }), outcome: "Waiting", requeueAt };
   }
   const needs = observed.needs?.();
-  if (isPrepared(needs, name)) return { actions: [createIn(proxy, observed, name)], outcome: "Placing" };
+  if (isPrepared(needs, name)) {
+    const without = departed !== undefined && isRecorded(departed, proxy) ? withoutThoseOf(proxy, departed) : [];
+    return { actions: [...without, createIn(proxy, observed, name)], outcome: "Placing" };
+  }
   const why = whyUnprepared(needs, name);
   return {
     actions: why === undefined ? [] : report(proxy, observed, { ...why, now }),
     outcome: "Preparing",
     requeueAt,
   };
+}
+
+/** What the delegate that went had set does not hold for the next one. */
+function withoutThoseOf(proxy: Stored<Pod>, departed: Stored<Pod>): Action[] {
+  return statusWrite(proxy, { ...proxy.status, conditions: conditionsWithout(proxy, departed) });
 }

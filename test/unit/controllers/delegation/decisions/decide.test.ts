@@ -702,6 +702,36 @@ describe("a bound proxy", () => {
     });
   });
 
+  test("does not keep the conditions of the delegate that went when it is made again", () => {
+    const [theirs, ours] = ["example.com/theirs", "example.com/ours"].map((type) => ({ type, status: "True" }));
+    const conditions = [theirs, ours].flatMap((condition) => condition ?? []);
+    const proxy = boundProxy({ status: { phase: "Pending", conditions } });
+    const again = (record: object, told: typeof conditions): Action[] => {
+      const metadata = { annotations: { "legation.dev/forwarded": JSON.stringify(record) } };
+      const made = delegateOf(proxy);
+      const annotations = { ...made.metadata.annotations, ...metadata.annotations };
+      const departed = {
+        ...made,
+        metadata: { ...made.metadata, annotations, deletionTimestamp: "2026-01-01T00:00:00Z" },
+        status: { phase: "Pending", conditions: told },
+      };
+      return [...decide(world(proxy, [member("west", { departed })], gone), now).actions];
+    };
+    const withdrawn = {
+      type: "status",
+      patch: { status: { conditions: [{ type: "example.com/theirs", $patch: "delete" }] } },
+    };
+    const made = { type: "create", member: "west" };
+    const told = conditions.slice(0, 1);
+    const keys = { labels: [], annotations: [] };
+    expect(again({ ...keys, conditions: ["example.com/theirs"] }, told)).toMatchObject([withdrawn, made]);
+    // It was on its way to be withdrawn.
+    expect(again({ ...keys, conditions: ["example.com/theirs"] }, [])).toMatchObject([withdrawn, made]);
+    // An earlier version made it.
+    expect(again(keys, told)).toMatchObject([withdrawn, made]);
+    expect(again({ ...keys, conditions: [] }, told)).toMatchObject([made]);
+  });
+
   test("that the member would not take again is Failed, and not sent there without end", () => {
     const attempts = new Map([["west", refused("RefusedByMember")]]);
     const { actions, outcome } = decide(
