@@ -47,10 +47,10 @@ export function forwardPatches(proxy: Pod, delegate: Stored<Pod>, refused?: Resi
     ...(labelChanges === undefined ? {} : { labels: labelChanges }),
     annotations: { ...annotationChanges, ...recordOf({ ...keys, ...gates, conditions, spec: prints }) },
   };
-  const specAlone = withSpec({ uid, annotations: recordOf({ ...record, spec: prints }) }, spec);
+  const withoutKeys = withSpec({ uid, annotations: recordOf({ ...record, conditions, spec: prints }) }, spec);
   const last: ForwardPatch = {
     ...withSpec(metadata, spec),
-    ...(keysChanged && hasSpec ? { apart: [specAlone, withSpec(metadata, undefined)] } : {}),
+    ...(keysChanged && (hasSpec || isUnrecorded) ? { apart: [withoutKeys, withSpec(metadata, undefined)] } : {}),
   };
   const at = (subresource: "resize" | "ephemeralcontainers", change: object | undefined): ForwardPatch[] =>
     change === undefined ? [] : [{ subresource, body: { metadata: { uid }, spec: change } }];

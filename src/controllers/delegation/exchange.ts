@@ -162,7 +162,7 @@ export class Exchange {
   /** Notes what was written; true when somebody has undone it so often that it is left so for a while. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
     const { memories, clock } = this.#options;
-    if (!this.#rewrites.note(`${proxyUid} ${purpose.about}`, purpose.wanted)) return false;
+    if (!this.#rewrites.note(proxyUid, purpose.wanted)) return false;
     memories.noteIneffective(proxyUid, undone(purpose), clock.now());
     return true;
   }

@@ -1,8 +1,8 @@
 import type { Clock } from "../../runtime/clock.ts";
+import type { Wanted } from "./decisions/purpose.ts";
 
 interface Written {
-  /** What was written last. */
-  readonly wanted: string;
+  readonly wanted: Wanted;
   /** When it was written, again and again; epoch ms. */
   readonly at: readonly number[];
 }
@@ -11,33 +11,50 @@ interface Written {
 const MOST_WRITES = 5;
 const WITHIN_MS = 60_000;
 
-/** Counts writes that were done for the same as the last one: somebody else undoes them. Keeps those of a minute. */
+/** Counts writes that were done for the same as earlier ones: somebody else undoes them. Keeps those of a minute. */
 export class Rewrites {
   readonly #clock: Pick<Clock, "now">;
-  /** By what they are about; the latest last. */
-  readonly #written = new Map<string, Written>();
+  /** By the pod that they are of; the one that was written last comes last. */
+  readonly #written = new Map<string, readonly Written[]>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
 
-  /** How many are kept in mind. */
+  /** Of how many pods writes are kept in mind. */
   get size(): number {
     return this.#written.size;
   }
 
-  /** Something was written; true when that has been undone too often. */
-  note(about: string, wanted: string): boolean {
+  /** Something was written; true when that has been undone too often. A write that wants anything of it otherwise is no undoing: the count begins anew. */
+  note(uid: string, wanted: Wanted): boolean {
     const now = this.#clock.now();
-    for (const [other, { at }] of this.#written) {
-      if (now - (at.at(-1) ?? 0) < WITHIN_MS) break;
+    const lately = (time: number): boolean => now - time < WITHIN_MS;
+    for (const [other, writes] of this.#written) {
+      if (writes.some(({ at }) => at.some(lately))) break;
       this.#written.delete(other);
     }
-    const known = this.#written.get(about);
-    const before = known?.wanted === wanted ? known.at.filter((time) => now - time < WITHIN_MS) : [];
+    let before: readonly number[] = [];
+    const others: Written[] = [];
+    for (const write of this.#written.get(uid) ?? []) {
+      const at = write.at.filter(lately);
+      if (at.length === 0 || contradicts(write.wanted, wanted)) continue;
+      if (isSame(write.wanted, wanted)) before = at;
+      else others.push({ ...write, at });
+    }
     const at = [...before, now].slice(-MOST_WRITES);
-    this.#written.delete(about);
-    this.#written.set(about, { wanted, at });
+    this.#written.delete(uid);
+    this.#written.set(uid, [...others, { wanted, at }]);
     return at.length === MOST_WRITES;
   }
+}
+
+function contradicts(a: Wanted, b: Wanted): boolean {
+  return Object.entries(a).some(([part, value]) => Object.hasOwn(b, part) && b[part] !== value);
+}
+
+/** Of two that do not contradict each other. */
+function isSame(a: Wanted, b: Wanted): boolean {
+  const parts = Object.keys(a);
+  return parts.length === Object.keys(b).length && parts.every((part) => Object.hasOwn(b, part));
 }

@@ -6,19 +6,19 @@ import type { ForwardPatch } from "../../../pods/forward-patch.ts";
 import { fingerprint } from "../../../pods/forwarded.ts";
 import { conditionOf } from "../../../pods/phase.ts";
 
+/** Fingerprints of what is wanted, by what is changed. */
+export type Wanted = Readonly<Record<string, string>>;
+
 /** What a write is for. One that comes again for the same, with nothing else between, was undone by somebody. */
 export interface Purpose {
   /** What is changed, for people: keys, condition types, fields. */
   readonly parts: readonly string[];
-  /** Equal for writes of which a later one takes the place of an earlier one. */
-  readonly about: string;
-  /** A fingerprint of what is wanted. */
-  readonly wanted: string;
+  readonly wanted: Wanted;
 }
 
 /** The text by which `Memory.ineffective` knows what is undone again and again. */
-export function undone({ about, wanted }: Purpose): string {
-  return `undone ${about} ${wanted}`;
+export function undone({ wanted }: Purpose): string {
+  return `undone ${JSON.stringify(wanted)}`;
 }
 
 /** Undefined for what nobody can undo, or what says nothing new but a time. */
@@ -34,8 +34,7 @@ export function purposeOf(proxy: Pod, delegate: Stored<Pod>, { subresource, body
   if (keys.length === 0 && fields.length === 0 && isRecorded) return undefined;
   return {
     parts: [...keys, ...fields, ...(isRecorded ? [] : [FORWARDED_ANNOTATION])],
-    about: "pod",
-    wanted: fingerprint([forwardedLabels(proxy), forwardedAnnotations(proxy), record]),
+    wanted: { pod: fingerprint([forwardedLabels(proxy), forwardedAnnotations(proxy), record]) },
   };
 }
 
@@ -45,8 +44,8 @@ function gatesPurpose(proxy: Pod, delegate: Stored<Pod>, status: object = {}): P
     .map(({ type }) => type)
     .filter((type) => saidBy(conditionOf(proxy, type)) !== saidBy(conditionOf(delegate, type)));
   if (parts.length === 0) return undefined;
-  const wanted = fingerprint(parts.map((type) => saidBy(conditionOf(proxy, type))));
-  return { parts, about: `gates ${parts.join(",")}`, wanted };
+  const said = parts.map((type) => [`gate ${type}`, fingerprint(saidBy(conditionOf(proxy, type)))]);
+  return { parts, wanted: Object.fromEntries(said) };
 }
 
 /** Whoever says it again says it with another time. */
@@ -58,6 +57,10 @@ function saidBy(condition: PodCondition | undefined): string {
 /** The purpose of a write of a proxy's status. */
 export function statusPurpose({ status }: StatusPatch): Purpose {
   const { conditions = [], ...fields } = status as { readonly conditions?: readonly Pick<PodCondition, "type">[] };
+  const wanted = [
+    ...Object.entries(fields).map(([field, value]) => [`field ${field}`, fingerprint(value)]),
+    ...conditions.map((condition) => [`condition ${condition.type}`, fingerprint(condition)]),
+  ];
   const parts = [...Object.keys(fields), ...conditions.map(({ type }) => type)];
-  return { parts, about: `status ${parts.join(",")}`, wanted: fingerprint(status) };
+  return { parts, wanted: Object.fromEntries(wanted) };
 }

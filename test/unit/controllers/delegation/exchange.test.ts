@@ -170,6 +170,19 @@ test("a label that the member refuses holds up neither the gates nor the image, 
   expect(told).toHaveLength(1);
 });
 
+test("a label that the member refuses holds up no condition that the member sets", async () => {
+  const { forward, shown, there, told } = exchange(({ metadata }) => metadata.labels !== undefined);
+  const checked = { type: "example.com/checked", status: "True" };
+  const proxy = changed({ labels: { team: "red" } });
+  for (const status of ["True", "False"]) {
+    there.change({ status: { conditions: [{ ...GATE, status }, checked] } });
+    await forward(proxy);
+    expect(shown(proxy)?.conditions).toContainEqual(checked);
+  }
+  expect(printsOf(there.taken.at(-1))).toMatchObject({ labels: [], conditions: [checked.type] });
+  expect(told).toEqual(["Cluster west did not take the changed labels and annotations: not in this cluster"]);
+});
+
 test("what the member goes on refusing is told again before the last event of it is gone, and not sooner", async () => {
   const { forward, told, clock } = exchange(({ metadata }) => metadata.labels !== undefined);
   const proxy = changed({ labels: { team: "red" } });
@@ -511,6 +524,25 @@ describe("what somebody else keeps undoing", () => {
       await contest(subject, wanted, () => ({ status: { conditions: [] } }));
       expect(subject.told).toEqual([]);
     }
+  });
+
+  test("does not count when gates are shut together and opened one after the other", async () => {
+    const types = ["example.com/a", "example.com/b"];
+    const subject = exchange(() => false);
+    const wanted = (round: number): Stored<Pod> => {
+      const opened = round % 3;
+      const conditions = types.map((type, index) => ({ type, status: index < opened ? "True" : "False" }));
+      const readinessGates = types.map((conditionType) => ({ conditionType }));
+      return boundProxy({
+        spec: { ...spec, readinessGates },
+        status: {
+          ...runningStatus(),
+          conditions: conditions.map((one) => ({ ...one, lastTransitionTime: at(round) })),
+        },
+      });
+    };
+    expect(await contest(subject, wanted, () => ({}), 30)).toBe(30);
+    expect(subject.told).toEqual([]);
   });
 
   test("on the host is left so for five minutes after five writes, and told once", async () => {
