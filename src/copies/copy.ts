@@ -17,6 +17,9 @@ const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
   "kubernetes.io/enforce-mountable-secrets",
 ]);
 
+// Orders to replicators (kubernetes-replicator, Reflector), which would carry them out in the member, beyond the namespace.
+const DROPPED_PREFIXES = ["replicator.v1.mittwald.de/", "reflector.v1.k8s.emberstack.com/"];
+
 /** True when the object is a copy that this host made. */
 export function isCopy(object: KubeObject, hostId: string): boolean {
   return ownerOf(object) !== undefined && isLabelled(object, hostId);
@@ -74,7 +77,9 @@ export function copyMetadata(
 ): { labels: Record<string, string>; annotations: Record<string, string> } {
   const { name, namespace = "", uid } = metadata;
   const owner: Owner = { cluster: host.name, namespace, name, uid };
-  const own = (key: string): boolean => !key.startsWith(`${GROUP}/`) && !DROPPED_ANNOTATIONS.has(key);
+  const foreign = [`${GROUP}/`, ...DROPPED_PREFIXES];
+  const own = (key: string): boolean =>
+    !foreign.some((prefix) => key.startsWith(prefix)) && !DROPPED_ANNOTATIONS.has(key);
   const labels = only(metadata.labels, own);
   const annotations = only(metadata.annotations, own);
   const record = writeRecord({ labels: Object.keys(labels), annotations: Object.keys(annotations) });

@@ -2,6 +2,7 @@ import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kuberne
 import { type LabelExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
+import { isOverflow } from "../pods/overflow.ts";
 import { repellingTaint, taintText } from "./tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
@@ -40,12 +41,14 @@ const MOST_TAINT_LENGTH = 120;
 const OTHERWISE = "otherwise";
 
 /** What a pod wants of its node. */
-export function nodeNeeds({ spec }: Pod, requests: Amounts): NodeNeeds {
+export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
+  const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
     nodeSelector: spec?.nodeSelector ?? {},
     ...(terms === undefined ? {} : { terms }),
-    tolerations: [...(spec?.tolerations ?? []), ...deviceTolerations(requests)],
+    // Where one in overflow mode goes it stays: what may only be so is not enough.
+    tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],
     requests,
   };
   return { kind: JSON.stringify(needs), ...needs };

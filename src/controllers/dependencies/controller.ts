@@ -193,10 +193,11 @@ export class DependencyController implements Copier {
     }
     for (const dependency of dependencies) {
       const key = copyKey(name, dependencyKey(dependency));
+      // Whatever else of it is refused there.
+      if (this.#isThere(member, dependency, key)) continue;
       const refusal = this.#executor.refusal(key);
       if (refusal?.inPlace === true) continue;
       if (refusal !== undefined) return { refused: refusal.message };
-      if (this.#isThere(member, dependency, key)) continue;
       if (this.#isKeptAway(member, dependency, key)) {
         return { refused: `somebody there keeps deleting ${dependency.kind} ${dependency.name}, which the pod needs` };
       }

@@ -2,6 +2,7 @@ import { describe, expect, test } from "vitest";
 import type { KubeNode } from "../../../src/api/kubernetes.ts";
 import { capacityOf, nodeFingerprint } from "../../../src/clusters/capacity.ts";
 import { fitOf, nodeNeeds } from "../../../src/placement/node-fit.ts";
+import { toOverflow } from "../../../src/pods/overflow.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 function node(declaredFeatures?: string[]): KubeNode {
@@ -72,5 +73,10 @@ describe("a node with a taint", () => {
   ])("%s", (_, key, effect, requests, tolerating) => {
     const fit = fitOf(nodeNeeds(pod(), requests as Record<string, number>), [tainted(key, effect)]);
     expect(fit.tolerated).toBe(tolerating);
+  });
+
+  test("named as the GPUs of a pod in overflow mode keeps it off: where it goes it stays", () => {
+    const needs = nodeNeeds(toOverflow(pod()), { "nvidia.com/gpu": 1 });
+    expect(fitOf(needs, [tainted("nvidia.com/gpu")]).tolerated).toBe(0);
   });
 });

@@ -80,6 +80,8 @@ test.each<[DependencyKind, string[]]>([
     "eks.amazonaws.com/role-arn": "arn:aws:iam::1:role/a",
     "kubectl.kubernetes.io/last-applied-configuration": "{}",
     "kubernetes.io/enforce-mountable-secrets": "true",
+    "replicator.v1.mittwald.de/replicate-to": "kube-system",
+    "reflector.v1.k8s.emberstack.com/reflection-auto-enabled": "true",
   };
   const from = source({ metadata: { annotations } });
   const copy = toCopy(kind, from, host);

@@ -136,7 +136,7 @@ test("a copy whose source is gone stays for pods that need it, and goes from tho
 });
 
 describe("a copy with annotations of its source, as versions before made them,", () => {
-  const spread = { "replicator.v1.mittwald.de/replicate-to": "*" };
+  const spread = { "example.com/spread": "*" };
   const object = source({ immutable: true, metadata: { name: "a", annotations: spread } });
   const made = copyOf(object);
   const forwarded = JSON.stringify({ labels: [], annotations: Object.keys(spread) });
