@@ -42,8 +42,12 @@ interface Status {
   readonly retryAfterSeconds?: number;
 }
 
+// What an API server says of a request fits. Whoever answers may be in the wrong hands, and each line that is split off takes memory.
+const MOST_READ = 1024 * 1024;
+
 /** The error for an answer other than 2xx to a request for `path`. */
-export function errorFromAnswer({ status, headers, text }: Answer, path: string, subject: Subject): KubeError {
+export function errorFromAnswer({ status, headers, ...answer }: Answer, path: string, subject: Subject): KubeError {
+  const text = answer.text.slice(0, MOST_READ);
   let body: unknown;
   try {
     body = parseJson(text);

@@ -371,7 +371,9 @@ export class Transport {
       });
       const onAbort = (): void =>
         exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-      const late = (): void => exchange.end("late", new Error(`no answer within ${Math.round(leftMs)} ms`));
+      // What was meant, and not what the queue has left of it: the same failure has the same words each time.
+      const allowedMs = request.timeoutMs ?? this.timeoutMs;
+      const late = (): void => exchange.end("late", new Error(`no answer within ${Math.round(allowedMs)} ms`));
       let last: NodeJS.Immediate | undefined;
       // Timers come before sockets: in a process that has had no processor for a while, the answer may be there unread.
       const timer = setTimeout(() => {

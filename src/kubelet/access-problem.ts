@@ -20,11 +20,17 @@ export function accessProblem({ status, text }: Refused, member: string): string
   if (status !== 401 && status !== 403) return undefined;
   const said = statusMessage(text);
   const message = said ?? text;
-  if (status === 401 ? said === "Unauthorized" : NO_RIGHT.test(message)) {
+  const isTheMembers = status === 401 ? !isKubelets401(said, text) : NO_RIGHT.test(message);
+  if (isTheMembers) {
     return `cluster ${member} refuses Legation (${status}): an administrator must run \`legation join ${member} --member-kubeconfig FILE\` again`;
   }
   if (status === 403 && !KUBELET_FORBIDS.test(message)) return undefined;
   return `cluster ${member}: its API server may not ask the kubelet there: ${message}`;
+}
+
+/** A kubelet says no more than one word, of which its API server makes a sentence. Who stands in front of an API server may say anything. */
+function isKubelets401(said: string | undefined, text: string): boolean {
+  return said === undefined ? text.trim() === "Unauthorized" : said !== "Unauthorized";
 }
 
 /** The message of a `Status`; undefined when the text is none. */

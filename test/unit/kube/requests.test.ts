@@ -234,7 +234,7 @@ describe("what was sent and what was not", () => {
   test("a server that never answers is AnswerLost after the deadline, and its connection is closed", async () => {
     server.faults.push(silence);
     const error = await kubeErrorOf(client.create(pods, web, { timeoutMs: ENOUGH_TO_SEND_MS }));
-    expect(error).toMatchObject({ code: "AnswerLost", detail: expect.stringMatching(/^no answer within \d+ ms$/) });
+    expect(error).toMatchObject({ code: "AnswerLost", detail: `no answer within ${ENOUGH_TO_SEND_MS} ms` });
     await expect.poll(() => server.sockets.size).toBe(0);
   });
 

@@ -21,3 +21,10 @@ test("words without such checks are told from their beginning, and without what 
   expect(detailOf(passed.join("\n"))).toContain("start-something-0 ok");
   expect(detailOf(" \n")).toBe("HTTP 500");
 });
+
+test("an error of 48 MB costs no more than its beginning", () => {
+  const text = "\n".repeat(48 * 1024 * 1024);
+  const before = performance.now();
+  expect(detailOf(text)).toBe("HTTP 500");
+  expect(performance.now() - before).toBeLessThan(600);
+});

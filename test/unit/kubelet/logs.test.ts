@@ -122,6 +122,12 @@ describe("a log", () => {
       500,
       "cluster west: its API server may not ask the kubelet there: the server has asked for the client to provide credentials ( pods/log web)",
     ],
+    [
+      "a login page in front of the member's API server",
+      () => Promise.resolve({ status: 401, headers: {}, text: "<html>Unauthorized</html>" }),
+      500,
+      "cluster west refuses Legation (401): an administrator must run `legation join west --member-kubeconfig FILE` again",
+    ],
     ["another's prohibition", refusal(403, "not today"), 500, "cluster west: not today"],
     ["something in between", () => Promise.resolve({ status: 503, headers: {}, text: "<html>" }), 500, "<html>"],
   ])("that is refused says so: %s", async (_what, given, status, text) => {
