@@ -17,6 +17,7 @@ import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/decisions/needs.ts";
+import { inWords } from "../delegation/decisions/retelling.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -262,6 +263,10 @@ export class ClaimController implements Copier {
 
   #onClaim(key: ObjectKey): void {
     this.#loop.enqueue(key);
+    this.#wake(key);
+  }
+
+  #wake(key: ObjectKey): void {
     for (const proxy of this.#waiting.get(key) ?? []) this.#options.onProxy(proxy);
   }
 
@@ -283,9 +288,10 @@ export class ClaimController implements Copier {
 
   /** It goes on being tried: whoever waits for it is told when that is news. */
   #onDoubt(key: ObjectKey, uid: string, member: string, message: string): void {
-    const isNews = this.#doubts.of(uid, member) !== message;
+    const told = this.#doubts.of(uid, member);
     this.#doubts.note(uid, member, message, () => this.#onClaim(key));
-    if (isNews) this.#onClaim(key);
+    // The claim itself is tried again when it was to be: news of its own making must not cut that pause short.
+    if (told === undefined || inWords(told) !== inWords(message)) this.#wake(key);
   }
 
   /** Whether a claim whose host's is not there is to be kept; tells of each once. */

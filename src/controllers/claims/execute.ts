@@ -20,10 +20,10 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { Failures } from "../copying/failures.ts";
-import { makeCopy } from "../copying/make-copy.ts";
+import { type Made, makeCopy } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
-import { leavesDoubt } from "../delegation/refusal.ts";
 import { notConfirmed } from "../not-confirmed.ts";
+import { DoubtfulClaims } from "./doubtful.ts";
 import type { Action, Observed } from "./model.ts";
 
 export interface ExecutorOptions extends Pick<DelegationOptions, "confirmLease"> {
@@ -52,11 +52,13 @@ export class Executor {
 
   readonly #contests: Contests<ObjectKey>;
   readonly #failures: Failures<ObjectKey>;
+  readonly #doubtful: DoubtfulClaims;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
     this.#failures = new Failures(options.clock);
+    this.#doubtful = new DoubtfulClaims(options.clock);
   }
 
   /** Until when a claim in a member is left without the word of whose it is. */
@@ -67,6 +69,7 @@ export class Executor {
   /** Nothing is left of the claim. */
   forget(key: ObjectKey): void {
     this.#contests.forget(key);
+    this.#doubtful.settle(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
@@ -125,26 +128,46 @@ export class Executor {
       written.every(([name, value]) => (claim.metadata.annotations?.[name] ?? null) === value);
   }
 
-  async #create(member: Member, { uid, object }: ActionOf<"create">, { key, signal, log }: Context): Result {
-    const { memberNamespaces: namespaces, hostId, onRefusal, onDoubt } = this.#options;
+  async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
+    const { onRefusal, onDoubt } = this.#options;
+    const { uid } = action;
+    const { key, log } = context;
     const ref = refOf(key);
-    const made = await this.#failures.outlast(key, member, () =>
-      makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal }),
-    );
-    if (made.type === "made" || made.type === "found") return shows(member, made.uid);
+    const made = await this.#failures.outlast(key, member, () => this.#make(member, action, context));
+    if (made.type === "made" || made.type === "found") {
+      this.#doubtful.settle(key);
+      return shows(member, made.uid);
+    }
     if (made.type === "gone") return () => true;
     const message =
       made.type === "refused" || made.type === "failing"
         ? `its API server refused PersistentVolumeClaim ${ref.name}, which the pod needs: ${made.detail}`
         : `PersistentVolumeClaim ${ref.name}, which the pod needs, is there already and was not made by Legation for this host`;
     // It may have been made: no other member gets it.
-    if (made.type === "failing" && leavesDoubt(made.error)) {
+    if (made.type === "failing" && this.#doubtful.has(key, uid, member.name)) {
       onDoubt(key, uid, member.name, message);
       throw made.error;
     }
+    if (made.type !== "failing" && this.#doubtful.hasThoughUnseen(key, uid, member.name)) {
+      onDoubt(key, uid, member.name, message);
+      // Asked again when its watch has not shown one for a while.
+      return ({ copies }) => copies.some(({ member: at }) => at === member.name);
+    }
+    this.#doubtful.settle(key);
     log.info(message);
     onRefusal(key, uid, member.name, message);
     return () => true;
+  }
+
+  async #make(member: Member, { uid, object }: ActionOf<"create">, { key, signal }: Context): Promise<Made> {
+    const { memberNamespaces: namespaces, hostId } = this.#options;
+    const ref = refOf(key);
+    try {
+      return await makeCopy({ member, namespaces, hostId, resource: persistentVolumeClaims, ref, object, signal });
+    } catch (error) {
+      this.#doubtful.note(key, uid, member.name, error);
+      throw error;
+    }
   }
 
   /** The watch tells of what has its labels: one that somebody has taken them off is not gone, and neither is its data. */

@@ -10,10 +10,12 @@ export interface Failing {
   readonly error: KubeError;
   /** Its API server's words. */
   readonly detail: string;
+  /** How long such a write rests. */
+  readonly restMs: number;
 }
 
-/** How long such a write rests: as a delegate's. */
-export const FAILING_FOR_MS = 30_000;
+// As long as a delegate's.
+const FAILING_FOR_MS = 30_000;
 // Longer than any pause between two attempts: what failed before is over.
 const FORGOTTEN_MS = 2 * 60_000;
 
@@ -30,13 +32,13 @@ export class Failures<Key extends string> {
     this.#clock = clock;
   }
 
-  /** Writes. Rejects with KubeError as the write does, but for what may pass and has not for a while. */
+  /** Writes. Rejects with KubeError as the write does, but for what may pass and has not for a while: that is noted on the member. */
   async outlast<T>(
     key: Key,
-    { name, reachableSince }: Pick<Member, "name" | "reachableSince">,
+    member: Pick<Member, "name" | "reachableSince" | "noteFailure">,
     write: () => Promise<T>,
   ): Promise<T | Failing> {
-    const place = `${name}/${key}`;
+    const place = `${member.name}/${key}`;
     try {
       const written = await write();
       this.#failing.delete(place);
@@ -44,9 +46,11 @@ export class Failures<Key extends string> {
     } catch (error) {
       if (!mayPass(error)) throw error;
       // What it answered before it was lost says nothing of now.
-      const since = Math.max(this.#note(place), reachableSince);
+      const since = Math.max(this.#note(place), member.reachableSince);
       if (this.#clock.now() < since + PASSES_MS) throw error;
-      return { type: "failing", error, detail: error.detail };
+      member.noteFailure(error);
+      const restMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
+      return { type: "failing", error, detail: error.detail, restMs };
     }
   }
 
@@ -67,4 +71,9 @@ export class Failures<Key extends string> {
 /** True when the member was asked, and the same request may work the next time. */
 function mayPass(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer");
+}
+
+/** How long a member is not asked again that refuses a copy, which is worth `refusedForMs`, or goes on failing to take it. */
+export function restMsAfter(answer: { readonly type: "refused" } | Failing, refusedForMs: number): number {
+  return answer.type === "failing" ? answer.restMs : refusedForMs;
 }

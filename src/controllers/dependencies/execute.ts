@@ -9,7 +9,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
+import { type Failing, Failures } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -41,10 +41,11 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 const RESTS_MS = {
   // Whoever has an object of that name there may remove it, and a quota may be raised.
   refused: 60_000,
-  failing: FAILING_FOR_MS,
   // Nobody waits for this one.
   inPlace: 10 * 60_000,
 } as const;
+
+type Because = { readonly type: keyof typeof RESTS_MS } | Pick<Failing, "type" | "restMs">;
 
 /** Carries out the dependency controller's writes, and remembers what members refused. */
 export class Executor {
@@ -133,12 +134,12 @@ export class Executor {
       case "gone":
         return () => true;
       case "foreign":
-        return this.#refuse(key, foreignMessage(ref), isUsedInPlace(kind, name) ? "inPlace" : "refused");
+        return this.#refuse(key, foreignMessage(ref), { type: isUsedInPlace(kind, name) ? "inPlace" : "refused" });
       case "refused":
       case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, message, made.type);
+        return this.#refuse(key, message, made);
       }
     }
   }
@@ -153,7 +154,7 @@ export class Executor {
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, message, changed.type);
+      return this.#refuse(key, message, changed);
     }
     if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
@@ -165,9 +166,9 @@ export class Executor {
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse(key: CopyKey, message: string, because: keyof typeof RESTS_MS): Shown<Observed> {
-    const until = this.#options.clock.now() + RESTS_MS[because];
-    this.#refusals.set(key, { message, inPlace: because === "inPlace", until });
+  #refuse(key: CopyKey, message: string, because: Because): Shown<Observed> {
+    const until = this.#options.clock.now() + (because.type === "failing" ? because.restMs : RESTS_MS[because.type]);
+    this.#refusals.set(key, { message, inPlace: because.type === "inPlace", until });
     this.#options.onRefusal(key);
     return () => true;
   }

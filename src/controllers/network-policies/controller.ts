@@ -11,6 +11,7 @@ import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { Placements } from "../copying/placements.ts";
 import { isPrepared, type Needs, type Readiness, refusedIn } from "../delegation/decisions/needs.ts";
+import { inWords } from "../delegation/decisions/retelling.ts";
 import { NAMESPACE_INDEX } from "../delegation/placing/placement-rules.ts";
 import { decide } from "./decide.ts";
 import { Executor } from "./execute.ts";
@@ -201,7 +202,7 @@ export class NetworkPolicyController implements Copier {
     const key = placeKey(place);
     const sources = this.#sourcesIn(place.namespace);
     if (sources?.length === 0) return;
-    const answer = sources === undefined ? "unread" : JSON.stringify(this.#readiness(place, sources));
+    const answer = sources === undefined ? "unread" : inWords(JSON.stringify(this.#readiness(place, sources)));
     if (this.#assessed.get(key) === answer) return;
     this.#assessed.set(key, answer);
     this.#wake(place.namespace);

@@ -9,7 +9,7 @@ import type { AuthorEvents } from "../author-events.ts";
 import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
+import { Failures, restMsAfter } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
@@ -45,12 +45,8 @@ type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 type Policy = Stored<NetworkPolicy>;
 
-/** How long the member is not asked for the copy again. */
-const RESTS_MS = {
-  // Whoever forbids it there may have it allowed, and a quota may be raised.
-  refused: 60_000,
-  failing: FAILING_FOR_MS,
-} as const;
+// Whoever forbids it there may have it allowed, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
 
 /** Carries out the writes of the controller of network policies, and remembers what members refused. */
 export class Executor {
@@ -149,12 +145,12 @@ export class Executor {
         return () => true;
       case "foreign": {
         const message = `NetworkPolicy ${name}, the name of the copy of ${source.metadata.name}, is there already and was not made by Legation for this host`;
-        return this.#refuse(place, source, { message, because: "refused" }, context);
+        return this.#refuse(place, source, { message, restMs: REFUSED_FOR_MS }, context);
       }
       case "refused":
       case "failing": {
         const message = `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`;
-        return this.#refuse(place, source, { message, because: made.type }, context);
+        return this.#refuse(place, source, { message, restMs: restMsAfter(made, REFUSED_FOR_MS) }, context);
       }
     }
   }
@@ -166,7 +162,7 @@ export class Executor {
     );
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${changed.detail}`;
-      return this.#refuse(place, source, { message, because: changed.type }, context);
+      return this.#refuse(place, source, { message, restMs: restMsAfter(changed, REFUSED_FOR_MS) }, context);
     }
     if (changed.type === "changed") {
       this.#noteWritten(place, source, context);
@@ -195,7 +191,7 @@ export class Executor {
   #refuse(
     place: Place,
     { metadata }: Policy,
-    { message, because }: { readonly message: string; readonly because: keyof typeof RESTS_MS },
+    { message, restMs }: { readonly message: string; readonly restMs: number },
     { log }: Context,
   ): Shown<Observed> {
     const { authorEvents, clock, onRefusal } = this.#options;
@@ -206,7 +202,7 @@ export class Executor {
     refusals.set(metadata.name, {
       version: metadata.resourceVersion,
       message,
-      until: now + RESTS_MS[because],
+      until: now + restMs,
       told,
     });
     onRefusal(place);

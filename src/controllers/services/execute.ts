@@ -15,7 +15,7 @@ import type { AuthorEvents } from "../author-events.ts";
 import { type Changed, changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { FAILING_FOR_MS, Failures } from "../copying/failures.ts";
+import { Failures, restMsAfter } from "../copying/failures.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
@@ -39,19 +39,16 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-/** How long the member is not asked for the copy again. */
-const RESTS_MS = {
-  // Whoever has an object of that name there may remove it, and a quota may be raised.
-  refused: 60_000,
-  failing: FAILING_FOR_MS,
-} as const;
+// Whoever has an object of that name there may remove it, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
 
 /** Why a member has no copy like its source. */
 interface Refused {
   readonly ref: CopyRef;
   readonly source: Stored<KubeObject>;
   readonly message: string;
-  readonly because: keyof typeof RESTS_MS;
+  /** How long the member is not asked again. */
+  readonly restMs: number;
 }
 
 /** Carries out the service controller's writes, and remembers what members refused. */
@@ -149,12 +146,12 @@ export class Executor {
         return () => true;
       case "foreign": {
         const message = `${kind} ${name} is there already and was not made by Legation for this host: pods in ${member.name} see that one`;
-        return this.#refuse(context, { ref, source, message, because: "refused" });
+        return this.#refuse(context, { ref, source, message, restMs: REFUSED_FOR_MS });
       }
       case "refused":
       case "failing": {
         const message = `its API server refused the ${kind}: ${made.detail}`;
-        return this.#refuse(context, { ref, source, message, because: made.type });
+        return this.#refuse(context, { ref, source, message, restMs: restMsAfter(made, REFUSED_FOR_MS) });
       }
     }
   }
@@ -174,7 +171,7 @@ export class Executor {
     const changed = await this.#failures.outlast(key, member, () => this.#change(member, ref, patch, signal));
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of the ${ref.kind}: ${changed.detail}`;
-      return this.#refuse(context, { ref, source, message, because: changed.type });
+      return this.#refuse(context, { ref, source, message, restMs: restMsAfter(changed, REFUSED_FOR_MS) });
     }
     if (changed.type === "changed") {
       // An older member does not know every field: what it has not taken now it will not take the next time.
@@ -200,11 +197,11 @@ export class Executor {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse({ key, log }: Context, { ref, source, message, because }: Refused): Shown<Observed> {
+  #refuse({ key, log }: Context, { ref, source, message, restMs }: Refused): Shown<Observed> {
     const now = this.#options.clock.now();
     const last = this.#refusals.get(key)?.told;
     const told = toldNow(message, last, now);
-    this.#refusals.set(key, { until: now + RESTS_MS[because], told });
+    this.#refusals.set(key, { until: now + restMs, told });
     this.#options.onRefusal(ref);
     if (told !== last) {
       log.info(message);

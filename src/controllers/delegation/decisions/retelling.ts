@@ -42,7 +42,8 @@ function wordsOf(message: string): readonly string[] {
   return inWords(message).split(BETWEEN_MEMBERS);
 }
 
-function inWords(message: string): string {
+/** A message without its amounts: those that differ in nothing else say the same. */
+export function inWords(message: string): string {
   return message.replaceAll(NUMBER, "0");
 }
 

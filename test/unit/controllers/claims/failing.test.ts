@@ -1,34 +1,42 @@
-import { expect, test } from "vitest";
-import { objectKey } from "../../../../src/api/kubernetes.ts";
+import { describe, expect, test } from "vitest";
+import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { claim } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const create = { type: "create", member: "west", uid: "uid-1", object: {} } as const;
 const key = objectKey({ namespace: "team", name: "data" });
 
-/** An executor and its member, which answers each creation with these words. */
-function executing(words: string) {
+type Answer = readonly [code: KubeErrorCode, words: string];
+
+/** An executor and its member, which answers each creation with `created`, and each list with `listed` or what is there. */
+function executing(created: Answer) {
   const clock = { now: 0 };
+  const west: { created: Answer; listed?: Answer; has: Stored<PersistentVolumeClaim>[] } = { created, has: [] };
   const told: string[] = [];
+  const noted: unknown[] = [];
   const tell =
     (what: string) =>
     (_key: string, _uid: string, member: string, message: string): void => {
       told.push(`${what} ${member}: ${message}`);
     };
-  const fail = (async () => {
-    throw new KubeError(words, { code: "ServerError", cluster: "west", verb: "create", resource: "claims" });
-  }) as never;
-  const west = {
+  const fail = ([code, words]: Answer, verb: string): never => {
+    throw new KubeError(words, { code, cluster: "west", verb, resource: "claims" });
+  };
+  const member = {
     name: "west",
     reachableSince: 0,
-    client: fakeClient({ create: fail }),
+    client: fakeClient({
+      create: (async () => fail(west.created, "create")) as never,
+      list: (async () => (west.listed ? fail(west.listed, "list") : { items: west.has })) as never,
+    }),
     answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
+    noteFailure: (error: unknown) => noted.push(error),
   };
   const executor = new Executor({
-    registry: { member: () => west },
+    registry: { member: () => member },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
     hostId: "host-id",
     onRefusal: tell("refused by"),
@@ -37,24 +45,77 @@ function executing(words: string) {
   } as never);
   const log = createLogger({ level: "silent" });
   const context = { key, signal: new AbortController().signal, heardAt: 0, log };
-  return { clock, told, execute: () => executor.execute(create, context) };
+  return { clock, west, told, noted, execute: () => executor.execute(create, context) };
 }
 
-const words = 'failed calling webhook "checks.example.com": connect: connection refused';
+const LOST: Answer = ["AnswerLost", "socket hang up"];
+const WEBHOOK: Answer = ["ServerError", 'failed calling webhook "checks.example.com": connect: connection refused'];
+const BUSY: Answer = ["TooManyRequests", "too many requests"];
+const QUOTA: Answer = ["Forbidden", "exceeded quota"];
 const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";
 
 test("a claim that is surely not made, for ten seconds, is refused: another member may have it", async () => {
-  const { clock, told, execute } = executing(words);
-  await expect(execute()).rejects.toThrow(words);
+  const { clock, told, noted, execute } = executing(WEBHOOK);
+  await expect(execute()).rejects.toThrow(WEBHOOK[1]);
   clock.now = 10_000;
   await execute();
-  expect(told).toEqual([`refused by west: ${what} ${words}`]);
+  expect(told).toEqual([`refused by west: ${what} ${WEBHOOK[1]}`]);
+  expect(noted).toHaveLength(2);
 });
 
 test("of a claim that may have been made its pods hear, and no other member gets it", async () => {
-  const { clock, told, execute } = executing("etcdserver: request timed out");
+  const { clock, told, execute } = executing(["ServerError", "etcdserver: request timed out"]);
   await expect(execute()).rejects.toThrow("timed out");
   clock.now = 10_000;
   await expect(execute()).rejects.toThrow("timed out");
   expect(told).toEqual([`in doubt in west: ${what} etcdserver: request timed out`]);
+});
+
+describe("no other member gets a claim that an earlier request may have made", () => {
+  test.each([WEBHOOK, BUSY])("when later ones fail surely, with %s", async (...later) => {
+    const { clock, west, told, execute } = executing(LOST);
+    await expect(execute()).rejects.toThrow(LOST[1]);
+    west.created = later;
+    for (const at of [10_000, 40_000, 70_000, 100_000]) {
+      clock.now = at;
+      await expect(execute()).rejects.toThrow(later[1]);
+    }
+    expect(told).toEqual(Array(4).fill(`in doubt in west: ${what} ${later[1]}`));
+  });
+
+  test("when it is there already, as far as one can see", async () => {
+    for (const created of [["AlreadyExists", "already exists"], QUOTA] as const) {
+      const { clock, west, told, execute } = executing(created);
+      west.listed = BUSY;
+      await expect(execute()).rejects.toThrow(BUSY[1]);
+      clock.now = 10_000;
+      await expect(execute()).rejects.toThrow(BUSY[1]);
+      expect(told).toEqual([`in doubt in west: ${what} ${BUSY[1]}`]);
+    }
+  });
+
+  test("when the look for it was not sent, and later requests fail surely", async () => {
+    const { clock, west, told, execute } = executing(["AlreadyExists", "already exists"]);
+    west.listed = ["NotSent", "no connection"];
+    await expect(execute()).rejects.toThrow("no connection");
+    west.created = BUSY;
+    for (const at of [1_000, 11_000]) {
+      clock.now = at;
+      await expect(execute()).rejects.toThrow(BUSY[1]);
+    }
+    expect(told).toEqual([`in doubt in west: ${what} ${BUSY[1]}`]);
+  });
+
+  test("until it is refused, and is not there a minute after that request", async () => {
+    const { clock, west, told, execute } = executing(LOST);
+    await expect(execute()).rejects.toThrow(LOST[1]);
+    west.created = QUOTA;
+    clock.now = 59_999;
+    const shown = await execute();
+    expect(shown?.({ copies: [] } as never)).toBe(false);
+    expect(shown?.({ copies: [{ member: "west", claim: claim() }] } as never)).toBe(true);
+    clock.now = 60_000;
+    await execute();
+    expect(told).toEqual([`in doubt in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
+  });
 });

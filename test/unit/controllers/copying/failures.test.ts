@@ -4,17 +4,19 @@ import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 
 function failing() {
   let now = 0;
-  const member = { name: "west", reachableSince: 0 };
+  const noted: unknown[] = [];
+  const member = { name: "west", reachableSince: 0, noteFailure: (error: unknown) => void noted.push(error) };
   const failures = new Failures<string>({ now: () => now });
-  const answer = (code: KubeErrorCode | undefined) => {
-    const error = code && new KubeError("not now", { code, cluster: "west", verb: "create", resource: "configmaps" });
+  const answer = (code: KubeErrorCode | undefined, retryAfterMs = 0) => {
+    const fields = { cluster: "west", verb: "create", resource: "configmaps", retryAfterMs };
+    const error = code && new KubeError("not now", { code, ...fields });
     const write = (): Promise<string> => (error === undefined ? Promise.resolve("made") : Promise.reject(error));
     return failures.outlast("key", member, write).then(
-      (result) => (typeof result === "string" ? result : `failing: ${result.error.detail}`),
+      (result) => (typeof result === "string" ? result : `failing: ${result.detail}, for ${result.restMs}`),
       () => "rejected",
     );
   };
-  return { answer, member, at: (ms: number) => (now = ms) };
+  return { answer, member, noted, at: (ms: number) => (now = ms) };
 }
 
 describe("a member that fails to take a copy", () => {
@@ -26,11 +28,20 @@ describe("a member that fails to take a copy", () => {
       at(9_999);
       expect(await answer(code)).toBe("rejected");
       at(10_000);
-      expect(await answer(code)).toBe("failing: not now");
+      expect(await answer(code)).toBe("failing: not now, for 30000");
       at(40_000);
-      expect(await answer(code)).toBe("failing: not now");
+      expect(await answer(code)).toBe("failing: not now, for 30000");
     },
   );
+
+  test("is in trouble as a whole, perhaps; it rests as long as it says, if that is longer", async () => {
+    const { answer, noted, at } = failing();
+    await answer("TooManyRequests", 45_000);
+    expect(noted).toEqual([]);
+    at(10_000);
+    expect(await answer("TooManyRequests", 45_000)).toBe("failing: not now, for 45000");
+    expect(noted).toHaveLength(1);
+  });
 
   test("is waited for anew after it has taken one, or has failed long ago", async () => {
     for (const between of ["made", "long"]) {
@@ -50,7 +61,7 @@ describe("a member that fails to take a copy", () => {
     member.reachableSince = 25_000;
     expect(await answer("ServerError")).toBe("rejected");
     at(35_000);
-    expect(await answer("ServerError")).toBe("failing: not now");
+    expect(await answer("ServerError")).toBe("failing: not now, for 30000");
   });
 
   test.each<KubeErrorCode>(["NotSent", "Aborted", "Unauthorized", "Conflict"])("says nothing by %s", async (code) => {

@@ -1,0 +1,97 @@
+import { afterEach, expect, test } from "vitest";
+import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { KubeObject } from "../../../../src/api/kubernetes.ts";
+import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { claim, HOST } from "../../../support/builders/claim.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const CREATION_MS = 10_000;
+
+let running: { readonly claims: ClaimController; readonly clock: FakeClock } | undefined;
+
+afterEach(async () => {
+  const stopped = running?.claims.stop();
+  await running?.clock.advance(CREATION_MS);
+  await stopped;
+});
+
+function clientOf(items: readonly KubeObject[], create?: () => Promise<never>): ClusterClient {
+  return fakeClient({
+    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      onOpen?.();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    } as never,
+    ...(create && { create: create as never }),
+  });
+}
+
+/** A controller whose member fails each creation of a claim after ten seconds, with these words; and what happened since. */
+function failing(words: (attempt: number) => string) {
+  const clock = new FakeClock();
+  const happened = { creations: 0, told: [] as (string | undefined)[] };
+  const create = async (): Promise<never> => {
+    happened.creations += 1;
+    const detail = words(happened.creations);
+    await clock.sleep(CREATION_MS);
+    throw new KubeError(detail, { code: "AnswerLost", cluster: "west", verb: "create", resource: "claims" });
+  };
+  const west = {
+    name: "west",
+    reachable: true,
+    reachableSince: 0,
+    cluster: { spec: {} },
+    client: clientOf([], create),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
+  const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes } });
+  const claims = new ClaimController({
+    host: clientOf([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),
+    identity: HOST,
+    registry: { members: () => [west], member: () => west },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    proxies: () => ({ get: () => proxy }),
+    onRead: () => {},
+    onProxy: () => {
+      const needs = claims.needs(proxy);
+      const readiness = needs?.state === "there" ? needs.in("west") : undefined;
+      if (typeof readiness === "object") happened.told.push(readiness.refused);
+    },
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  running = { claims, clock };
+  claims.onMembers();
+  claims.onProxy({ type: "added", object: proxy });
+  return { clock, happened };
+}
+
+const TEN_MINUTES = 10 * 60_000;
+
+test("a member that fails to say whether it has made a claim is asked with growing pauses, whatever it says", async () => {
+  const { clock, happened } = failing((attempt) => `lost by server-${"abc"[attempt % 3]}`);
+  await clock.advance(TEN_MINUTES);
+  // Of ten seconds each, with up to thirty between two.
+  expect(happened.creations).toBeGreaterThan(10);
+  expect(happened.creations).toBeLessThan(30);
+});
+
+test("a pod that waits for such a claim is woken by other words, and not by other numbers", async () => {
+  const { clock, happened } = failing((attempt) => `lost${attempt < 9 ? "" : " again"} after ${attempt} ms`);
+  await clock.advance(TEN_MINUTES);
+  const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";
+  expect(happened.told.filter((words, index) => words !== happened.told[index - 1])).toEqual([
+    `${what} lost after 2 ms`,
+    `${what} lost again after 9 ms`,
+  ]);
+});

@@ -1,0 +1,80 @@
+import { afterEach, expect, test } from "vitest";
+import type { KubeObject, NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
+import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+let policies: NetworkPolicyController | undefined;
+
+afterEach(() => policies?.stop());
+
+const rules: Stored<NetworkPolicy> = {
+  metadata: { name: "rules", namespace: "team", uid: "source-uid", resourceVersion: "7" },
+  spec: { podSelector: {} },
+};
+
+function clientOf(items: readonly KubeObject[], create?: () => Promise<never>): ClusterClient {
+  return fakeClient({
+    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      onOpen?.();
+      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
+    } as never,
+    ...(create && { create: create as never }),
+  });
+}
+
+test("pods that wait for a policy are woken when its member fails to take it in other words, not with other numbers", async () => {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  let attempts = 0;
+  const create = async (): Promise<never> => {
+    attempts += 1;
+    const words = `lost${clock.now() < begun + 300_000 ? "" : " again"} after ${attempts} ms`;
+    throw new KubeError(words, { code: "ServerError", cluster: "west", verb: "create", resource: "networkpolicies" });
+  };
+  const begun = clock.now();
+  const west = {
+    name: "west",
+    reachable: true,
+    reachableSince: 0,
+    read: true,
+    cluster: { spec: {} },
+    client: clientOf([], create),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    delegates: { list: () => [], liveIn: () => 0 },
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const proxy = proxyPod({ metadata: { namespace: "team" } });
+  const controller = new NetworkPolicyController({
+    host: clientOf([rules]),
+    identity: HOST,
+    registry: { members: () => [west], member: () => west },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    authorEvents: { tell: () => {} },
+    proxies: () => ({ synced: true, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
+    onRead: () => {},
+    onProxy: () => {
+      const refusal = controller.refusal(proxy, "west");
+      if (refusal !== undefined) told.push(refusal.replace(/.*: /, ""));
+    },
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  policies = controller;
+  controller.onMembers();
+  controller.onProxy({ type: "added", object: proxy });
+  await clock.advance(0);
+  controller.prepare("team/web-0" as never, proxy.metadata.uid, "west");
+  await clock.advance(600_000);
+  expect(attempts).toBeGreaterThan(20);
+  expect(told.map((words) => words.replace(/\d+/, "N"))).toEqual(["lost after N ms", "lost again after N ms"]);
+});
