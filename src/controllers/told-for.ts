@@ -1,3 +1,5 @@
+import { inWords } from "./delegation/decisions/retelling.ts";
+
 /**
  * For how long what an event has told is there to be read; ms. API servers keep events for an hour by default, and `kubectl describe`
  * shows nothing else of what Legation says of a pod: what still holds by then is told again a little before.
@@ -10,7 +12,8 @@ export interface LastTold {
   readonly at: number;
 }
 
-/** What is told last once this is so: `last` itself while its event, which says the same, is there to be read. */
+/** What is told last once this is so: `last` itself while its event, which says the same but for numbers, is there to be read. */
 export function toldNow(message: string, last: LastTold | undefined, now: number): LastTold {
-  return last?.message === message && now < last.at + TOLD_FOR_MS ? last : { message, at: now };
+  const isSaid = last !== undefined && inWords(last.message) === inWords(message);
+  return isSaid && now < last.at + TOLD_FOR_MS ? last : { message, at: now };
 }
