@@ -1,3 +1,4 @@
+import { inWords } from "../../told-for.ts";
 import type { MemberView } from "./model.ts";
 
 /** Why a pod waits, as it is told now and as it was told last. */
@@ -12,8 +13,6 @@ export interface Retelling {
 /** `none`: not worth a word yet. `little`: worth telling now and then. `news`: worth telling at once. */
 export type Newness = "none" | "little" | "news";
 
-// An amount of its own, with its unit or exponent if any: not a part of a name, nor anything between quotes.
-const NUMBER = /(?<![\w./"'-])\d[\d.]*(?:(?:[KMGTPE]i|[numkMGTPE]|[eE][+-]?\d+)(?!\w))?/g;
 // Between what two members say, as `explain` joins them.
 const BETWEEN_MEMBERS = /; (?=[a-z0-9][a-z0-9-]*: )/;
 // Words of a member that is not heard, whatever it would say of the pod.
@@ -40,11 +39,6 @@ type Members = readonly MemberView[];
 
 function wordsOf(message: string): readonly string[] {
   return inWords(message).split(BETWEEN_MEMBERS);
-}
-
-/** A message without its amounts: those that differ in nothing else say the same. */
-export function inWords(message: string): string {
-  return message.replaceAll(NUMBER, "0");
 }
 
 function memberIn(words: string): string {
