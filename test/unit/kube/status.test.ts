@@ -23,7 +23,7 @@ test("words without such checks are told from their beginning, and without what 
 });
 
 test("an error of 48 MB costs no more than its beginning", () => {
-  const text = "\n".repeat(48 * 1024 * 1024);
+  const text = Buffer.alloc(48 * 1024 * 1024, "\n").toString("latin1");
   const before = performance.now();
   expect(detailOf(text)).toBe("HTTP 500");
   expect(performance.now() - before).toBeLessThan(600);
