@@ -1,18 +1,7 @@
 import { expect, test } from "vitest";
-import type { Stored } from "../../../src/api/kubernetes.ts";
 import { copyMetadataPatch, isCopy, isLabelled, standsFor, wantedMetadata } from "../../../src/copies/copy.ts";
-import { type DependencyObject, toCopy } from "../../../src/copies/dependencies.ts";
-
-const host = { id: "host-id", name: "cern" };
-
-function source(parts: DependencyObject = {}): Stored<DependencyObject> {
-  const { metadata, ...rest } = parts;
-  return { metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata }, ...rest };
-}
-
-function stored(copy: DependencyObject): Stored<DependencyObject> {
-  return { ...copy, metadata: { ...copy.metadata, name: "a", uid: "copy-uid", resourceVersion: "3" } };
-}
+import { toCopy } from "../../../src/copies/dependencies.ts";
+import { host, source, stored } from "./builders.ts";
 
 test("a copy is told by its labels, and gets back the annotations that somebody has taken off", () => {
   const before = source();

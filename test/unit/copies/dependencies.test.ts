@@ -1,25 +1,8 @@
 import { expect, test } from "vitest";
-import type { Stored } from "../../../src/api/kubernetes.ts";
 import { copyMetadataPatch, isCopy, standsFor } from "../../../src/copies/copy.ts";
-import {
-  contentOf,
-  copyPatch,
-  type DependencyObject,
-  hasMetadataOf,
-  toCopy,
-} from "../../../src/copies/dependencies.ts";
+import { contentOf, copyPatch, hasMetadataOf, toCopy } from "../../../src/copies/dependencies.ts";
 import type { DependencyKind } from "../../../src/pods/dependencies.ts";
-
-const host = { id: "host-id", name: "cern" };
-
-function source(parts: DependencyObject = {}): Stored<DependencyObject> {
-  const { metadata, ...rest } = parts;
-  return { metadata: { name: "a", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata }, ...rest };
-}
-
-function stored(copy: DependencyObject): Stored<DependencyObject> {
-  return { ...copy, metadata: { ...copy.metadata, name: "a", uid: "copy-uid", resourceVersion: "3" } };
-}
+import { host, source, stored } from "./builders.ts";
 
 test("a copy has its source's name, labels and content, and no more", () => {
   const copy = toCopy(

@@ -1,15 +1,13 @@
 import { afterEach, expect, test } from "vitest";
 import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
-import type { KubeObject } from "../../../../src/api/kubernetes.ts";
 import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
-import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { claim, HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { quietClient } from "../quiet-client.ts";
 
 const CREATION_MS = 10_000;
 
@@ -20,17 +18,6 @@ afterEach(async () => {
   await running?.clock.advance(CREATION_MS);
   await stopped;
 });
-
-function clientOf(items: readonly KubeObject[], create?: () => Promise<never>): ClusterClient {
-  return fakeClient({
-    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      onOpen?.();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    } as never,
-    ...(create && { create: create as never }),
-  });
-}
 
 /** A controller whose member fails each creation of a claim after ten seconds, with these words; and what happened since. */
 function failing(words: (attempt: number) => string) {
@@ -47,7 +34,7 @@ function failing(words: (attempt: number) => string) {
     reachable: true,
     reachableSince: 0,
     cluster: { spec: {} },
-    client: clientOf([], create),
+    client: quietClient([], { create: create as never }),
     memory: new ByteBudget(1e6),
     watches: new Set(),
     answerOf: (promise: Promise<unknown>) => promise,
@@ -56,7 +43,7 @@ function failing(words: (attempt: number) => string) {
   const volumes = [{ name: "data", persistentVolumeClaim: { claimName: "data" } }];
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes } });
   const claims = new ClaimController({
-    host: clientOf([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),
+    host: quietClient([claim({ metadata: { annotations: { [CLUSTER_ANNOTATION]: "west" } } })]),
     identity: HOST,
     registry: { members: () => [west], member: () => west },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },

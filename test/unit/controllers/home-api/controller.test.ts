@@ -4,12 +4,10 @@ import { objectKey, type Secret, type Stored } from "../../../../src/api/kuberne
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { memberWith, podWithTokens } from "./with-tokens.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
@@ -51,20 +49,8 @@ async function controllerWith(
   clock: FakeClock,
   issue: () => void,
 ): Promise<{ readonly told: string[]; readonly logged: string[] }> {
-  const projected = { sources: [{ serviceAccountToken: { path: "token" } }] };
-  const proxy = proxyPod({ spec: { nodeName: "legation-west", volumes: [{ name: "kube-api-access-1", projected }] } });
-  const access = { mode: "host", address: { host: "10.0.0.1", port: "443" } } as const;
-  const { metadata, spec } = toDelegate(proxy, HOST, access);
-  const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, ...(spec && { spec }) });
-  const west = {
-    name: "west",
-    client: keeper(),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    probed: { reachable: true },
-    delegates: { list: () => [delegate], get: () => delegate },
-    noteFailure: () => {},
-  };
+  const { proxy, delegate } = podWithTokens(HOST);
+  const west = memberWith(delegate, keeper());
   const told: string[] = [];
   const logged: string[] = [];
   const destination = new Writable({

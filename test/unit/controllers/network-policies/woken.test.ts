@@ -1,14 +1,13 @@
 import { afterEach, expect, test } from "vitest";
-import type { KubeObject, NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
+import type { NetworkPolicy, Stored } from "../../../../src/api/kubernetes.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
-import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { fakeClient } from "../../cli/client.ts";
+import { quietClient } from "../quiet-client.ts";
 
 let policies: NetworkPolicyController | undefined;
 
@@ -18,17 +17,6 @@ const rules: Stored<NetworkPolicy> = {
   metadata: { name: "rules", namespace: "team", uid: "source-uid", resourceVersion: "7" },
   spec: { podSelector: {} },
 };
-
-function clientOf(items: readonly KubeObject[], create?: () => Promise<never>): ClusterClient {
-  return fakeClient({
-    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      onOpen?.();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    } as never,
-    ...(create && { create: create as never }),
-  });
-}
 
 test("pods that wait for a policy are woken when its member fails to take it in other words, not with other numbers", async () => {
   const clock = new FakeClock();
@@ -46,7 +34,7 @@ test("pods that wait for a policy are woken when its member fails to take it in 
     reachableSince: 0,
     read: true,
     cluster: { spec: {} },
-    client: clientOf([], create),
+    client: quietClient([], { create: create as never }),
     memory: new ByteBudget(1e6),
     watches: new Set(),
     delegates: { list: () => [], liveIn: () => 0 },
@@ -55,7 +43,7 @@ test("pods that wait for a policy are woken when its member fails to take it in 
   };
   const proxy = proxyPod({ metadata: { namespace: "team" } });
   const controller = new NetworkPolicyController({
-    host: clientOf([rules]),
+    host: quietClient([rules]),
     identity: HOST,
     registry: { members: () => [west], member: () => west },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },

@@ -1,29 +1,16 @@
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
-import type { KubeObject, ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
+import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
 import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import { ExportStatus } from "../../../../src/controllers/services/export-status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
-import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import { toDelegate } from "../../../../src/pods/delegate.ts";
-import { pod, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { memberWith, podWithTokens } from "../home-api/with-tokens.ts";
+import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
-
-/** A client whose watches tell nothing, and whose lists find these. */
-function quietClient(items: readonly KubeObject[], writes: Partial<ClusterClient>): ClusterClient {
-  return fakeClient({
-    list: (async () => ({ items, resourceVersion: "1", size: 0 })) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      onOpen?.();
-      await new Promise((resolve) => signal.addEventListener("abort", resolve, { once: true }));
-    } as never,
-    ...writes,
-  });
-}
 
 /** Lets a controller try, and try again if it will, and says what it has made of the error. */
 async function outcomeOf(
@@ -70,25 +57,13 @@ export const anExportsStatus: Site = async (error) => {
 /** The Secret with a delegate's tokens, in its member. */
 export const aSecretOfTokens: Site = async (error) => {
   const clock = new FakeClock();
-  const projected = { sources: [{ serviceAccountToken: { path: "token" } }] };
-  const proxy = proxyPod({ spec: { nodeName: "legation-west", volumes: [{ name: "kube-api-access-1", projected }] } });
-  const access = { mode: "host", address: { host: "10.0.0.1", port: "443" } } as const;
-  const { metadata, spec } = toDelegate(proxy, HOST, access);
-  const delegate = pod({ uid: "delegate-uid", metadata: { ...metadata, name: "web-0" }, ...(spec && { spec }) });
+  const { proxy, delegate } = podWithTokens(HOST);
   let attempts = 0;
   const fail = (async () => {
     attempts += 1;
     throw error;
   }) as never;
-  const west = {
-    name: "west",
-    client: quietClient([], { create: fail }),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
-    probed: { reachable: true },
-    delegates: { list: () => [delegate], get: () => delegate },
-    noteFailure: () => {},
-  };
+  const west = memberWith(delegate, quietClient([], { create: fail }));
   const told: string[] = [];
   const token = { token: "t", expirationTimestamp: "2030-01-01T00:00:00Z" };
   const host = fakeClient({
