@@ -48,7 +48,8 @@ export function followedConditions(proxy: Pod, delegate: Stored<Pod>, gone: bool
   const told = typesOf(delegate);
   return {
     isHosts: (type) => isAnybodys(type) && !followed.has(type),
-    withdrawn: recorded.filter((type) => isAnybodys(type) && !told.has(type)),
+    // The record of one that has ended is written no more: what the proxy has from then on may be the host's own.
+    withdrawn: isTerminal(proxy) ? [] : recorded.filter((type) => isAnybodys(type) && !told.has(type)),
   };
 }
 

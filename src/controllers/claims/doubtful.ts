@@ -1,6 +1,7 @@
 import type { ObjectKey } from "../../api/kubernetes.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
+import { isOfNamespace } from "../copying/failures.ts";
 import { CREATE_ENDS_MS } from "../delegation/decisions/model.ts";
 import { leavesDoubt } from "../delegation/refusal.ts";
 
@@ -25,6 +26,7 @@ export class DoubtfulClaims {
 
   /** The member failed to make the host's claim of this uid, or to say whether it has one. */
   note(key: ObjectKey, uid: string, member: string, error: unknown): void {
+    if (isKubeError(error) && isOfNamespace(error)) return;
     if (!leavesDoubt(error) && !(isKubeError(error) && error.verb !== "create")) return;
     this.#doubts.set(key, { uid, member, lastAt: this.#clock.now() });
   }

@@ -50,7 +50,8 @@ export class Failures<Key extends string> {
       if (this.#clock.now() < since + PASSES_MS) throw error;
       member.noteFailure(error);
       const restMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
-      return { type: "failing", error, detail: error.detail, restMs };
+      const detail = isOfNamespace(error) ? `${error.verb} ${error.resource}: ${error.detail}` : error.detail;
+      return { type: "failing", error, detail, restMs };
     }
   }
 
@@ -71,6 +72,11 @@ export class Failures<Key extends string> {
 /** True when the member was asked, and the same request may work the next time. */
 function mayPass(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer");
+}
+
+/** True when what failed was not the copy, but the namespace that it is to be in: no copy was made. */
+export function isOfNamespace({ resource }: KubeError): boolean {
+  return resource.startsWith("namespaces ");
 }
 
 /** How long a member is not asked again that refuses a copy, which is worth `refusedForMs`, or goes on failing to take it. */

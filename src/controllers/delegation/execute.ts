@@ -21,7 +21,7 @@ import type { Action, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { look } from "./look.ts";
-import { isUnasked, PASSES_MS } from "./refusal.ts";
+import { failedAdmission, PASSES_MS } from "./refusal.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -202,8 +202,8 @@ export class Executor {
   async #tellUnbound({ member, proxyUid }: ActionOf<"bind">, error: unknown, context: Context): Promise<void> {
     const { memories, clock } = this.#options;
     const now = clock.now();
-    const passes = isUnasked(error) && now < memories.noteFailing(proxyUid, member, now) + PASSES_MS;
-    if (passes || !(isLastingRefusal(error) || isUnasked(error))) return;
+    const passes = failedAdmission(error) && now < memories.noteFailing(proxyUid, member, now) + PASSES_MS;
+    if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
     const node = virtualNodeName(member);
     const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
     const { reported, reportedAt = 0 } = memories.of(proxyUid);

@@ -4,6 +4,9 @@ import type { RefusalReason } from "../../placement/candidate.ts";
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
 export const PASSES_MS = 10_000;
 
+// Of the API server's own about a webhook, whatever code that one answered with.
+const NOT_ADMITTED = /failed (?:calling|to call) webhook|^admission webhook ".*" denied the request/;
+
 /** Why a member does not get the pod. */
 export interface PodRefusal {
   readonly reason: RefusalReason;
@@ -12,13 +15,13 @@ export interface PodRefusal {
 
 /** Why a member's API server refused a delegate; undefined when the same request may work next time. */
 export function refusalOf(error: unknown): PodRefusal | undefined {
-  if (!isRefusal(error) && !isKubeError(error, "NotFound") && !isUnasked(error)) return undefined;
+  if (!isRefusal(error) && !isKubeError(error, "NotFound") && !failedAdmission(error)) return undefined;
   return lacksAccount(error) ? undefined : refusedFor(error);
 }
 
 /** True for a creation's failure that may come after the delegate was stored. */
 export function leavesDoubt(error: unknown): error is KubeError {
-  return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !isUnasked(error);
+  return isKubeError(error, "AnswerLost", "ServerError", "BadAnswer") && !failedAdmission(error);
 }
 
 /**
@@ -26,15 +29,15 @@ export function leavesDoubt(error: unknown): error is KubeError {
  * after which the delegate is surely not there. Undefined when the answer is the member's word, or says nothing of the member.
  */
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
-  if (isUnasked(error) || isKubeError(error, "TooManyRequests") || lacksAccount(error)) return refusedFor(error);
+  if (failedAdmission(error) || isKubeError(error, "TooManyRequests") || lacksAccount(error)) return refusedFor(error);
   if (!leavesDoubt(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
 }
 
-/** True when a cluster's webhook did not answer. Admission comes before anything is stored: it was surely not done. */
-export function isUnasked(error: unknown): error is KubeError {
-  return isKubeError(error, "ServerError") && /failed (calling|to call) webhook/.test(error.detail);
+/** True when a cluster's webhook did not answer, or denied with an error of its own. Admission comes before anything is stored: it was surely not done. */
+export function failedAdmission(error: unknown): error is KubeError {
+  return isKubeError(error, "ServerError") && NOT_ADMITTED.test(error.detail);
 }
 
 /** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */

@@ -65,6 +65,18 @@ function withCondition(of: Stored<Pod>, condition?: PodCondition): Stored<Pod> {
 }
 
 describe("a condition that anybody may write", () => {
+  test("and the host sets on a pod that has ended stays, though the member once had one", () => {
+    const pair = new Pair().member(checked("True"));
+    pair.settle();
+    pair.member();
+    pair.delegate = { ...pair.delegate, status: { ...pair.delegate.status, ...endedStatus(0) } };
+    // With its end, what the member has withdrawn goes.
+    pair.show();
+    expect(conditionOf(pair.proxy, TYPE)).toBeUndefined();
+    pair.host(checked("False")).show();
+    expect(conditionOf(pair.proxy, TYPE)?.status).toBe("False");
+  });
+
   test("and somebody on the host has set stays, whatever the member says", () => {
     const pair = new Pair().host(checked("False"));
     expect(pair.member(checked("True")).settle()).toEqual(["False", "True"]);

@@ -9,7 +9,7 @@ import { fakeClient } from "../../cli/client.ts";
 const create = { type: "create", member: "west", uid: "uid-1", object: {} } as const;
 const key = objectKey({ namespace: "team", name: "data" });
 
-type Answer = readonly [code: KubeErrorCode, words: string];
+type Answer = readonly [code: KubeErrorCode, words: string, resource?: string];
 
 /** An executor and its member, which answers each creation with `created`, and each list with `listed` or what is there. */
 function executing(created: Answer) {
@@ -22,8 +22,8 @@ function executing(created: Answer) {
     (_key: string, _uid: string, member: string, message: string): void => {
       told.push(`${what} ${member}: ${message}`);
     };
-  const fail = ([code, words]: Answer, verb: string): never => {
-    throw new KubeError(words, { code, cluster: "west", verb, resource: "claims" });
+  const fail = ([code, words, resource = "claims"]: Answer, verb: string): never => {
+    throw new KubeError(words, { code, cluster: "west", verb, resource });
   };
   const member = {
     name: "west",
@@ -54,14 +54,23 @@ const BUSY: Answer = ["TooManyRequests", "too many requests"];
 const QUOTA: Answer = ["Forbidden", "exceeded quota"];
 const what = "its API server refused PersistentVolumeClaim data, which the pod needs:";
 
-test("a claim that is surely not made, for ten seconds, is refused: another member may have it", async () => {
-  const { clock, told, noted, execute } = executing(WEBHOOK);
-  await expect(execute()).rejects.toThrow(WEBHOOK[1]);
-  clock.now = 10_000;
-  await execute();
-  expect(told).toEqual([`refused by west: ${what} ${WEBHOOK[1]}`]);
-  expect(noted).toHaveLength(2);
-});
+const DENIED: Answer = ["ServerError", 'admission webhook "pvc.example.com" denied the request: no tenant'];
+const NAMESPACE: Answer = ["ServerError", "etcdserver: request timed out", "namespaces team"];
+test.each<[Answer, string]>([
+  [WEBHOOK, WEBHOOK[1]],
+  [DENIED, DENIED[1]],
+  [NAMESPACE, `create namespaces team: ${NAMESPACE[1]}`],
+])(
+  "a claim that is surely not made, for ten seconds, is refused: another member may have it (%s)",
+  async (answer, words) => {
+    const { clock, told, noted, execute } = executing(answer);
+    await expect(execute()).rejects.toThrow(answer[1]);
+    clock.now = 10_000;
+    await execute();
+    expect(told).toEqual([`refused by west: ${what} ${words}`]);
+    expect(noted).toHaveLength(2);
+  },
+);
 
 test("of a claim that may have been made its pods hear, and no other member gets it", async () => {
   const { clock, told, execute } = executing(["ServerError", "etcdserver: request timed out"]);
@@ -72,7 +81,7 @@ test("of a claim that may have been made its pods hear, and no other member gets
 });
 
 describe("no other member gets a claim that an earlier request may have made", () => {
-  test.each([WEBHOOK, BUSY])("when later ones fail surely, with %s", async (...later) => {
+  test.each([[WEBHOOK], [BUSY]])("when later ones fail surely, with %s", async (later) => {
     const { clock, west, told, execute } = executing(LOST);
     await expect(execute()).rejects.toThrow(LOST[1]);
     west.created = later;
