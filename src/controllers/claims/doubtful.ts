@@ -26,8 +26,8 @@ export class DoubtfulClaims {
 
   /** The member failed to make the host's claim of this uid, or to say whether it has one. */
   note(key: ObjectKey, uid: string, member: string, error: unknown): void {
-    if (isKubeError(error) && isOfNamespace(error)) return;
-    if (!leavesDoubt(error) && !(isKubeError(error) && error.verb !== "create")) return;
+    if (!isKubeError(error) || isOfNamespace(error)) return;
+    if (error.verb === "create" && !leavesDoubt(error)) return;
     this.#doubts.set(key, { uid, member, lastAt: this.#clock.now() });
   }
 

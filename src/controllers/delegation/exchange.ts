@@ -7,7 +7,6 @@ import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { TOLD_FOR_MS } from "../told-for.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
@@ -103,8 +102,7 @@ export class Exchange {
   /** An event for the author, unless it says what the last one said, which is still there to be read. */
   tellOnce(key: ObjectKey, proxyUid: string, reason: string, message: string): void {
     const { authorEvents, clock, memories } = this.#options;
-    const { reported, reportedAt = 0 } = memories.of(proxyUid);
-    if (reported === message && clock.now() < reportedAt + TOLD_FOR_MS) return;
+    if (memories.isTold(proxyUid, message, clock.now())) return;
     authorEvents.tell({ ...objectRef(key), uid: proxyUid }, { reason, message });
     memories.noteReported(proxyUid, { message }, clock.now());
   }

@@ -15,7 +15,6 @@ import { memberOf } from "../../pods/member-of.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
-import { TOLD_FOR_MS } from "../told-for.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
@@ -206,8 +205,7 @@ export class Executor {
     if (passes || !(isLastingRefusal(error) || failedAdmission(error))) return;
     const node = virtualNodeName(member);
     const message = `${member}: has the pod, and this cluster refuses to bind it to node ${node}: ${error.detail}`;
-    const { reported, reportedAt = 0 } = memories.of(proxyUid);
-    if (reported === message && now < reportedAt + TOLD_FOR_MS) return;
+    if (memories.isTold(proxyUid, message, now)) return;
     await this.#report({ type: "report", proxyUid, reason: "NotBound", message }, context);
   }
 

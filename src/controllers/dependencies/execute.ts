@@ -9,7 +9,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter } from "../copying/copy-writer.ts";
-import { type Failing, Failures } from "../copying/failures.ts";
+import { Failures, restMsAfter } from "../copying/failures.ts";
 import { makeCopy } from "../copying/make-copy.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -37,15 +37,10 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-/** How long the member is not asked for the copy again. */
-const RESTS_MS = {
-  // Whoever has an object of that name there may remove it, and a quota may be raised.
-  refused: 60_000,
-  // Nobody waits for this one.
-  inPlace: 10 * 60_000,
-} as const;
-
-type Because = { readonly type: keyof typeof RESTS_MS } | Pick<Failing, "type" | "restMs">;
+// Whoever has an object of that name there may remove it, and a quota may be raised.
+const REFUSED_FOR_MS = 60_000;
+// Nobody waits for this one.
+const IN_PLACE_FOR_MS = 10 * 60_000;
 
 /** Carries out the dependency controller's writes, and remembers what members refused. */
 export class Executor {
@@ -133,13 +128,15 @@ export class Executor {
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":
         return () => true;
-      case "foreign":
-        return this.#refuse(key, foreignMessage(ref), { type: isUsedInPlace(kind, name) ? "inPlace" : "refused" });
+      case "foreign": {
+        const inPlace = isUsedInPlace(kind, name);
+        return this.#refuse(key, foreignMessage(ref), inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS, inPlace);
+      }
       case "refused":
       case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, message, made);
+        return this.#refuse(key, message, restMsAfter(made, REFUSED_FOR_MS));
       }
     }
   }
@@ -154,7 +151,7 @@ export class Executor {
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, message, changed);
+      return this.#refuse(key, message, restMsAfter(changed, REFUSED_FOR_MS));
     }
     if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
@@ -166,9 +163,8 @@ export class Executor {
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse(key: CopyKey, message: string, because: Because): Shown<Observed> {
-    const until = this.#options.clock.now() + (because.type === "failing" ? because.restMs : RESTS_MS[because.type]);
-    this.#refusals.set(key, { message, inPlace: because.type === "inPlace", until });
+  #refuse(key: CopyKey, message: string, restMs: number, inPlace = false): Shown<Observed> {
+    this.#refusals.set(key, { message, inPlace, until: this.#options.clock.now() + restMs });
     this.#options.onRefusal(key);
     return () => true;
   }

@@ -53,9 +53,8 @@ function recoverDeparted(proxy: Stored<Pod>, { members }: Observed): DelegationD
 function awaitPlacement(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
   const unknown = unknownPlacement(observed);
   if (unknown === undefined) return undefined;
-  const quietUntil = observed.invalid === undefined ? waitingSince(proxy, observed) + OPT_IN_QUIETLY_MS : 0;
-  if (now < quietUntil) return { ...NOTHING, requeueAt: quietUntil };
-  return waiting(proxy, observed, { ...unknown, now });
+  const quiet = observed.invalid === undefined ? quietFor(OPT_IN_QUIETLY_MS, proxy, observed, now) : undefined;
+  return quiet ?? waiting(proxy, observed, { ...unknown, now });
 }
 
 /** Members that may have its delegate all the same must have shown or denied it. */
@@ -71,8 +70,8 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && excludes(candidate) === undefined);
   const unread = holding.filter(({ read }) => !read);
   if (unread.length > 0) {
-    const quietUntil = waitingSince(proxy, observed) + READ_QUIETLY_MS;
-    if (now < quietUntil && unread.every(({ faltering }) => faltering)) return { ...NOTHING, requeueAt: quietUntil };
+    const quiet = quietFor(READ_QUIETLY_MS, proxy, observed, now);
+    if (quiet !== undefined && unread.every(({ faltering }) => faltering)) return quiet;
     const names = unread.map(({ name }) => name).join(", ");
     const since = memory.fresh ? "its address changed" : "the controller started";
     const message = `${names}: may have the pod from before ${since}, and has not answered since`;
@@ -101,8 +100,7 @@ function decideDoubt(proxy: Stored<Pod>, name: string, observed: Observed, now: 
 }
 
 function awaitGroup(proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
-  const quietUntil = observed.follows === true ? waitingSince(proxy, observed) + FOLLOW_QUIETLY_MS : 0;
-  return now < quietUntil ? { ...NOTHING, requeueAt: quietUntil } : undefined;
+  return observed.follows === true ? quietFor(FOLLOW_QUIETLY_MS, proxy, observed, now) : undefined;
 }
 
 /** What else must be known or there before a member is chosen; most of it comes by an event of its own. */
@@ -149,8 +147,8 @@ function chooseMember(
   const vacant = now < awaitUntil ? undefined : choices.find((name) => !occupied.has(name));
   const best = vacant ?? choices[0];
   if (best === undefined) {
-    const quietUntil = waitingSince(proxy, observed) + READ_QUIETLY_MS;
-    if (now < quietUntil && members.some(({ faltering }) => faltering)) return { ...NOTHING, requeueAt: quietUntil };
+    const quiet = quietFor(READ_QUIETLY_MS, proxy, observed, now);
+    if (quiet !== undefined && members.some(({ faltering }) => faltering)) return quiet;
     const message = explain(allRefusals(ranking, observed, now));
     return waiting(proxy, observed, { reason: "NotPlaced", message, now }, nextExpiry(observed, now));
   }
@@ -170,6 +168,12 @@ function create(proxy: Stored<Pod>, observed: Observed, member: string, parked =
 function waiting(proxy: Stored<Pod>, observed: Observed, why: Report, requeueAt?: number): DelegationDecision {
   const actions = report(proxy, observed, why);
   return { actions, outcome: "Waiting", ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** Nothing is said yet of a pod that has not waited for so long; undefined when it has. */
+function quietFor(ms: number, proxy: Stored<Pod>, observed: Observed, now: number): DelegationDecision | undefined {
+  const until = waitingSince(proxy, observed) + ms;
+  return now < until ? { ...NOTHING, requeueAt: until } : undefined;
 }
 
 /** Since when it waits for a member, as far as is known; epoch ms. */

@@ -1,4 +1,5 @@
 import type { Refusal } from "../../../placement/candidate.ts";
+import { TOLD_FOR_MS } from "../../told-for.ts";
 import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResize } from "./model.ts";
 
 // First wait before a member that refused a pod is tried again, doubled each time up to the maximum.
@@ -164,6 +165,12 @@ export class Memories {
     for (const [known, until] of patches) if (until <= now) patches.delete(known);
     patches.set(patch, now + INEFFECTIVE_MS);
     entry.ineffective = patches;
+  }
+
+  /** Whether the author was told this last, in an event that is still there to be read. */
+  isTold(proxyUid: string, message: string, now: number): boolean {
+    const { reported, reportedAt = 0 } = this.of(proxyUid);
+    return reported === message && now < reportedAt + TOLD_FOR_MS;
   }
 
   /** Whether that is not to be tried now. */

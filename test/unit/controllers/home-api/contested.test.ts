@@ -1,13 +1,12 @@
 import { expect, test } from "vitest";
 import { RENEW_AT_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
-import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
-import { memberWith, podWithTokens } from "./with-tokens.ts";
+import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
@@ -90,28 +89,15 @@ async function controlled(undo: Undo) {
     const expirationTimestamp = new Date(clock.wall() + HOUR).toISOString();
     return { spec: { expirationSeconds: 3600 }, status: { token: "t", expirationTimestamp } };
   };
-  const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
-  const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
-  const controller = new HomeApiController({
+  const controller = homeApiOf({
     host: fakeClient({ createSubresource: createSubresource as never }),
     identity: HOST,
-    registry: {
-      members: () => [west],
-      member: () => west,
-      holders: () => [west],
-      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
-    },
-    authorEvents: {
-      tell: (_about: object, { reason, message }: { reason: string; message: string }) =>
-        told.push(`${reason}: ${message}`),
-    },
-    server: undefined,
-    proxies: () => ({ get: () => proxy }),
-    modeOf: () => undefined,
-    onChange: () => {},
+    west,
+    proxy,
+    tell: ({ reason, message }) => told.push(`${reason}: ${message}`),
     clock,
     log: createLogger({ level: "silent" }),
-  } as never);
+  });
   controller.onMembers();
   await clock.advance(0);
   controller.enqueue(objectKey(proxy.metadata));

@@ -1,21 +1,15 @@
 import { Writable } from "node:stream";
 import { expect, onTestFinished, test } from "vitest";
 import { objectKey, type Secret, type Stored } from "../../../../src/api/kubernetes.ts";
-import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
-import { memberWith, podWithTokens } from "./with-tokens.ts";
+import { homeApiOf, memberWith, podWithTokens } from "./with-tokens.ts";
 
 const HOST = { id: "host-id", name: "cern" };
 const MINUTE = 60_000;
-const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
-const cluster = {
-  metadata: { name: "west" },
-  spec: { homeAPI: { server: "https://10.0.0.1:443", certificateAuthorityData: authority } },
-};
 
 /** A member's API server that keeps one Secret, and tells its watch of it. */
 function keeper(): ClusterClient {
@@ -59,7 +53,7 @@ async function controllerWith(
       done();
     },
   });
-  const controller = new HomeApiController({
+  const controller = homeApiOf({
     host: {
       ...keeper(),
       createSubresource: (async () => {
@@ -69,15 +63,12 @@ async function controllerWith(
       }) as never,
     },
     identity: HOST,
-    registry: { members: () => [west], member: () => west, holders: () => [west], cluster: () => cluster },
-    authorEvents: { tell: (_about: object, { message }: { message: string }) => told.push(message) },
-    server: undefined,
-    proxies: () => ({ get: () => proxy }),
-    modeOf: () => undefined,
-    onChange: () => {},
+    west,
+    proxy,
+    tell: ({ message }) => told.push(message),
     clock,
     log: createLogger({ level: "warn", destination }),
-  } as never);
+  });
   onTestFinished(() => controller.stop());
   controller.onMembers();
   const started = controller.start(new AbortController().signal);

@@ -1,8 +1,12 @@
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
+import type { News } from "../../../../src/controllers/author-events.ts";
+import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { type HostIdentity, toDelegate } from "../../../../src/pods/delegate.ts";
+import type { Clock } from "../../../../src/runtime/clock.ts";
+import type { Logger } from "../../../../src/telemetry/logger.ts";
 import { pod, proxyPod } from "../../../support/builders/pod.ts";
 
 /** A pod that mounts a token of the host, and its delegate in `west`. */
@@ -26,4 +30,35 @@ export function memberWith(delegate: Stored<Pod>, client: ClusterClient): Member
     delegates: { list: () => [delegate], get: () => delegate },
     noteFailure: () => {},
   } as never;
+}
+
+/** What differs from one controller of tokens to another. */
+interface HomeApiParts {
+  readonly host: ClusterClient;
+  readonly identity: HostIdentity;
+  readonly west: Member;
+  readonly proxy: Stored<Pod>;
+  readonly tell: (news: News) => void;
+  readonly clock: Clock;
+  readonly log: Logger;
+}
+
+/** The controller that gives `west` tokens for the proxy, and has the address and the authority of the host from its Cluster. */
+export function homeApiOf({ west, proxy, tell, ...parts }: HomeApiParts): HomeApiController {
+  const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+  const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
+  return new HomeApiController({
+    ...parts,
+    registry: {
+      members: () => [west],
+      member: () => west,
+      holders: () => [west],
+      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
+    },
+    authorEvents: { tell: (_about: object, news: News) => tell(news) },
+    server: undefined,
+    proxies: () => ({ get: () => proxy }),
+    modeOf: () => undefined,
+    onChange: () => {},
+  } as never);
 }

@@ -1,14 +1,13 @@
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import type { ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
 import { objectKey } from "../../../../src/api/kubernetes.ts";
-import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
 import { ExportStatus } from "../../../../src/controllers/services/export-status.ts";
 import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
 import { toExport } from "../../../../src/copies/services.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
-import { memberWith, podWithTokens } from "../home-api/with-tokens.ts";
+import { homeApiOf, memberWith, podWithTokens } from "../home-api/with-tokens.ts";
 import { quietClient } from "../quiet-client.ts";
 import { HOST, log, type Outcome, type Site } from "./sites.ts";
 
@@ -69,25 +68,15 @@ export const aSecretOfTokens: Site = async (error) => {
   const host = fakeClient({
     createSubresource: async () => ({ spec: { expirationSeconds: 3600 }, status: token }),
   });
-  const authority = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
-  const homeAPI = { server: "https://10.0.0.1:443", certificateAuthorityData: authority };
-  const controller = new HomeApiController({
+  const controller = homeApiOf({
     host,
     identity: HOST,
-    registry: {
-      members: () => [west],
-      member: () => west,
-      holders: () => [west],
-      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
-    },
-    authorEvents: { tell: (_about: object, { reason }: { reason: string }) => told.push(reason) },
-    server: undefined,
-    proxies: () => ({ get: () => proxy }),
-    modeOf: () => undefined,
-    onChange: () => {},
+    west,
+    proxy,
+    tell: ({ reason }) => told.push(reason),
     clock,
     log,
-  } as never);
+  });
   controller.onMembers();
   await clock.advance(0);
   controller.enqueue(objectKey(proxy.metadata));
