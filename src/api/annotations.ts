@@ -10,6 +10,7 @@ import {
   CLUSTER_SPREAD_ANNOTATION,
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
+  DELEGATION_LABEL,
   FAILOVER_ANNOTATION,
   FAILOVER_NEVER,
   GROUP,
@@ -248,7 +249,16 @@ function readGroupBy(text: string): Placement | string {
   return `${quote(text)} makes no groups; write "owner", or "label:" and the key of a label, e.g. "label:app"`;
 }
 
+/** Whether authors write this key as an annotation of pods and workloads. */
+export function isAuthorKey(key: string): boolean {
+  return AUTHOR_KEYS.includes(key);
+}
+
 function unknownKey(key: string): string {
+  if (key === DELEGATION_LABEL) {
+    const label = `kubectl label namespace NAME ${DELEGATION_LABEL}=annotated`;
+    return `is a label of namespaces, not an annotation; write \`${label}\`, and on pods and workloads the annotation ${DELEGATE_ANNOTATION}: "true"`;
+  }
   const closest = closestKey(key, AUTHOR_KEYS);
   const remedy = closest === undefined ? `write one of ${AUTHOR_KEYS.join(", ")}` : `did you mean ${closest}?`;
   return `is not an annotation that Legation knows; ${remedy}`;

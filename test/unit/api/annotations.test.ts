@@ -108,6 +108,11 @@ describe("a malformed value is a problem that names the key, the fault and the r
       "annotation legation.dev/clustres: is not an annotation that Legation knows; did you mean legation.dev/clusters?",
     ],
     [
+      "delegation",
+      "annotated",
+      'annotation legation.dev/delegation: is a label of namespaces, not an annotation; write `kubectl label namespace NAME legation.dev/delegation=annotated`, and on pods and workloads the annotation legation.dev/delegate: "true"',
+    ],
+    [
       "something",
       "west",
       "annotation legation.dev/something: is not an annotation that Legation knows; write one of legation.dev/delegate, legation.dev/clusters, legation.dev/cluster-selector, legation.dev/cluster-affinity, legation.dev/cluster-spread, legation.dev/group, legation.dev/group-by, legation.dev/scheduling-preferences, legation.dev/overrides, legation.dev/failover, legation.dev/api, legation.dev/mode, legation.dev/overflow-after",
