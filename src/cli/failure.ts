@@ -1,4 +1,4 @@
-import { isKubeError, type KubeErrorCode } from "../kube/errors.ts";
+import { isKubeError, type KubeError, type KubeErrorCode } from "../kube/errors.ts";
 import { EXIT_CODES, type ExitName } from "./exit-codes.ts";
 
 export interface FailureFields {
@@ -35,6 +35,16 @@ const REMEDIES: Partial<Record<KubeErrorCode, string>> = {
   TooManyRequests: "the API server is busy: run the command again",
 };
 
+// Something has answered: the API server that is meant, or a proxy in between that opens TLS.
+const UNVERIFIED =
+  "check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY and NO_PROXY: " +
+  "another server, or a proxy, may have answered";
+
+/** By the words: OpenSSL's and Node's errors about certificates have no code in common. */
+function isUnverified({ code, detail }: KubeError): boolean {
+  return code === "NotSent" && /\bcertificate/i.test(detail);
+}
+
 /** What to print and how to exit for any error that reached the top. */
 export interface Diagnosis {
   readonly exit: ExitName;
@@ -56,7 +66,7 @@ export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
     };
   }
   if (isKubeError(error)) {
-    const remedy = REMEDIES[error.code];
+    const remedy = isUnverified(error) ? UNVERIFIED : REMEDIES[error.code];
     return { exit: "failure", message: error.message, ...(remedy === undefined ? {} : { remedy }) };
   }
   const message = error instanceof Error ? error.message : String(error);

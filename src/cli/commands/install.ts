@@ -2,6 +2,7 @@ import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
+import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Applied } from "../install/apply.ts";
@@ -19,6 +20,16 @@ const webhookUrl = z.string().transform((text, context) => {
   context.addIssue({
     code: "custom",
     message: `${JSON.stringify(text)} is not an https address without a path; write e.g. https://127.0.0.1:8443`,
+  });
+  return z.NEVER;
+});
+
+// What an API server does not look at, and no node could pull.
+const imageName = z.string().transform((text, context) => {
+  if (/^[\w[][\w.:/@[\]-]*$/.test(text)) return text;
+  context.addIssue({
+    code: "custom",
+    message: `${JSON.stringify(text)} is not the name of an image; write e.g. registry.example/legation:0.1.0`,
   });
   return z.NEVER;
 });
@@ -54,10 +65,17 @@ export const installCommand: Subcommand<InstallInput> = {
   input: withGlobals({
     webhookUrl: webhookUrl.optional(),
     clusterName: hostName.optional(),
-    image: z.string().min(1).optional(),
+    image: imageName.optional(),
   }),
   run: async (options, session) => {
     const { terminal, signal } = session;
+    if (options.image !== undefined && options.webhookUrl !== undefined) {
+      throw new Failure("usage", {
+        object: "legation install: --image",
+        problem: "is for a webhook and a controller in the cluster, and with --webhook-url they run outside",
+        remedy: "leave one of the two out",
+      });
+    }
     const { client, clusterName } = await session.connect(options, "host");
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
     const before = await standing(client, manifests, signal);

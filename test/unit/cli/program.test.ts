@@ -59,6 +59,8 @@ describe("the command line", () => {
     [["join", "west"], EXIT_CODES.usage, "--member-kubeconfig: is missing"],
     [["install", "--webhook-url", "http://h"], EXIT_CODES.usage, "--webhook-url"],
     [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
+    [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
+    [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
     [["--version"], EXIT_CODES.ok, ""],
   ])("%j exits with %d", async (args, code, message) => {
     const session = recordedSession();
@@ -119,6 +121,15 @@ describe("errors", () => {
     expect(code).toBe(1);
     expect(err).toContain("host: list clusters: connect ECONNREFUSED");
     expect(err).toContain("check that the API server runs");
+  });
+
+  test.each([
+    "self-signed certificate in certificate chain",
+    "Hostname/IP does not match certificate's altnames: IP: 10.0.0.1 is not in the cert's list: ",
+  ])("a certificate that cannot be verified (%s) is not looked for in the address", async (detail) => {
+    const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+    const { err } = await run(error);
+    expect(err).toContain("check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY");
   });
 
   test.each([
