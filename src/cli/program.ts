@@ -10,7 +10,7 @@ Exit codes:
   0 done   1 a cluster, file or the network failed   2 wrong command line   3 refused by the state of the clusters
   4 what was waited for did not come in time   5 plan: a pod would wait or be refused   130, 143 interrupted
 
-Every flag can also be given as the environment variable shown beside it; flags come first.`;
+Every flag can also be given as the environment variable shown beside it; when both are given, the flag counts.`;
 
 /** The whole command line of Legation. */
 export function createProgram(session: Session, version: string): Command {
@@ -39,7 +39,7 @@ export async function runProgram(args: readonly string[], session: Session, vers
   const { terminal } = session;
   const program = createProgram(session, version);
   try {
-    await program.parseAsync(args, { from: "user" });
+    await program.parseAsync(withoutSlash(args), { from: "user" });
     return exitCodeOf("ok");
   } catch (error) {
     if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
@@ -50,6 +50,14 @@ export async function runProgram(args: readonly string[], session: Session, vers
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return exitCodeOf(exit);
   }
+}
+
+/** `status deployment/web` as `status deployment web`: so kubectl names objects. */
+function withoutSlash(args: readonly string[]): string[] {
+  const names = new Set(COMMANDS.map(({ name }) => name));
+  const at = args.findIndex((arg) => names.has(arg));
+  if (args[at] !== "status") return [...args];
+  return args.flatMap((arg, index) => (index === at + 1 && /^[a-z]+\/[^/]+$/.test(arg) ? arg.split("/") : [arg]));
 }
 
 function stackOf(error: unknown): string {

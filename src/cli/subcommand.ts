@@ -21,6 +21,8 @@ type Equip = (command: Command, session: Session) => void;
 /** One subcommand as it stands in a list of commands: all the rest of it is loaded when it is called. */
 export interface CommandEntry {
   readonly name: string;
+  /** Other names that it answers to. */
+  readonly aliases?: readonly string[];
   /** One line. */
   readonly summary: string;
   readonly load: () => Promise<Equip>;
@@ -46,8 +48,8 @@ export function equipped<Input>(spec: Subcommand<Input>): Equip {
 
 /** Adds commands to their parent; each is loaded before its own part of the command line, or its help, is read. */
 export function addCommands(parent: Command, entries: readonly CommandEntry[], session: Session): void {
-  for (const { name, summary, below = [] } of entries) {
-    const command = new Command(name).summary(summary).copyInheritedSettings(parent);
+  for (const { name, aliases = [], summary, below = [] } of entries) {
+    const command = new Command(name).aliases(aliases).summary(summary).copyInheritedSettings(parent);
     parent.addCommand(command);
     addCommands(command, below, session);
   }

@@ -1,6 +1,14 @@
 import { type CommandEntry, equipped } from "../subcommand.ts";
 
-const WORKLOADS = ["Deployment", "ReplicaSet", "StatefulSet", "ReplicationController", "Job", "CronJob"] as const;
+/** With kubectl's short names. */
+const WORKLOADS = [
+  ["Deployment", "deploy"],
+  ["ReplicaSet", "rs"],
+  ["StatefulSet", "sts"],
+  ["ReplicationController", "rc"],
+  ["Job"],
+  ["CronJob", "cj"],
+] as const;
 
 /** All commands. What one needs is loaded when it is called: `legation --help` must not wait for an HTTP server. */
 export const COMMANDS: readonly CommandEntry[] = [
@@ -46,11 +54,13 @@ export const COMMANDS: readonly CommandEntry[] = [
     below: [
       {
         name: "pod",
+        aliases: ["po", "pods"],
         summary: "show one pod's way: created, placed, bound, running, finished, or what it waits for",
         load: async () => equipped((await import("./status-pod.ts")).statusPodCommand),
       },
-      ...WORKLOADS.map((kind) => ({
+      ...WORKLOADS.map(([kind, ...short]) => ({
         name: kind.toLowerCase(),
+        aliases: [...short, `${kind.toLowerCase()}s`],
         summary: `show how one ${kind} is divided over members, and why pods of it wait`,
         load: async () => equipped((await import("./status-workload.ts")).statusWorkloadCommand(kind)),
       })),

@@ -1,7 +1,10 @@
 import { Argument } from "commander";
 import { z } from "zod";
+import { PROXY_LABEL } from "../../api/keys.ts";
+import type { Namespace, Stored } from "../../api/kubernetes.ts";
+import { isKubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
-import { events, pods } from "../../kube/resources.ts";
+import { events, namespaces, pods } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { toggle } from "../flags.ts";
@@ -53,6 +56,21 @@ async function readPod(options: StatusPodInput, connection: Connection, session:
   }
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
   const told = await listAll(client, events, { namespace, fieldSelector, signal });
-  const journey = journeyOf(pod, told);
+  const isMarked = pod.metadata.labels?.[PROXY_LABEL] !== undefined;
+  const journey = journeyOf(pod, told, isMarked ? undefined : await readNamespace(connection, namespace, signal));
   return { document: journey, text: journeyText(journey, terminal) };
+}
+
+/** Undefined for an account that may read pods alone. */
+async function readNamespace(
+  { client }: Connection,
+  name: string,
+  signal: AbortSignal,
+): Promise<Stored<Namespace> | undefined> {
+  try {
+    return await client.find(namespaces, { name }, { signal });
+  } catch (error) {
+    if (isKubeError(error, "Forbidden")) return undefined;
+    throw error;
+  }
 }

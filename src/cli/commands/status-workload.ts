@@ -90,6 +90,7 @@ async function readWorkload(
     ...workload,
     replicas: podsWanted(object, kind, runs),
     pods,
+    ...(object.metadata.labels === undefined ? {} : { labels: object.metadata.labels }),
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };

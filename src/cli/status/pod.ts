@@ -7,7 +7,7 @@ import {
   PROXY_LABEL,
   SCHEDULER_NAME_ANNOTATION,
 } from "../../api/keys.ts";
-import type { ContainerStatus, KubeEvent, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ContainerStatus, KubeEvent, Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { DEFAULT_OVERFLOW_AFTER_SECONDS } from "../../api/overflow.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import {
@@ -21,6 +21,7 @@ import {
 } from "../../pods/phase.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
+import { whyNotDelegated } from "./not-delegated.ts";
 
 /** One station of a pod's way. */
 export interface Station {
@@ -49,9 +50,9 @@ export interface Journey {
 
 /**
  * Reads a pod's way from the host's objects alone. The member is the one that Legation has recorded: a pod that somebody else has bound
- * to a virtual node was never on its way there.
+ * to a virtual node was never on its way there. `own`: the namespace of the pod; read where the pod is not delegated.
  */
-export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journey {
+export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[], own?: Stored<Namespace>): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
   const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
   const cluster = annotations[CLUSTER_ANNOTATION];
@@ -63,7 +64,7 @@ export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[]): Journ
     ...(cluster === undefined ? {} : { cluster }),
     ...(delegateUid === undefined ? {} : { delegateUid }),
     ...(memberNode === undefined ? {} : { memberNode }),
-    stations: [created(pod, delegated), ...placing(pod, delegated), ...running(pod), ...ending(pod)].sort(byTime),
+    stations: [created(pod, delegated, own), ...placing(pod, delegated), ...running(pod), ...ending(pod)].sort(byTime),
     events: events
       .map(({ type = "", reason = "", message = "", lastTimestamp, eventTime, metadata }) => ({
         at: lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "",
@@ -82,7 +83,7 @@ function byTime(a: Station, b: Station): number {
   return Date.parse(a.at ?? FAR) - Date.parse(b.at ?? FAR);
 }
 
-function created(pod: Stored<Pod>, delegated: boolean): Station {
+function created(pod: Stored<Pod>, delegated: boolean, namespace: Stored<Namespace> | undefined): Station {
   const { creationTimestamp, annotations = {}, ownerReferences = [] } = pod.metadata;
   const owner = ownerReferences.find(({ controller }) => controller === true);
   const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
@@ -91,9 +92,7 @@ function created(pod: Stored<Pod>, delegated: boolean): Station {
   return station(creationTimestamp, delegated || overflows ? `created, ${as}` : "created; it is not delegated", [
     ...(owner === undefined ? [] : [`by ${owner.kind} ${owner.name}`]),
     ...(scheduler === undefined ? [] : [`its own scheduler there is ${scheduler}`]),
-    ...(delegated || overflows
-      ? []
-      : [`it lacks the label ${PROXY_LABEL}: its namespace, workload or itself did not ask for delegation`]),
+    ...(delegated || overflows ? [] : [whyNotDelegated(pod.metadata, namespace)]),
   ]);
 }
 

@@ -1,3 +1,4 @@
+import { counted } from "../counted.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 import type { Trouble } from "./trouble.ts";
@@ -16,7 +17,10 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   ];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
-  if (onHost > 0) lines.push(`${onHost} of its pods are not delegated`);
+  if (onHost > 0) {
+    const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
+    lines.push(`${counted(onHost, "pod")} ${onHost === 1 ? "is" : "are"} not delegated${why}`);
+  }
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
   return [
     ...lines,

@@ -9,6 +9,7 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
 import type { ClaimSpec } from "../plan/written-claims.ts";
+import { whyNotDelegated } from "./not-delegated.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
@@ -19,6 +20,8 @@ export interface WorkloadFacts {
   /** How many pods it is to have now. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
+  /** The workload's own, which say nothing of delegation. */
+  readonly labels?: Readonly<Record<string, string>>;
   /** Of controllers that could not create pods of it. */
   readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
@@ -65,6 +68,8 @@ export interface WorkloadStatus {
   readonly clusters: readonly WorkloadMember[];
   /** Pods that are the host's own. */
   readonly onHost: number;
+  /** Why they are, and what to write; absent: there are none. */
+  readonly whyOnHost?: string;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
   /** What else is wrong with it. */
@@ -114,11 +119,25 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     ...(division === undefined ? {} : { rebalance: division.rebalance }),
     clusters,
     onHost: own.length,
+    ...whyOnHost(own, facts, host),
     readyOnHost: own.filter(isReady).length,
     pending: pendingOf(pods, [...names]),
     troubles: troublesOf({ namespace, replicas, pods, clusters: host.clusters, refusals: facts.refusals ?? [] }),
     ...(place?.cluster === undefined ? {} : { next: place.cluster }),
   };
+}
+
+function whyOnHost(
+  pods: readonly Stored<Pod>[],
+  { namespace, labels }: WorkloadFacts,
+  { namespaces }: HostState,
+): Pick<WorkloadStatus, "whyOnHost"> {
+  // In overflow mode the host is asked first.
+  const first = pods.find((pod) => !isOverflow(pod));
+  if (first === undefined) return {};
+  const own = namespaces.find(({ metadata }) => metadata.name === namespace);
+  const metadata = { ...first.metadata, labels: { ...labels, ...first.metadata.labels } };
+  return { whyOnHost: whyNotDelegated(metadata, own) };
 }
 
 function placeOf(

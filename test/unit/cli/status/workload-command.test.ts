@@ -4,7 +4,7 @@ import { Interruption } from "../../../../src/cli/failure.ts";
 import { runProgram } from "../../../../src/cli/program.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
-import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { cronJob, job, replicated, template } from "../../../support/builders/workload.ts";
 import { fakeClient } from "../client.ts";
 import { host } from "../plan/host.ts";
@@ -170,4 +170,22 @@ test("a CronJob whose Job cannot even be made says so, until a later run has beg
 test("a workload that is not on the host is an error that says what to check", async () => {
   expect(await run("deployment", "web")).toBe(1);
   expect(session.err.join("")).toContain("Deployment team/web: is not on the host");
+});
+
+test.each([
+  [["deployment/web"]],
+  [["deploy", "web"]],
+  [["deployments", "web", "-n", "team"]],
+  [["deploy/web", "-n", "team"]],
+])("a Deployment is named as for kubectl: %j", async (args) => {
+  objects = { ...objects, deployments: [deployment(2)] };
+  expect(await run(...args)).toBe(0);
+  expect(heading()).toEqual(["Deployment team/web: 2 wanted, 0 there, 0 ready"]);
+});
+
+test("a pod that is not delegated says why, by its namespace as it is now", async () => {
+  objects = { ...objects, pods: [pod({ name: "web", metadata: { namespace: "team" } })] };
+  expect(await run("pod", "web")).toBe(0);
+  expect(session.out.join("")).toContain("created; it is not delegated\n");
+  expect(session.out.join("")).toContain("nothing asks for it: write the annotation legation.dev/delegate");
 });

@@ -158,3 +158,21 @@ test.each([
   expect(isPodOf({ kind, namespace: "team", name }, found)).toBe(expected);
   expect(isPodOf({ kind, namespace: "other", name }, found)).toBe(false);
 });
+
+test("of pods that are not delegated says why, also by what is on the workload alone", () => {
+  const facts = {
+    kind: "Deployment",
+    namespace: "team",
+    name: "web",
+    replicas: 1,
+    pods: [pod({ metadata: { namespace: "team" } })],
+  };
+  const at = Date.parse("2026-01-01T00:00:00Z");
+  const shown = workloadStatus({ ...facts, labels: { "legation.dev/delegate": "true" } }, host({ east: {} }), at);
+  expect(shown.whyOnHost).toContain("legation.dev/delegate is a label of it");
+  expect(workloadText(shown, recordedSession().terminal)).toContain(
+    "1 pod is not delegated: legation.dev/delegate is a label",
+  );
+  const two = workloadStatus({ ...facts, pods: [...facts.pods, pod({ name: "b", uid: "b" })] }, host({ east: {} }), at);
+  expect(workloadText(two, recordedSession().terminal)).toContain("2 pods are not delegated: nothing asks for it");
+});
