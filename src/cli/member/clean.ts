@@ -164,7 +164,9 @@ class Cleaner {
       await this.#removeNamespace(system);
     } catch (error) {
       if (!isKubeError(error, "Forbidden")) throw error;
-      this.#remains("Namespaces that Legation made there", `${error.detail}; an administrator can remove them`);
+      const find = `kubectl get namespaces -l ${HOST_LABEL}=${this.#hostId}`;
+      const remedy = `an administrator of the member finds them by \`${find}\`, and removes those that hold nothing else`;
+      this.#remains("Namespaces that Legation made there", `${error.detail}; ${remedy}`);
     }
   }
 

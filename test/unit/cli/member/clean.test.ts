@@ -35,10 +35,12 @@ function member(
   items: KubeErrorCode | readonly Stored<KubeObject>[],
   {
     configMaps,
+    namespaces,
     undiscovered = {},
     isLast = false,
   }: {
     readonly configMaps?: KubeErrorCode;
+    readonly namespaces?: KubeErrorCode;
     /** Paths of discovery that are answered with an error. */
     readonly undiscovered?: Readonly<Record<string, KubeErrorCode>>;
     readonly isLast?: boolean;
@@ -58,6 +60,7 @@ function member(
     // A server that does not heed selectors.
     list: async ({ plural }: { plural: string }) => {
       if (plural === "configmaps" && configMaps !== undefined) throw failure(configMaps, plural);
+      if (plural === "namespaces" && namespaces !== undefined) throw failure(namespaces, plural);
       const found =
         plural === "configmaps"
           ? [object("ours", HOST), object("theirs", "host-2")]
@@ -88,6 +91,13 @@ describe("cleaning a member", () => {
     const { removed, remained } = await member([]).run;
     expect(removed).toEqual(["ConfigMap shop/ours"]);
     expect(remained).toEqual([]);
+  });
+
+  test("namespaces that may not be listed remain, with how an administrator finds them", async () => {
+    const { remained } = await member([], { namespaces: "Forbidden" }).run;
+    expect(remained).toHaveLength(1);
+    expect(remained[0]).toContain("Namespaces that Legation made there");
+    expect(remained[0]).toContain("`kubectl get namespaces -l legation.dev/host=host-1`");
   });
 
   test("stops at a failure of a kind that Legation makes: what is left there is found while there is access", async () => {
