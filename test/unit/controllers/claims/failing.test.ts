@@ -148,7 +148,7 @@ describe("no other member gets a claim that an earlier request may have made", (
     expect(told.at(-1)).toBe(`refused by west: ${what} ${WEBHOOK[1]}`);
   });
 
-  test.each([
+  test.each<[string, { readonly uid?: string; readonly member?: string }]>([
     ["an earlier claim of that name", { uid: "uid-2" }],
     ["another member", { member: "east" }],
   ])("but for a doubt of %s", async (_, asked) => {
