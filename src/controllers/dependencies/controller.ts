@@ -127,7 +127,7 @@ export class DependencyController implements Copier {
       if (isOver) this.#sources.release(kind, namespace);
       else this.#sources.need(kind, namespace);
     }
-    if (type !== "deleted" && !isBound(proxy)) return;
+    if (!isOver && !isBound(proxy)) return;
     for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
     if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
     const member = memberOf(proxy);

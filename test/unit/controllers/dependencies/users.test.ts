@@ -45,6 +45,16 @@ describe("an object is used in a member", () => {
     expect(users.uses(member("east"), key)).toBe(false);
   });
 
+  test("and required there by a pod on its way there that cannot be without it", () => {
+    const optional = { volumes: [{ name: "v", secret: { secretName: "a", optional: true } }] };
+    const [can, cannot] = [proxyPod({ spec: optional }), proxyPod({ name: "web-1", uid: "uid-2", spec })];
+    proxies.set(can);
+    proxies.set(cannot);
+    users.place(can, "west");
+    users.place(cannot, "east");
+    expect(["west", "east"].map((name) => users.requires(member(name), key))).toEqual([false, true]);
+  });
+
   test("by a delegate of an earlier leader whose proxy has no node yet", () => {
     const proxy = proxyPod({ spec });
     proxies.set(proxy);
