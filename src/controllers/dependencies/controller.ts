@@ -12,6 +12,7 @@ import {
 } from "../../pods/dependencies.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
+import { usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
@@ -23,7 +24,7 @@ import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
 import { Sources } from "./sources.ts";
-import { Users, usesOf } from "./users.ts";
+import { Users } from "./users.ts";
 
 // Each may have been as large as a megabyte, and all answers of a member share what may be on its way.
 const PAGE_SIZE = 20;

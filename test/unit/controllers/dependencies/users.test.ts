@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
-import { USES_INDEX, Users, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 
