@@ -5,10 +5,10 @@ import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
-import type { Applied } from "../install/apply.ts";
 import { hostName } from "../install/host-name.ts";
 import { install } from "../install/install.ts";
 import { imageToKeep, standing } from "../install/standing.ts";
+import type { Applied } from "../manifests/apply.ts";
 import { loadManifests } from "../manifests/load.ts";
 import { printOutcome } from "../output.ts";
 import { packageRoot, packageVersion } from "../package-root.ts";
