@@ -6,7 +6,7 @@ import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/ac
 import type { Connection } from "../../../../src/cli/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { clusters, leases, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -141,6 +141,52 @@ describe("a first join", () => {
     await joinAs("west", { memberServer: INTERNAL });
     expect(stored()?.cluster).toMatchObject({ server: INTERNAL });
     expect(stored()?.cluster).not.toHaveProperty("proxy-url");
+  });
+});
+
+describe("a first join", () => {
+  test("is refused for the host itself", async () => {
+    member = host;
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("the member is the host itself"),
+    });
+    expect(host.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
+  });
+
+  test("is refused where the host has a node of its own by the virtual node's name", async () => {
+    host.put(nodes, { metadata: { name: "legation-west" } });
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("exists on the host and is not Legation's"),
+    });
+    expect(uidOfAccount()).toBeUndefined();
+    // The node that an earlier Cluster of the name has left is.
+    host.put(nodes, { metadata: { name: "legation-west", labels: { "legation.dev/cluster": "west" } } });
+    await expect(joinAs("west")).resolves.toBeDefined();
+  });
+
+  /** What a join makes in the member, as far as it is there. */
+  const access = (): object[] =>
+    [
+      member.peek(serviceAccounts, ACCOUNT),
+      member.peek(clusterRoles, { name: ACCOUNT.name }),
+      member.peek(clusterRoleBindings, { name: ACCOUNT.name }),
+    ].filter((object) => object !== undefined);
+
+  test("that does not get Ready takes back all that it made, and nothing that was there", async () => {
+    host.onCreate = (object) => object;
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    expect(access()).toEqual([]);
+    expect(member.peek(namespaces, { name: "legation-system" })).toBeUndefined();
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
+
+    member.put(namespaces, { metadata: { name: "legation-system" } });
+    member.put(clusterRoles, { metadata: { name: ACCOUNT.name } });
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    expect(access()).toEqual([expect.objectContaining({ kind: "ClusterRole" })]);
+    expect(member.peek(namespaces, { name: "legation-system" })).toBeDefined();
   });
 });
 
