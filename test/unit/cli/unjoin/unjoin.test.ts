@@ -117,7 +117,8 @@ describe("unjoin that is cut while it looks what runs on the virtual node", () =
     { wasCordoned = false, ...options }: Partial<UnjoinOptions> & { readonly wasCordoned?: boolean } = {},
   ): Promise<boolean> {
     const interruption = new AbortController();
-    const metadata = { name: "west", uid: "member-1", resourceVersion: "1" };
+    const labels = { "legation.dev/cluster": "west" };
+    const metadata = { name: "west", uid: "member-1", resourceVersion: "1", labels };
     let unschedulable = wasCordoned;
     const host = fakeClient({
       get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
@@ -356,6 +357,30 @@ describe("unjoin of a member whose host", () => {
     expect(member.peek(pods, POD)).toBeUndefined();
   });
 
+  test("has its virtual node loses that, and the lease", async () => {
+    const { host, leave: leaves } = standing();
+    const lease = { name: "legation-west", namespace: "kube-node-lease" };
+    host.put({ plural: "nodes" }, { metadata: { name: "legation-west", labels } });
+    host.put({ plural: "leases" }, { metadata: lease });
+    await leaves();
+    expect(host.peek({ plural: "nodes" }, { name: "legation-west" })).toBeUndefined();
+    expect(host.peek({ plural: "leases" }, lease)).toBeUndefined();
+  });
+
+  test("has a node of its own by the virtual node's name keeps that, and its lease", async () => {
+    const { host, leave: leaves } = standing();
+    const node = { name: "legation-west" };
+    const lease = { ...node, namespace: "kube-node-lease" };
+    host.put({ plural: "nodes" }, { metadata: node });
+    host.put({ plural: "leases" }, { metadata: lease });
+    const left = (): unknown[] =>
+      [host.peek({ plural: "nodes" }, node), host.peek({ plural: "leases" }, lease)].filter((each) => each);
+    await leaves();
+    expect(left()).toHaveLength(2);
+    // Nothing of Legation's runs there, so it is not cordoned either.
+    expect(left()[0]).not.toHaveProperty("spec");
+  });
+
   test("is told of the Cluster again at the end leaves the Secret, which may be that one's by now", async () => {
     const { host, member, leave: leaves } = standing();
     host.put(secrets, { metadata: { ...ref, labels } });
@@ -372,7 +397,8 @@ test.each([
   ["drains, as it is asked to,", { drain: true }, "drained", true],
   ["ends, as it is asked to,", { force: true }, "drained", true],
 ])("unjoin %s what runs on the virtual node", async (_what, options, message, cordoned) => {
-  const metadata = { name: "web-0", namespace: "shop", uid: "member-1", resourceVersion: "1" };
+  const labels = { "legation.dev/cluster": "west" };
+  const metadata = { name: "web-0", namespace: "shop", uid: "member-1", resourceVersion: "1", labels };
   let unschedulable = false;
   const drained = (): never => {
     throw new Error("drained");
