@@ -8,7 +8,7 @@ export const EXIT_CODES: Readonly<Record<ExitName, number>> = {
   failure: 1,
   /** The command line or environment is wrong; nothing was done. */
   usage: 2,
-  /** The request is clear, but the state of the clusters forbids it; nothing was done. */
+  /** The request is clear, but the state of the clusters forbids it. */
   refused: 3,
   /** What was waited for did not come in time. */
   notReady: 4,

@@ -31,7 +31,7 @@ export interface CommandEntry {
 /** What a `CommandEntry` loads. */
 export function equipped<Input>(spec: Subcommand<Input>): Equip {
   return (command, session) => {
-    command.description(spec.description.replaceAll("\n", " ")).addHelpText("after", examplesText(spec.examples));
+    command.description(spec.description).addHelpText("after", examplesText(spec.examples));
     for (const argument of spec.arguments ?? []) command.addArgument(argument);
     for (const option of spec.flags) command.addOption(option);
     command.action(async () => {

@@ -116,7 +116,7 @@ export class Member {
       log,
       onChange: (key) => listener.onDelegate(this, key),
       onEnded: (delegate) => listener.onEnded(this, delegate),
-      onState: () => this.#onConnection(),
+      onState: () => this.#onDelegatesState(),
     });
     this.#nodes = new MemberNodes({
       client,
@@ -389,6 +389,12 @@ export class Member {
   /** Its watches need not wait any longer. */
   #retryWatches(): void {
     for (const watch of this.watches) watch.retry();
+  }
+
+  /** A watch that has found a lost member again need not wait for the probe's period to end. */
+  #onDelegatesState(): void {
+    if (this.delegates.watched && !this.#probed.reachable) this.#probe.hurry();
+    this.#onConnection();
   }
 
   #onConnection(): void {

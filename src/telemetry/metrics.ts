@@ -4,7 +4,7 @@ import { WorkqueueMetrics } from "./workqueue.ts";
 
 // From one cache read to the deadline of a request.
 const REQUEST_BUCKETS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
-// The API server gives up on the webhook after 10 s, and every pod waits for it.
+// The API server gives up on a call after 5 s, and every pod waits for it.
 const ADMISSION_BUCKETS = [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 1, 5];
 
 const LAG_PRECISION_MS = 100;

@@ -42,21 +42,22 @@ const HOST_LIMITS = { queueTimeoutMs: 60_000, connectTimeoutMs: 10_000 };
 /** `legation controller` */
 export const controllerCommand: Subcommand<ControllerInput> = {
   description:
-    "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run:\n" +
+    "Places proxies, keeps delegates and proxies alike, and represents each member by a virtual node. Several may run: " +
     "one leads, by a Lease in legation-system, and the others wait. Writes its log as JSON lines to standard output.",
   flags: [
     flag(
       "--kubelet-listen <address>",
-      "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on\n" +
+      "where the virtual nodes' kubelet API listens, e.g. 127.0.0.1:10250: the first node on this port, the others on " +
         "the free ones after it (default: nowhere; kubectl logs, exec and port-forward do not work then)",
     ),
     flag(
       "--node-address <address>",
-      "IP or DNS name at which the host's API server reaches it (default: the address it\nlistens on, or POD_IP when that is every address)",
+      "IP or DNS name at which the host's API server reaches it (default: the address it listens on, or POD_IP when that " +
+        "is every address)",
     ),
     flag(
       "--node-address-type <type>",
-      "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network\n" +
+      "what nodes call an IP address: InternalIP or ExternalIP (default: InternalIP; kind's network " +
         "wants a route to each node's InternalIP)",
     ),
     flag("--kubelet-cert-file <file>", "serve it with this certificate instead of its own; re-read when it changes"),
@@ -67,16 +68,19 @@ export const controllerCommand: Subcommand<ControllerInput> = {
     ),
     flag(
       "--home-api-server <url>",
-      "where pods in members find the host's API server, e.g. https://10.0.0.1:6443\n" +
+      "where pods in members find the host's API server, e.g. https://10.0.0.1:6443 " +
         "(default: the kubeconfig's or kubeadm's address, when other clusters can use it)",
     ),
     flag("--health-listen <address>", "where /livez, /readyz and /metrics listen (default: nowhere)"),
     flag(
       "--identity <name>",
-      "its name in the Lease, unique among controllers; started anew under the same name it\n" +
+      "its name in the Lease, unique among controllers; started anew under the same name it " +
         "leads again at once (default: host name and a random suffix)",
     ),
-    flag("--lease-duration <duration>", "how long others wait for a leader that has gone silent (default: 15s)"),
+    flag(
+      "--lease-duration <duration>",
+      "how long others wait for a leader that has gone silent, 4s or more (default: 15s)",
+    ),
     flag("--pod-events <which>", "events of delegates to tell on their proxies: all, warnings or none (default: all)"),
     flag("--log-level <level>", "debug, info, warn or error (default: info)"),
   ],

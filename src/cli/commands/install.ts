@@ -38,12 +38,12 @@ export const installCommand: Subcommand<InstallInput> = {
   flags: [
     flag(
       "--webhook-url <url>",
-      "address of a webhook that runs outside the cluster; nothing is deployed in it\nthen (default: as installed)",
+      "address of a webhook that runs outside the cluster; nothing is deployed in it then (default: as installed)",
     ),
     flag("--cluster-name <name>", "what members call this host (default: as installed, else the kubeconfig's name)"),
     flag(
       "--image <image>",
-      "image of the webhook and the controller, which run in the cluster (default: as\ninstalled, by the same version)",
+      "image of the webhook and the controller, which run in the cluster (default: as installed, by the same version)",
     ),
   ],
   examples: [

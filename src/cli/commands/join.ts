@@ -40,7 +40,7 @@ export const joinCommand: Subcommand<JoinInput> = {
     flag("--member-server <url>", "address at which the controller reaches the member (default: the kubeconfig's)"),
     flag(
       "--home-api-server <url>",
-      "where pods in the member find the host's API server (default: as the\ncontroller was told for all members)",
+      "where pods in the member find the host's API server (default: as the controller was told for all members)",
     ),
     flag("--labels <list>", "labels for selectors, e.g. region=eu,tier=gold"),
     flag("--timeout <duration>", "how long to wait until a controller leads, and until it is Ready (default: 60s)"),

@@ -27,7 +27,7 @@ export const planCommand: Subcommand<PlanInput> = {
   description:
     "Places the pods of a manifest as the controller would, one after another, in the host's state as it is now: the same " +
     "rules, in the same words as a pod's condition. It reads the host alone and writes nothing at all. Members have the " +
-    "last word: their own schedulers, quotas and admission are not asked.\n" +
+    "last word: their own schedulers, quotas and admission are not asked. " +
     "Exits with 5 when a pod would wait or be refused.",
   flags: [
     flag("-f, --filename <files...>", "manifests: files, folders, or - for standard input; required"),

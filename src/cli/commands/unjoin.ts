@@ -33,10 +33,10 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
     flag("--drain", "evict the pods that run there, honouring PodDisruptionBudgets"),
     flag(
       "--force",
-      "the member is gone for good: delete its pods on the host without waiting for it. With\n" +
+      "the member is gone for good: delete its pods on the host without waiting for it. With " +
         "--member-kubeconfig: clean that cluster although it does not say that it is this member",
     ),
-    flag("--timeout <duration>", "how long pods and the controller may take (default: 5m)"),
+    flag("--timeout <duration>", "how long pods and the controller may take (default: 5m; with --force 10s at most)"),
   ],
   examples: [
     ["unjoin west --drain --member-kubeconfig west.yaml", "move its pods elsewhere and leave nothing behind"],

@@ -27,8 +27,8 @@ const SERVICE_HOST = `legation-webhook.${SYSTEM_NAMESPACE}.svc`;
 /** `legation webhook` */
 export const webhookCommand: Subcommand<WebhookInput> = {
   description:
-    "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like.\n" +
-    "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines\n" +
+    "Turns pods that are to be delegated into proxies as they are created. It keeps no state: run as many as you like. " +
+    "By default it makes its own serving certificate, keeps it in a Secret and renews it. Writes its log as JSON lines " +
     "to standard output.",
   flags: [
     flag("--listen <address>", "where it serves HTTPS, e.g. 127.0.0.1:9443 (default: :8443)"),

@@ -50,6 +50,11 @@ describe("the command line", () => {
     expect(flags.length).toBeGreaterThan(15);
   });
 
+  test.each(subcommands)("%s leaves it to the terminal's width where lines of its help end", (_path, command) => {
+    const texts = [command.description(), ...command.options.map(({ description }) => description)];
+    for (const text of texts) expect(text).not.toContain("\n");
+  });
+
   test.each([
     [["nonsense"], EXIT_CODES.usage, "unknown command 'nonsense'"],
     [["status", "--nonsense"], EXIT_CODES.usage, "unknown option '--nonsense'"],

@@ -202,23 +202,45 @@ describe("a member that answers again", () => {
     },
   };
 
-  // A short absence may fall between two probes.
-  test.each(
-    Object.keys(whatIsWatched).flatMap((plural) => [
-      [plural, 60_000, "the probe"] as const,
-      [plural, 4_000, "pods"] as const,
-    ]),
-  )("is watched for %s again at once, after %d ms, when %s had the first answer", async (plural, forMs, first) => {
+  /** The member goes away for so long; then nobody is answered before `first` is. */
+  async function comesBack(forMs: number, first: string): Promise<void> {
+    down = true;
+    cut();
+    await clock.advance(forMs);
+    expect(member.reachable).toBe(false);
+    watched.clear();
+    awaited = first;
+    while (awaited !== undefined) await clock.fireNext();
+  }
+
+  async function beginsWith(plural: string): Promise<void> {
     const begin = whatIsWatched[plural];
     if (begin !== undefined) stops.unshift(begin());
     await clock.advance(1_000);
     expect(watched.has(plural)).toBe(true);
-    down = true;
-    cut();
-    await clock.advance(forMs);
-    watched.clear();
-    awaited = first;
-    while (awaited !== undefined) await clock.fireNext();
+  }
+
+  // A short absence may fall between two probes.
+  test.each(
+    Object.keys(whatIsWatched).flatMap((plural) => [
+      [plural, 60_000, "the probe"] as const,
+      [plural, 2_000, "pods"] as const,
+    ]),
+  )("is watched for %s again at once, after %d ms, when %s had the first answer", async (plural, forMs, first) => {
+    await beginsWith(plural);
+    await comesBack(forMs, first);
     expect(watched.get(plural)).toBe(answeredAt);
   });
+
+  // The next probe of its own would be ten seconds away.
+  test.each(Object.keys(whatIsWatched))(
+    "is probed within a second when it was lost and a watch finds it: %s",
+    async (plural) => {
+      await beginsWith(plural);
+      await comesBack(20_000, "pods");
+      await clock.advance(1_000);
+      expect(member.reachable).toBe(true);
+      expect(watched.get(plural)).toBeLessThanOrEqual((answeredAt ?? 0) + 1_000);
+    },
+  );
 });
