@@ -1,11 +1,11 @@
 #!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=8 --heap-growing-percent=40
+import { runProgram } from "./commands/program.ts";
 // What the controller keeps lives long: V8's defaults let its heap grow to several times that before they look for garbage,
 // and glibc's keep what a burst of requests has freed: an arena for each thread, and more at the end of each the larger it was.
 import type { Connections } from "./connections.ts";
 import { EXIT_CODES } from "./exit-codes.ts";
 import { Interruption } from "./failure.ts";
 import { packageVersion } from "./package-root.ts";
-import { runProgram } from "./program.ts";
 import { answerSignals } from "./signals.ts";
 import { Terminal } from "./terminal.ts";
 

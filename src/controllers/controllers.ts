@@ -88,6 +88,14 @@ export class Controllers {
       policies,
       new ClaimController({ ...copying, ...leading, onRead }),
     ];
+    const kubelets = options.kubelets?.({
+      registry,
+      proxies,
+      proxiesOn: (node) => this.#delegation.proxiesOn(node),
+      onChange: (name) => this.#virtualNodes.enqueue(name),
+      clock,
+      log,
+    });
     this.#virtualNodes = new VirtualNodeController({
       host,
       registry,
@@ -133,14 +141,6 @@ export class Controllers {
       proxies,
       sharing: (proxy) => this.#delegation.sharing(proxy),
       ...running,
-    });
-    const kubelets = options.kubelets?.({
-      registry,
-      proxies,
-      proxiesOn: (node) => this.#delegation.proxiesOn(node),
-      onChange: (name) => this.#virtualNodes.enqueue(name),
-      clock,
-      log,
     });
     this.#serving =
       kubelets && new NodeServing({ kubelets, registry, nodes: () => this.#virtualNodes.nodes, clock, log });

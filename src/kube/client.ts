@@ -14,13 +14,21 @@ export interface RequestOptions {
   readonly outOfTurn?: boolean;
 }
 
-export interface ListOptions extends RequestOptions {
+/** How objects are answered with. */
+interface AnswerOptions {
   /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
   readonly dropManagedFields?: boolean;
+}
+
+/** What is listed or watched. */
+interface Selection extends AnswerOptions {
   /** All namespaces when absent. */
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
+}
+
+export interface ListOptions extends RequestOptions, Selection {
   /** Page size; without it the server answers with everything. */
   readonly limit?: number;
   readonly continue?: string;
@@ -36,9 +44,7 @@ export interface ListPage<T extends KubeObject> {
   readonly continue?: string;
 }
 
-export interface WriteOptions extends RequestOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
-  readonly dropManagedFields?: boolean;
+export interface WriteOptions extends RequestOptions, AnswerOptions {
   /** Answer with the object's metadata alone, for who reads no more of it: less to encode there and to parse here. */
   readonly metadataOnly?: boolean;
   readonly fieldManager?: string;
@@ -79,12 +85,7 @@ export type WatchEvent<T extends KubeObject> =
     }
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
 
-export interface WatchOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
-  readonly dropManagedFields?: boolean;
-  readonly namespace?: string;
-  readonly labelSelector?: string;
-  readonly fieldSelector?: string;
+export interface WatchOptions extends Selection {
   readonly resourceVersion: string;
   /** The server ends the watch after this long; seconds. */
   readonly timeoutSeconds?: number;

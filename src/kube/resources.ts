@@ -86,6 +86,13 @@ export const persistentVolumeClaims: Resource<PersistentVolumeClaim> = {
   namespaced: true,
   shape: claimShape,
 };
+export const deployments: Resource<KubeObject> = {
+  group: "apps",
+  version: "v1",
+  plural: "deployments",
+  kind: "Deployment",
+  namespaced: true,
+};
 export const events: Resource<KubeEvent> = {
   ...core,
   plural: "events",

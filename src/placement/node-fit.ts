@@ -3,7 +3,7 @@ import { type LabelExpression, requirementOf } from "../api/label-expressions.ts
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
-import { repellingTaint, taintText } from "./tolerations.ts";
+import { repellingTaint, taintText } from "../pods/tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
 export interface NodeNeeds {

@@ -1,8 +1,8 @@
 import type { NodeKind } from "../api/cluster.ts";
 import type { KubeNode, Taint } from "../api/kubernetes.ts";
 import { type Amounts, formatAmounts, parseAmounts } from "../api/quantity.ts";
+import { taintText } from "../pods/tolerations.ts";
 import { closedBy, type NodeNeeds } from "./node-fit.ts";
-import { taintText } from "./tolerations.ts";
 
 /** The nodes of a member in few words. */
 export interface NodeKinds {

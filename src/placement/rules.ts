@@ -6,11 +6,11 @@ import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
+import { isTolerated, repellingTaint, taintText } from "../pods/tolerations.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
 import { NOT_SELECTED, type NodeFit, type NodeNeeds, nodeNeeds } from "./node-fit.ts";
 import { spreadRule } from "./spread.ts";
-import { isTolerated, repellingTaint, taintText } from "./tolerations.ts";
 
 type Refused = Pick<Refusal, "reason" | "message">;
 

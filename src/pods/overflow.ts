@@ -1,6 +1,6 @@
 import { OVERFLOW_LABEL_VALUE, PROXY_LABEL, SCHEDULER_NAME, VIRTUAL_NODE_TAINT } from "../api/keys.ts";
 import type { Pod, Toleration } from "../api/kubernetes.ts";
-import { isTolerated } from "../placement/tolerations.ts";
+import { isTolerated } from "./tolerations.ts";
 
 /** True for a pod in overflow mode that is no proxy: the host's scheduler may give it a node at any moment. */
 export function isOverflow({ metadata }: Pod): boolean {

@@ -22,8 +22,8 @@ import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { createIn, WORKLOADS } from "../support/harness/workloads.ts";
-import type { Scene } from "./faults.ts";
 import { type Happening, pick } from "./plan.ts";
+import type { Scene } from "./scene.ts";
 import { deployment, job, MEMBERS_CLASS, MEMBERS_POOL, pod, reads, statefulSet } from "./workloads.ts";
 
 /** The name of a pod whose name is used again and again: its delegates may follow each other closely. */

@@ -1,31 +1,13 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { SYSTEM_NAMESPACE } from "../../src/api/keys.ts";
-import type { ClusterClient } from "../../src/kube/client.ts";
 import { leases, namespaces, nodes, pods } from "../../src/kube/resources.ts";
-import type { Cluster } from "../support/clusters/types.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
 import { legation as legationCommand } from "../support/legation/cli.ts";
-import type { Legation, LegationProcess } from "../support/legation/start.ts";
-import type { Trap, WriteGate } from "../support/write-gate/write-gate.ts";
+import type { LegationProcess } from "../support/legation/start.ts";
+import type { Trap } from "../support/write-gate/write-gate.ts";
 import { type Happening, pick } from "./plan.ts";
 import { FOREIGN_NAME } from "./rules.ts";
-
-/** Where everything happens. */
-export interface Scene {
-  readonly host: Cluster;
-  readonly members: { readonly west: Cluster; readonly east: Cluster };
-  readonly clients: { readonly host: ClusterClient; readonly west: ClusterClient; readonly east: ClusterClient };
-  readonly legation: Legation;
-  readonly namespace: string;
-  /** Namespaces of the host that come and go meanwhile. */
-  readonly passing: string[];
-  /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
-  readonly setClock?: (ms: number) => void;
-  /** Another controller, which leads when the first does not. */
-  readonly second?: LegationProcess;
-  /** Between the controllers and the host. */
-  readonly gate?: WriteGate;
-}
+import type { Scene } from "./scene.ts";
 
 const HOUR_MS = 3_600_000;
 // Shorter than a fault may last, and long enough for a machine that has much to do.

@@ -11,7 +11,7 @@ import { ownerOf } from "../../src/pods/delegate.ts";
 import { jsonEqual } from "../../src/pods/equal.ts";
 import { isDeleting, isTerminal } from "../../src/pods/phase.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
-import type { Scene } from "./faults.ts";
+import type { Scene } from "./scene.ts";
 
 /** Also one that has overflowed, which keeps the name of its scheduler. */
 function isProxy({ metadata }: Stored<Pod>): boolean {

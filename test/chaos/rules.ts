@@ -4,7 +4,7 @@ import type { PodHistories } from "../support/delegated/histories.ts";
 import { legationWrites } from "../support/delegated/writes.ts";
 import { overlaps, type PodLife, podLives } from "../support/harness/pod-lives.ts";
 import { REUSED_NAME } from "./deeds.ts";
-import type { Scene } from "./faults.ts";
+import type { Scene } from "./scene.ts";
 
 /** What somebody else has in the members' namespaces: Legation may not touch it. */
 export const FOREIGN_NAME = "foreign";

@@ -2,10 +2,11 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { watchPods } from "../support/delegated/histories.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { act } from "./deeds.ts";
-import { cordon, inject, type Scene } from "./faults.ts";
+import { cordon, inject } from "./faults.ts";
 import { planOf, type Repertoire } from "./plan.ts";
 import { restless } from "./rest.ts";
 import { delegateLives, foreignWrites, twins, wrongHistories } from "./rules.ts";
+import type { Scene } from "./scene.ts";
 
 /** What a run did, and what went wrong. */
 export interface ChaosReport {

@@ -2,12 +2,12 @@ import { SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../..
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { namespaces, nodes } from "../../kube/resources.ts";
+import { some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
+import { type Applied, applyManifest, removeManifest, waitEstablished } from "../manifests/apply.ts";
+import { kindsOf, listInstalled } from "../manifests/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { some } from "../member/clean.ts";
-import { type Applied, applyManifest, removeManifest, waitEstablished } from "./apply.ts";
-import { kindsOf, listInstalled } from "./installed.ts";
 import { type InstallOptions, planInstall } from "./plan.ts";
 import { prepareWebhooks } from "./prepare-webhooks.ts";
 

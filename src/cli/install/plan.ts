@@ -1,17 +1,8 @@
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { HOST_CONFIG_NAME, HOST_NAME_KEY } from "../../clusters/host-name.ts";
+import { INSTALLED_LABELS } from "../manifests/labels.ts";
 import type { Manifest } from "../manifests/load.ts";
-
-/** Label on everything that Legation's command line makes. */
-export const MANAGED_BY_LABEL = "app.kubernetes.io/managed-by";
-export const MANAGED_BY = "legation";
-
-/** On everything of an installation; `uninstall` and an upgrade find it by these. */
-export const INSTALLED_LABELS: Readonly<Record<string, string>> = {
-  [MANAGED_BY_LABEL]: MANAGED_BY,
-  "app.kubernetes.io/part-of": "legation",
-};
 
 /** Label on Deployments: the version of the command line that installed them. */
 export const VERSION_LABEL = "app.kubernetes.io/version";

@@ -3,13 +3,11 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { KubeObject } from "../../api/kubernetes.ts";
 import { recordedHostName } from "../../clusters/host-name.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import type { Resource } from "../../kube/resources.ts";
+import { deployments, type Resource } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import { deploymentSpec, VERSION_LABEL } from "./plan.ts";
 
-const deployments = WORKLOAD_RESOURCES.Deployment;
 const webhookConfigurations: Resource<KubeObject> = {
   group: "admissionregistration.k8s.io",
   version: "v1",

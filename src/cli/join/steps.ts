@@ -3,9 +3,10 @@ import { SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION, VIRTUAL_NODE_LABEL } from "
 import type { KubeObject, Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, secrets, serviceAccounts } from "../../kube/resources.ts";
+import { some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
-import { applyManifest } from "../install/apply.ts";
+import { applyManifest } from "../manifests/apply.ts";
 import type { Manifest } from "../manifests/load.ts";
 import {
   accessObjects,
@@ -16,7 +17,6 @@ import {
   ownedByRole,
   systemNamespace,
 } from "../member/access.ts";
-import { some } from "../member/clean.ts";
 import { contentsOf } from "../member/contents.ts";
 import { credentialsSecretName } from "../member/names.ts";
 import { namespaceGone, remove } from "../removal.ts";

@@ -3,7 +3,7 @@ import { HOST_LABEL, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL } from "../../api/keys
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { namespaces, type Resource, serviceAccounts } from "../../kube/resources.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "../manifests/labels.ts";
 import type { Manifest } from "../manifests/load.ts";
 import { hostAccountName } from "./names.ts";
 

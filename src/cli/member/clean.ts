@@ -12,33 +12,13 @@ import {
   serviceAccounts,
   serviceExports,
 } from "../../kube/resources.ts";
+import { some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "../install/plan.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "../manifests/labels.ts";
 import { namespaceGone, remove } from "../removal.ts";
+import type { CleaningContext } from "./cleaning.ts";
 import { contentsOf, kindName } from "./contents.ts";
 import { findAccess, giveUpAccess } from "./give-up-access.ts";
-
-/** Who is told what cleaning a member does, as it does it, in words for people. */
-export interface CleaningContext {
-  readonly signal: AbortSignal;
-  readonly removed: (what: string) => void;
-  /** What is being deleted and waited for, which may take a minute. */
-  readonly waitsFor: (what: string) => void;
-  /** What is still there, and why. */
-  readonly remains: (what: string) => void;
-  /** Nobody can come back with this access: what cannot be looked at now remains, and all else goes, the access too. */
-  readonly isLast?: boolean;
-  /** Rejects when somebody else uses the member under this name by now; asked again and again, since cleaning takes minutes. */
-  readonly refuseSuccessor?: () => Promise<void>;
-}
-
-/** Tells of each as a line about the member. */
-export function reportsOf(name: string, report: (line: string) => void): Pick<CleaningContext, "removed" | "waitsFor"> {
-  return {
-    removed: (what) => report(`${name}: ${what} removed`),
-    waitsFor: (what) => report(`${name}: ${what} is being deleted; waiting until it is gone`),
-  };
-}
 
 /**
  * Takes everything that one host made out of a member: its objects, the namespaces it made that nobody else uses, and
@@ -222,12 +202,4 @@ class Cleaner {
 /** `ConfigMap shop/settings`, `Namespace shop`. */
 function nameOf({ kind }: Resource<KubeObject>, { metadata: { namespace, name } }: Stored<KubeObject>): string {
   return `${kind} ${namespace === undefined ? name : `${namespace}/${name}`}`;
-}
-
-const SHOWN = 5;
-
-/** The first few of a list, for a message. */
-export function some(items: readonly string[]): string {
-  const rest = items.length - SHOWN;
-  return items.slice(0, SHOWN).join(", ") + (rest > 0 ? ` and ${rest} more` : "");
 }

@@ -5,7 +5,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { type Resource, serviceAccounts } from "../../kube/resources.ts";
 import { remove } from "../removal.ts";
 import { clusterRoleBindings, clusterRoles, findAccount } from "./access.ts";
-import type { CleaningContext } from "./clean.ts";
+import type { CleaningContext } from "./cleaning.ts";
 import { readable } from "./joined.ts";
 import { hostAccountName } from "./names.ts";
 

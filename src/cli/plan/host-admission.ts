@@ -11,8 +11,8 @@ export interface HostRules {
   readonly quotas: readonly QuotaRule[];
   readonly limitRanges: readonly LimitRangeRule[];
   /** Absent: not asked for, or not readable. */
-  readonly priorityClasses?: readonly PriorityClassRule[];
-  readonly runtimeClasses?: readonly RuntimeClassRule[];
+  readonly priorityClasses?: readonly PriorityClassRule[] | undefined;
+  readonly runtimeClasses?: readonly RuntimeClassRule[] | undefined;
   /** What could not be read, so that it is taken for granted. */
   readonly unread: readonly string[];
 }

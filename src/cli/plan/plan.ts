@@ -10,7 +10,7 @@ import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
 import { type HostState, type Place, Simulation } from "./simulation.ts";
 import { isWaiting, type PlannedMember, type PlannedPod, Tally } from "./tally.ts";
-import { podOf, podsOf, workloadKind } from "./workloads.ts";
+import { podOf, podsOf, type WorkloadKind, workloadKind } from "./workloads.ts";
 import { writtenClaim } from "./written-claims.ts";
 import { isNamespace, withWrittenNamespaces } from "./written-namespaces.ts";
 import { withWrittenRules } from "./written-rules.ts";
@@ -170,19 +170,8 @@ function planWorkload(
     for (const claim of pods.claims ?? []) {
       simulation.addClaim(workload.namespace, `${claim.name}-${workload.name}-${index}`, claim.spec);
     }
-    const pod = made(index);
-    if (pod.denied !== undefined) return { ...plan, outcome: "refused", message: pod.denied, warnings: [...warnings] };
-    for (const warning of pod.warnings) warnings.add(warning);
-    const letIn = simulation.admit(pod.object);
-    if (letIn.refused !== undefined) {
-      if (kind === "Pod") return { ...plan, outcome: "refused", message: letIn.refused, warnings: [...warnings] };
-      // What a controller says of a pod that it could not create.
-      tally.add(pod.object.metadata.name, { reason: "FailedCreate", message: letIn.refused, others: [] });
-      continue;
-    }
-    if (isOverflow(pod.object))
-      notes.add("the host's own scheduler is asked first: this is for pods that it has no room for");
-    tally.add(letIn.pod.metadata.name, simulation.place(letIn.pod));
+    const refused = placeComing(made(index), { kind, warnings, notes, tally }, simulation);
+    if (refused !== undefined) return { ...plan, outcome: "refused", message: refused, warnings: [...warnings] };
   }
   return {
     ...plan,
@@ -192,6 +181,33 @@ function planWorkload(
     pods: tally.pods,
     clusters: tally.members(),
   };
+}
+
+/** Gives a pod that comes its place. Returns why the workload is refused for it, if it is. */
+function placeComing(
+  pod: ReturnType<typeof admitPod>,
+  plan: {
+    readonly kind: WorkloadKind;
+    readonly warnings: Set<string>;
+    readonly notes: Set<string>;
+    readonly tally: Tally;
+  },
+  simulation: Simulation,
+): string | undefined {
+  if (pod.denied !== undefined) return pod.denied;
+  for (const warning of pod.warnings) plan.warnings.add(warning);
+  const letIn = simulation.admit(pod.object);
+  if (letIn.refused !== undefined) {
+    if (plan.kind === "Pod") return letIn.refused;
+    // What a controller says of a pod that it could not create.
+    plan.tally.add(pod.object.metadata.name, { reason: "FailedCreate", message: letIn.refused, others: [] });
+    return undefined;
+  }
+  if (isOverflow(pod.object)) {
+    plan.notes.add("the host's own scheduler is asked first: this is for pods that it has no room for");
+  }
+  plan.tally.add(letIn.pod.metadata.name, simulation.place(letIn.pod));
+  return undefined;
 }
 
 /** In place of the names that the API server makes up: each is another. */

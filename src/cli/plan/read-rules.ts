@@ -98,8 +98,8 @@ export async function readRules(
     missing: new Set(missing.flat()),
     quotas,
     limitRanges,
-    ...(priorityClasses === undefined ? {} : { priorityClasses }),
-    ...(runtimeClasses === undefined ? {} : { runtimeClasses }),
+    priorityClasses,
+    runtimeClasses,
     unread: [...unread].sort(),
   };
 }

@@ -1,5 +1,5 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
-import { pods, type Resource } from "../../kube/resources.ts";
+import { deployments, pods, type Resource } from "../../kube/resources.ts";
 import type { WorkloadKind } from "./workloads.ts";
 
 const apps = { group: "apps", version: "v1", namespaced: true } as const;
@@ -8,7 +8,7 @@ const batch = { group: "batch", version: "v1", namespaced: true } as const;
 /** The API resource of each kind of workload. */
 export const WORKLOAD_RESOURCES: Readonly<Record<WorkloadKind, Resource<KubeObject>>> = {
   Pod: pods,
-  Deployment: { ...apps, plural: "deployments", kind: "Deployment" },
+  Deployment: deployments,
   ReplicaSet: { ...apps, plural: "replicasets", kind: "ReplicaSet" },
   StatefulSet: { ...apps, plural: "statefulsets", kind: "StatefulSet" },
   DaemonSet: { ...apps, plural: "daemonsets", kind: "DaemonSet" },

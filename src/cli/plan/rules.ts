@@ -1,4 +1,4 @@
-import type { ResourceList } from "../../api/kubernetes.ts";
+import type { ResourceList, Toleration } from "../../api/kubernetes.ts";
 
 /** Quantities, as the API server or an author writes them. */
 type Quantities = Readonly<Record<string, string | number>>;
@@ -54,11 +54,6 @@ export interface RuntimeClassRule {
   readonly overhead?: { readonly podFixed?: ResourceList };
   readonly scheduling?: {
     readonly nodeSelector?: Readonly<Record<string, string>>;
-    readonly tolerations?: readonly {
-      readonly key?: string;
-      readonly operator?: string;
-      readonly value?: string;
-      readonly effect?: string;
-    }[];
+    readonly tolerations?: readonly Toleration[];
   };
 }

@@ -85,12 +85,10 @@ export function withWrittenRules(
     missing,
     quotas: replaced(rules.quotas, written(objects, "v1", "ResourceQuota", quota, current)),
     limitRanges: replaced(rules.limitRanges, written(objects, "v1", "LimitRange", limitRange, current)),
-    ...(priorityClasses === undefined
-      ? {}
-      : { priorityClasses: replaced(priorityClasses, written(objects, scheduling, "PriorityClass", priorityClass)) }),
-    ...(runtimeClasses === undefined
-      ? {}
-      : { runtimeClasses: replaced(runtimeClasses, written(objects, "node.k8s.io/v1", "RuntimeClass", runtimeClass)) }),
+    priorityClasses:
+      priorityClasses && replaced(priorityClasses, written(objects, scheduling, "PriorityClass", priorityClass)),
+    runtimeClasses:
+      runtimeClasses && replaced(runtimeClasses, written(objects, "node.k8s.io/v1", "RuntimeClass", runtimeClass)),
   };
 }
 

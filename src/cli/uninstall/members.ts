@@ -6,12 +6,12 @@ import { KubeError } from "../../kube/errors.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { secrets } from "../../kube/resources.ts";
 import { clusterId } from "../identity.ts";
-import { cleanMember, reportsOf } from "../member/clean.ts";
-import { storedConnection } from "../unjoin/unjoin.ts";
+import { cleanMember } from "../member/clean.ts";
+import { reportsOf } from "../member/cleaning.ts";
+import { type HostContext, storedConnection } from "../member/stored-connection.ts";
 import type { RemovalContext } from "./objects.ts";
-import type { UninstallContext } from "./uninstall.ts";
 
-type LeavingContext = UninstallContext & Pick<RemovalContext, "remains">;
+type LeavingContext = HostContext & Pick<RemovalContext, "remains">;
 
 /** Cleans all members at once, since each waits for its namespaces. */
 export async function leaveMembers(joined: readonly Stored<Cluster>[], context: LeavingContext): Promise<void> {

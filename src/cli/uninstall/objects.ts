@@ -3,7 +3,7 @@ import type { ClusterClient } from "../../kube/client.ts";
 import type { Resource } from "../../kube/resources.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { Discovery } from "../discovery/discovery.ts";
-import { type KindName, listInstalled } from "../install/installed.ts";
+import { type KindName, listInstalled } from "../manifests/installed.ts";
 import { remove } from "../removal.ts";
 import { waitFor } from "../wait.ts";
 

@@ -10,27 +10,19 @@ import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
-import { counted } from "../counted.ts";
+import { counted, some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
-import { type KindName, kindsOf } from "../install/installed.ts";
+import { type KindName, kindsOf } from "../manifests/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { some } from "../member/clean.ts";
+import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
+import type { HostContext } from "../member/stored-connection.ts";
 import { podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
-import type { Connection } from "../session.ts";
-import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../unjoin/remove-cluster.ts";
 import { leaveMembers } from "./members.ts";
 import { unlabelNamespaces } from "./namespaces.ts";
 import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
-
-export interface UninstallContext {
-  readonly host: ClusterClient;
-  readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
-  readonly signal: AbortSignal;
-  readonly report: (line: string) => void;
-}
 
 /** What an uninstallation left. */
 export interface Uninstalled {
@@ -56,7 +48,7 @@ const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 export async function uninstall(
   manifests: readonly Manifest[],
   { force }: { readonly force: boolean },
-  context: UninstallContext,
+  context: HostContext,
 ): Promise<Uninstalled> {
   const { host, signal, report } = context;
   const discovery = new Discovery(host, signal);

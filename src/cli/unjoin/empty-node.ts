@@ -1,13 +1,12 @@
 import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { nodes, pods } from "../../kube/resources.ts";
-import { counted } from "../counted.ts";
+import { counted, some } from "../counted.ts";
 import { Failure } from "../failure.ts";
-import { some } from "../member/clean.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
 import { listProxies, podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer } from "../removal.ts";
-import type { UnjoinContext, UnjoinOptions } from "./unjoin.ts";
+import type { UnjoinContext, UnjoinOptions } from "./options.ts";
 
 /**
  * Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. Without

@@ -1,39 +1,22 @@
-import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
+import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
-import { secretText } from "../../api/secret-text.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { isKubeError, KubeError } from "../../kube/errors.ts";
+import { KubeError } from "../../kube/errors.ts";
 import { clusters, secrets } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
-import { type CleaningContext, cleanMember, reportsOf } from "../member/clean.ts";
+import { cleanMember } from "../member/clean.ts";
+import { type CleaningContext, reportsOf } from "../member/cleaning.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
+import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
+import { storedConnection } from "../member/stored-connection.ts";
 import { remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { emptyNode } from "./empty-node.ts";
-import { removeCluster, removeVirtualNode, successor } from "./remove-cluster.ts";
-
-export interface UnjoinOptions {
-  readonly name: string;
-  readonly drain: boolean;
-  /** The member is gone for good: do not wait for it. */
-  readonly force: boolean;
-  readonly timeoutMs: number;
-}
-
-export interface UnjoinContext {
-  readonly host: ClusterClient;
-  /** The member with an administrator's rights, when the person gave them. */
-  readonly member: Connection | undefined;
-  readonly connectText: (kubeconfig: string, as: string) => Promise<Connection>;
-  /** The host with the controller's identity, by impersonation. */
-  readonly asController: () => Promise<ClusterClient>;
-  readonly signal: AbortSignal;
-  readonly report: (line: string) => void;
-}
+import type { UnjoinContext, UnjoinOptions } from "./options.ts";
 
 /** What became of a member. */
 export interface Unjoined {
@@ -86,27 +69,6 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     report(`${host.cluster}: Secret ${secret.name} removed`);
   }
   return { name, remained };
-}
-
-/** The member with the credentials that the host has for it. */
-export async function storedConnection(
-  { host, connectText, signal, report }: Omit<UnjoinContext, "member" | "asController">,
-  name: string,
-  cluster: Stored<Cluster> | undefined,
-): Promise<Connection | undefined> {
-  const { name: secretName, key = CLUSTER_DEFAULTS.credentialsKey } = cluster?.spec.credentialsSecret ?? {
-    name: credentialsSecretName(name),
-  };
-  const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
-  const kubeconfig = secretText(secret, key);
-  if (kubeconfig === undefined) return undefined;
-  try {
-    return await connectText(kubeconfig, name);
-  } catch (error) {
-    if (!isKubeError(error, "BadCredentials")) throw error;
-    report(`${name}: the stored credentials cannot be used: ${error.detail}`);
-    return undefined;
-  }
 }
 
 async function cleanUp(

@@ -3,7 +3,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { isOfNamespace } from "../copying/failures.ts";
 import { CREATE_ENDS_MS } from "../delegation/decisions/model.ts";
-import { leavesDoubt } from "../delegation/refusal.ts";
+import { leavesDoubt } from "../refusal.ts";
 
 interface Doubt {
   readonly uid: string;

@@ -1,11 +1,13 @@
 import type { Clock } from "../../runtime/clock.ts";
 import type { Logger } from "../../telemetry/logger.ts";
+import { Rewrites } from "../rewrites.ts";
 
-interface Contest {
+/** A copy that is left alone. */
+interface Rest {
   /** The source's version that it was written for. */
   readonly version: string;
-  /** When it was written; epoch ms. */
-  readonly writes: number[];
+  /** Epoch ms. */
+  readonly until: number;
 }
 
 /** The copy, for people. */
@@ -16,9 +18,6 @@ interface Contested {
   readonly name: string;
 }
 
-// More than anybody changes by hand, and less than a controller.
-const MOST_WRITES = 5;
-const WITHIN_MS = 60_000;
 const REST_MS = 10 * 60_000;
 
 /**
@@ -27,7 +26,8 @@ const REST_MS = 10 * 60_000;
  */
 export class Contests<Key extends string> {
   readonly #clock: Pick<Clock, "now">;
-  readonly #contests = new Map<Key, Contest>();
+  readonly #rewrites = new Rewrites();
+  readonly #rests = new Map<Key, Rest>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
@@ -36,11 +36,10 @@ export class Contests<Key extends string> {
   /** The copy was written for this version of its source; true when it is left alone from now on. */
   note(key: Key, version: string): boolean {
     const now = this.#clock.now();
-    const known = this.#contests.get(key);
-    const before = known?.version === version ? known.writes : [];
-    const writes = [...before.filter((at) => now - at < WITHIN_MS), now];
-    this.#contests.set(key, { version, writes });
-    return writes.length === MOST_WRITES;
+    const isUndone = this.#rewrites.note(key, { version }, now);
+    if (isUndone) this.#rests.set(key, { version, until: now + REST_MS });
+    else this.#rests.delete(key);
+    return isUndone;
   }
 
   /** The same, and it is said when the copy is left alone from now on. */
@@ -52,18 +51,17 @@ export class Contests<Key extends string> {
 
   /** Until when the copy is left as it is; undefined when it is kept like this version of its source. Epoch ms. */
   until(key: Key, version: string): number | undefined {
-    const contest = this.#contests.get(key);
-    if (contest?.version !== version || contest.writes.length < MOST_WRITES) return undefined;
-    const until = (contest.writes.at(-1) ?? 0) + REST_MS;
-    return this.#clock.now() < until ? until : undefined;
+    const rest = this.#rests.get(key);
+    return rest?.version === version && this.#clock.now() < rest.until ? rest.until : undefined;
   }
 
   forget(key: Key): void {
-    this.#contests.delete(key);
+    this.#rewrites.forget(key);
+    this.#rests.delete(key);
   }
 
-  /** Forgets all but these. */
+  /** None but these is left alone any longer. */
   retain(keys: ReadonlySet<Key>): void {
-    for (const key of this.#contests.keys()) if (!keys.has(key)) this.forget(key);
+    for (const key of this.#rests.keys()) if (!keys.has(key)) this.forget(key);
   }
 }

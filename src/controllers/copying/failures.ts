@@ -1,7 +1,7 @@
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { PASSES_MS } from "../delegation/refusal.ts";
+import { PASSES_MS } from "../refusal.ts";
 
 /** The member has gone on failing to take a write that nothing is wrong with. */
 export interface Failing {

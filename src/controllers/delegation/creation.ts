@@ -8,6 +8,7 @@ import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { droppable } from "../../pods/dropped-fields.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "../refusal.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
@@ -17,7 +18,6 @@ import { KnownFields } from "./known-fields.ts";
 import { mark } from "./look.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { Reservations } from "./placing/reservations.ts";
-import { leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "./refusal.ts";
 import { shownInMember, shownPrepared } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;

@@ -12,7 +12,6 @@ import type { Action, Observed } from "./decisions/model.ts";
 import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { DelegationOptions } from "./options.ts";
-import { Rewrites } from "./rewrites.ts";
 import { isAtLeast, shownChanged, shownInMember, shownOnProxy } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
@@ -26,11 +25,9 @@ type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Ty
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
 export class Exchange {
   readonly #options: DelegationOptions & { readonly memories: Memories };
-  readonly #rewrites: Rewrites;
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
     this.#options = options;
-    this.#rewrites = new Rewrites(options.clock);
   }
 
   /**
@@ -160,8 +157,9 @@ export class Exchange {
   /** Notes what was written; true when somebody has undone it so often that it is left so for a while. */
   #isUndone(proxyUid: string, purpose: Purpose): boolean {
     const { memories, clock } = this.#options;
-    if (!this.#rewrites.note(proxyUid, purpose.wanted)) return false;
-    memories.noteIneffective(proxyUid, undone(purpose), clock.now());
+    const now = clock.now();
+    if (!memories.noteWritten(proxyUid, purpose.wanted, now)) return false;
+    memories.noteIneffective(proxyUid, undone(purpose), now);
     return true;
   }
 

@@ -15,12 +15,12 @@ import { memberOf } from "../../pods/member-of.ts";
 import { deletionGrace, isBound, isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
+import { failedAdmission, PASSES_MS } from "../refusal.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { look } from "./look.ts";
-import { failedAdmission, PASSES_MS } from "./refusal.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;

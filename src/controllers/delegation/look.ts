@@ -87,7 +87,7 @@ export async function mark(
   try {
     const written = await member.client.patch(pods, objectRef(key), { type: "merge", body }, { signal });
     if (!isMarked(written, proxyUid, identity.id)) return leave("the cluster takes them off again");
-    if (memories.noteRemarked(proxyUid, clock.now())) return leave("somebody keeps taking them off");
+    if (memories.noteWritten(proxyUid, { [MARKS]: uid }, clock.now())) return leave("somebody keeps taking them off");
     log.info({ member: member.name }, "a delegate has its marks back, which somebody had taken off");
     return shownInMember(member.name, ({ metadata }) => metadata.uid === uid);
   } catch (error) {

@@ -12,6 +12,7 @@ import {
 } from "../../pods/dependencies.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isTerminal } from "../../pods/phase.ts";
+import { usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
@@ -23,7 +24,7 @@ import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
 import { Executor } from "./execute.ts";
 import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
 import { Sources } from "./sources.ts";
-import { Users, usesOf } from "./users.ts";
+import { Users } from "./users.ts";
 
 // Each may have been as large as a megabyte, and all answers of a member share what may be on its way.
 const PAGE_SIZE = 20;
@@ -127,7 +128,7 @@ export class DependencyController implements Copier {
       if (isOver) this.#sources.release(kind, namespace);
       else this.#sources.need(kind, namespace);
     }
-    if (type !== "deleted" && !isBound(proxy)) return;
+    if (!isOver && !isBound(proxy)) return;
     for (const copy of this.#users.forget(proxy.metadata.uid)) this.#loop.enqueue(copy);
     if (event.type === "updated" && usesOf(event.previous).join() === usesOf(proxy).join()) return;
     const member = memberOf(proxy);

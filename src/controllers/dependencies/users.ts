@@ -9,22 +9,10 @@ import {
   dependencyKey,
   dependencyKeys,
 } from "../../pods/dependencies.ts";
-import { isBound, isTerminal } from "../../pods/phase.ts";
+import { isBound } from "../../pods/phase.ts";
+import { kindIn, USES_INDEX, useOn } from "../../pods/uses.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { type CopyKey, copyKey } from "./model.ts";
-
-/** Name of the index of proxies by what they use. */
-export const USES_INDEX = "uses";
-
-/** Under which values a proxy is found: what it uses together with its node, and the kinds that it uses of its namespace. */
-export function usesOf(proxy: Stored<Pod>): string[] {
-  const dependencies = dependenciesOf(proxy);
-  // What has ended mounts nothing any more.
-  if (dependencies.length === 0 || isTerminal(proxy)) return [];
-  const node = proxy.spec?.nodeName ?? "";
-  const kinds = new Set(dependencies.map(({ kind, namespace }) => kindIn(kind, namespace)));
-  return [...kinds, ...dependencies.map((dependency) => useOn(node, dependencyKey(dependency)))];
-}
 
 /** A member, and which of its delegates use a dependency. */
 interface MemberUsers {
@@ -130,12 +118,4 @@ export class Users {
       return isBound(proxy) ? [] : [proxy];
     });
   }
-}
-
-function kindIn(kind: DependencyKind, namespace: string): string {
-  return `${kind}/${namespace}`;
-}
-
-function useOn(node: string, key: DependencyKey): string {
-  return `${node}|${key}`;
 }

@@ -1,7 +1,7 @@
 import { whyNotMade } from "../../clusters/namespaces.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import type { Refusal } from "../../placement/candidate.ts";
-import { refusalOf } from "../delegation/refusal.ts";
+import { refusalOf } from "../refusal.ts";
 import { isUntryable } from "../try-delegate.ts";
 
 /**

@@ -34,7 +34,7 @@ export async function runCli(
 ): Promise<CliResult> {
   // Most files run no command: they need not load this.
   const [{ runProgram }, { Connections }, { Interruption }, { packageVersion }, { Terminal }] = await Promise.all([
-    import("../../../src/cli/program.ts"),
+    import("../../../src/cli/commands/program.ts"),
     import("../../../src/cli/connections.ts"),
     import("../../../src/cli/failure.ts"),
     import("../../../src/cli/package-root.ts"),

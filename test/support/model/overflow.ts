@@ -8,21 +8,23 @@ import { pod as builtPod } from "../builders/pod.ts";
 import { deletePod, meets, type Slot } from "./api-server.ts";
 import { ended, running, same, withMetadata, withStatus } from "./pods.ts";
 import { NOW, remember } from "./recollection.ts";
-import { type Event, memberOf, type OverflowState, onHost, shown, shownProxy, truth, type World } from "./world.ts";
+import {
+  type Event,
+  memberOf,
+  type OverflowState,
+  type OverflowStep,
+  onHost,
+  shown,
+  shownProxy,
+  truth,
+  type World,
+} from "./world.ts";
 
 /** The function under test. */
 export type DecideOverflow = (observed: Observed, now: number) => OverflowDecision;
 
 /** What becomes of one of its requests; see `Fate`. */
 type Fate = "done" | "unanswered" | "not sent" | "refused";
-
-/** One request: the dry run in the member, or the Binding on the host. */
-export type OverflowStep = {
-  readonly type: "trial" | "overflow";
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly member: string;
-};
 
 const HOST_NODE = "host-node";
 

@@ -3,7 +3,6 @@ import type { Action, Memory } from "../../../src/controllers/delegation/decisio
 import { isOverflow } from "../../../src/pods/overflow.ts";
 import { isBound } from "../../../src/pods/phase.ts";
 import type { Slot } from "./api-server.ts";
-import type { OverflowStep } from "./overflow.ts";
 import { recorded } from "./pods.ts";
 
 /** One API server, and what the controller's store shows of it. */
@@ -33,6 +32,14 @@ export type FollowUp =
   | { readonly type: "swept"; readonly member: string; readonly uid: string };
 
 export type Step = Action | FollowUp;
+
+/** One request: the dry run in the member, or the Binding on the host. */
+export type OverflowStep = {
+  readonly type: "trial" | "overflow";
+  readonly uid: string;
+  readonly resourceVersion: string;
+  readonly member: string;
+};
 
 /** What a controller has beside that for pods which the host's scheduler is asked first for. */
 export interface OverflowState {

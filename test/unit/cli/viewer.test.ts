@@ -1,7 +1,7 @@
 import { Readable } from "node:stream";
 import { expect, test } from "vitest";
+import { runProgram } from "../../../src/cli/commands/program.ts";
 import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
-import { runProgram } from "../../../src/cli/program.ts";
 import { asViewer } from "../../../src/cli/viewer.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
 import { describeTarget } from "../../../src/kube/paths.ts";

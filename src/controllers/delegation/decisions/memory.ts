@@ -1,4 +1,5 @@
 import type { Refusal } from "../../../placement/candidate.ts";
+import { Rewrites, type Wanted } from "../../rewrites.ts";
 import { TOLD_FOR_MS } from "../../told-for.ts";
 import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResize } from "./model.ts";
 
@@ -24,21 +25,17 @@ interface Entry {
   resize?: RefusedResize;
   gone?: string;
   made?: string;
-  /** When its delegate got its marks back, lately; epoch ms. */
-  remarked?: readonly number[];
 }
 
 /** What stands for a delegate's marks among patches that have no effect. */
 export const MARKS = "marks";
-// More than anybody takes off by hand, and less than a controller.
-const MOST_REMARKS = 5;
-const WITHIN_MS = 60_000;
 
 const NOTHING: Memory = { fresh: true, attempts: new Map() };
 
 /** What the delegation controller remembers of proxies while it leads, by proxy uid. */
 export class Memories {
   readonly #entries = new Map<string, Entry>();
+  readonly #rewrites = new Rewrites();
   readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
   readonly #onRoom: (proxyUid: string) => void;
 
@@ -193,13 +190,9 @@ export class Memories {
     this.#entry(proxyUid).gone = delegateUid;
   }
 
-  /** Its delegate got its marks back; true when somebody has taken them off so often that they are left off for a while. */
-  noteRemarked(proxyUid: string, now: number): boolean {
-    const entry = this.#entry(proxyUid);
-    entry.remarked = [...(entry.remarked ?? []).filter((at) => now - at < WITHIN_MS), now];
-    if (entry.remarked.length < MOST_REMARKS) return false;
-    this.noteIneffective(proxyUid, MARKS, now);
-    return true;
+  /** This was written of it or of its delegate; true when somebody has undone it so often that it is to be left so for a while. */
+  noteWritten(proxyUid: string, wanted: Wanted, now: number): boolean {
+    return this.#rewrites.note(proxyUid, wanted, now);
   }
 
   /** The proxy is bound or gone: nothing of its search for a member matters any more. */

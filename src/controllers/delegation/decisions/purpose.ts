@@ -5,9 +5,7 @@ import type { StatusPatch } from "../../../pods/feedback.ts";
 import type { ForwardPatch } from "../../../pods/forward-patch.ts";
 import { fingerprint } from "../../../pods/forwarded.ts";
 import { conditionOf } from "../../../pods/phase.ts";
-
-/** Fingerprints of what is wanted, by what is changed. */
-export type Wanted = Readonly<Record<string, string>>;
+import type { Wanted } from "../../rewrites.ts";
 
 /** What a write is for. One that comes again for the same, with nothing else between, was undone by somebody. */
 export interface Purpose {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { KubeObject, ObjectMeta, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { runProgram } from "../../../../src/cli/commands/program.ts";
 import { Interruption } from "../../../../src/cli/failure.ts";
-import { runProgram } from "../../../../src/cli/program.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";

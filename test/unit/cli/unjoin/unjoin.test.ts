@@ -1,7 +1,9 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import { Interruption } from "../../../../src/cli/failure.ts";
-import { type UnjoinOptions, unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
+import type { UnjoinOptions } from "../../../../src/cli/unjoin/options.ts";
+import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
+
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 

@@ -1,9 +1,11 @@
 import { describe, expect, test } from "vitest";
+import { CLAIM_STATUS_ANNOTATION } from "../../../../src/api/keys.ts";
 import type { PersistentVolumeClaim, Stored } from "../../../../src/api/kubernetes.ts";
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import type { Action } from "../../../../src/controllers/claims/model.ts";
+import { claimStatus } from "../../../../src/copies/claims.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { claim } from "../../../support/builders/claim.ts";
+import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
 import { noting, type Write } from "../writes.ts";
 
@@ -18,6 +20,7 @@ interface Host {
 
 function executing({ has, confirms = true }: Host = {}) {
   const writes: Write[] = [];
+  const lost: string[] = [];
   const clientOf = (cluster: string) =>
     noting(
       fakeClient({
@@ -32,11 +35,13 @@ function executing({ has, confirms = true }: Host = {}) {
   const executor = new Executor({
     host: clientOf("host"),
     registry: { member: () => west },
+    hostId: HOST.id,
+    onLost: (_key: string, _uid: string, message: string) => lost.push(message),
     confirmLease: async () => confirms,
     clock: { now: () => 0 },
   } as never);
   const context = { key: "team/data" as never, signal: new AbortController().signal, heardAt: 0, log };
-  return { writes, execute: (action: Action) => executor.execute(action, context) };
+  return { writes, lost, execute: (action: Action) => executor.execute(action, context) };
 }
 
 const sweep: Action = { type: "sweep", member: "west", uid: "copy", ownerUid: claim().metadata.uid };
@@ -81,4 +86,14 @@ describe("a member's claim keeps its data", () => {
     await expect(execute(sweep)).rejects.toMatchObject({ code: "NotSent" });
     expect(writes).toEqual([]);
   });
+});
+
+test("a member's claim that is found as it was, though its watch does not show it yet, is not told to be lost", async () => {
+  const there = memberClaim(claim());
+  const seen = claim({ metadata: { annotations: { [CLAIM_STATUS_ANNOTATION]: claimStatus(there, undefined) } } });
+  const { lost, execute } = executing({ has: there });
+  const shown = await execute({ type: "look", member: "west", claim: seen });
+  expect(lost).toEqual([]);
+  expect(shown?.({ copies: [] } as never)).toBe(false);
+  expect(shown?.({ copies: [{ member: "west", claim: there }] } as never)).toBe(true);
 });

@@ -3,7 +3,7 @@ import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../
 import { Executor } from "../../../../src/controllers/claims/execute.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { claim } from "../../../support/builders/claim.ts";
+import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
 
 const create = { type: "create", member: "west", uid: "uid-1", object: {} } as const;
@@ -25,8 +25,8 @@ function executing(created: Answer) {
   const fail = ([code, words, resource = "claims"]: Answer, verb: string): never => {
     throw new KubeError(words, { code, cluster: "west", verb, resource });
   };
-  const member = {
-    name: "west",
+  const memberOf = (name: string) => ({
+    name,
     reachableSince: 0,
     client: fakeClient({
       create: (async () => fail(west.created, "create")) as never,
@@ -34,18 +34,24 @@ function executing(created: Answer) {
     }),
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: (error: unknown) => noted.push(error),
-  };
+  });
   const executor = new Executor({
-    registry: { member: () => member },
+    registry: { member: memberOf },
     memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
-    hostId: "host-id",
+    hostId: HOST.id,
     onRefusal: tell("refused by"),
     onDoubt: tell("in doubt in"),
     clock: { now: () => clock.now },
   } as never);
   const log = createLogger({ level: "silent" });
   const context = { key, signal: new AbortController().signal, heardAt: 0, log };
-  return { clock, west, told, noted, execute: () => executor.execute(create, context) };
+  return {
+    clock,
+    west,
+    told,
+    noted,
+    execute: (parts: { uid?: string; member?: string } = {}) => executor.execute({ ...create, ...parts }, context),
+  };
 }
 
 const LOST: Answer = ["AnswerLost", "socket hang up"];
@@ -126,5 +132,42 @@ describe("no other member gets a claim that an earlier request may have made", (
     clock.now = 60_000;
     await execute();
     expect(told).toEqual([`in doubt in west: ${what} ${QUOTA[1]}`, `refused by west: ${what} ${QUOTA[1]}`]);
+  });
+
+  test("and then, what fails surely is refused as any other", async () => {
+    const { clock, west, told, execute } = executing(LOST);
+    await expect(execute()).rejects.toThrow(LOST[1]);
+    west.created = QUOTA;
+    clock.now = 60_000;
+    await execute();
+    west.created = WEBHOOK;
+    clock.now = 90_000;
+    await expect(execute()).rejects.toThrow(WEBHOOK[1]);
+    clock.now = 100_000;
+    await execute();
+    expect(told.at(-1)).toBe(`refused by west: ${what} ${WEBHOOK[1]}`);
+  });
+
+  test.each<[string, { readonly uid?: string; readonly member?: string }]>([
+    ["an earlier claim of that name", { uid: "uid-2" }],
+    ["another member", { member: "east" }],
+  ])("but for a doubt of %s", async (_, asked) => {
+    const { west, told, execute } = executing(LOST);
+    await expect(execute()).rejects.toThrow(LOST[1]);
+    west.created = QUOTA;
+    await execute(asked);
+    expect(told).toEqual([`refused by ${asked.member ?? "west"}: ${what} ${QUOTA[1]}`]);
+  });
+
+  test("but for one that was settled: it was seen there", async () => {
+    const { west, told, execute } = executing(LOST);
+    await expect(execute()).rejects.toThrow(LOST[1]);
+    west.created = ["AlreadyExists", "already exists"];
+    west.has = [memberClaim(claim())];
+    await execute();
+    west.has = [];
+    west.created = QUOTA;
+    await execute();
+    expect(told).toEqual([`refused by west: ${what} ${QUOTA[1]}`]);
   });
 });

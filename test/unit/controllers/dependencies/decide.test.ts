@@ -93,6 +93,11 @@ describe("a copy that is there", () => {
     ["stays a while without users", { copy: copyOf(source()), ...idle }, ["Idle"]],
     ["goes when that is over", { copy: copyOf(source()), ...idle, idleSince: now - 10_000 }, ["Removing", "delete"]],
     [
+      "is not deleted again while a delegate without a proxy mounts it",
+      { copy: copyOf(source()), leaving: true, used: false },
+      ["InStep"],
+    ],
+    [
       "is deleted for certain and made anew when it is used and its deletion may still happen",
       { copy: copyOf(source()), leaving: true },
       ["Replacing", "delete"],

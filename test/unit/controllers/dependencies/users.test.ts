@@ -1,9 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import type { Pod, PodSpec, Stored } from "../../../../src/api/kubernetes.ts";
 import { copyKey } from "../../../../src/controllers/dependencies/model.ts";
-import { USES_INDEX, Users, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import { Users } from "../../../../src/controllers/dependencies/users.ts";
 import { toDelegate } from "../../../../src/pods/delegate.ts";
 import { dependencyKey } from "../../../../src/pods/dependencies.ts";
+import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { endedStatus, pod, proxyPod } from "../../../support/builders/pod.ts";
 
@@ -43,6 +44,16 @@ describe("an object is used in a member", () => {
     expect(users.placedIn("east")).toEqual([copyKey("east", key)]);
     expect(users.forget("uid-1")).toEqual([copyKey("east", key)]);
     expect(users.uses(member("east"), key)).toBe(false);
+  });
+
+  test("and required there by a pod on its way there that cannot be without it", () => {
+    const optional = { volumes: [{ name: "v", secret: { secretName: "a", optional: true } }] };
+    const [can, cannot] = [proxyPod({ spec: optional }), proxyPod({ name: "web-1", uid: "uid-2", spec })];
+    proxies.set(can);
+    proxies.set(cannot);
+    users.place(can, "west");
+    users.place(cannot, "east");
+    expect(["west", "east"].map((name) => users.requires(member(name), key))).toEqual([false, true]);
   });
 
   test("by a delegate of an earlier leader whose proxy has no node yet", () => {

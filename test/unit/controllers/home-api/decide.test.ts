@@ -23,6 +23,10 @@ function view(of: Stored<Pod>, parts: Partial<DelegateView> = {}, access: ApiAcc
   return { member: "west", readable: true, delegate, ...parts };
 }
 
+function unowned({ delegate: { metadata, ...rest }, ...of }: DelegateView): DelegateView {
+  return { ...of, delegate: { ...rest, metadata: { ...metadata, annotations: {} } } };
+}
+
 function secret(renewAt: number | undefined, owner = "delegate-uid"): Stored<Secret> {
   const annotations = renewAt === undefined ? {} : { [RENEW_AT_ANNOTATION]: new Date(renewAt).toISOString() };
   const ownerReferences = [{ apiVersion: "v1", kind: "Pod", name: "web-0", uid: owner }];
@@ -69,6 +73,7 @@ describe("a delegate that mounts tokens of its proxy", () => {
     ["that is being deleted", proxy(), (of) => deleting(view(of))],
     ["that mounts none", proxy(), (of) => view(of, {}, { mode: "none" })],
     ["that talks to its member's API server", proxy(), (of) => view(of, {}, { mode: "member" })],
+    ["that does not say whose it is", proxy(), (of) => unowned(view(of))],
     ["of another proxy", proxy({ uid: "uid-2" }), () => view(proxy())],
     ["in another member than its proxy was given to", proxy({ spec: { nodeName: "legation-east" } }), view],
     ["of a proxy that a node of the host has", proxy({ spec: { nodeName: "west" } }), view],

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, onTestFinished, test, vi } from "vitest";
 import { tokenClaims, withToken } from "../../../../src/controllers/member-token/claims.ts";
 import { MemberTokenController } from "../../../../src/controllers/member-token/controller.ts";
 import { decide } from "../../../../src/controllers/member-token/decide.ts";
@@ -40,9 +40,19 @@ describe("the token of a member's kubeconfig", () => {
     ["an opaque token", kubeconfig("abc")],
     ["a token that is no JSON", kubeconfig("a.b.c")],
     ["a person's token", kubeconfig(token({ ...account, sub: "alice" }))],
+    ["a node's token", kubeconfig(token({ ...account, sub: "system:node:worker:1" }))],
+    ["a token beside another user's", `${kubeconfig(token(account))}- name: other\n  user: {token: abc}\n`],
     ["a token without an end", kubeconfig(token({ sub: account.sub }))],
   ])("is not Legation's to renew when there is %s", (_, text) => {
     expect(tokenClaims(text)).toBeUndefined();
+  });
+
+  test("is read without a warning, which would quote it", () => {
+    const warned = vi.spyOn(process, "emitWarning").mockReturnValue();
+    onTestFinished(() => warned.mockRestore());
+    const text = kubeconfig(`!unknown ${token(account)}`);
+    expect(tokenClaims(text)).toMatchObject({ name: "legation-host" });
+    expect(warned).not.toHaveBeenCalled();
   });
 
   test("is replaced, and nothing else", () => {
@@ -84,18 +94,28 @@ describe("a member's token", () => {
 });
 
 describe("a renewal", () => {
-  /** The patch of a Secret with these annotations, whose token is in the second half of its life. */
-  async function renewed(annotations: Record<string, string>): Promise<object | undefined> {
+  /**
+   * The patch of a Secret with these annotations, whose token is in the second half of its life; how long the new one was asked to
+   * live, and how often one was asked for when the Secret was told of twice more.
+   */
+  async function renewed(annotations: Record<string, string>, next = "new.to.ken") {
     const text = kubeconfig(token(account));
     const secret = { metadata: { name: "west", resourceVersion: "7", annotations }, data: { kubeconfig: btoa(text) } };
-    const status = { token: "new.to.ken", expirationTimestamp: "2026-03-20T00:00:00Z" };
-    const client = fakeClient({ createSubresource: async () => ({ status }) });
-    let patch: object | undefined;
+    const status = { token: next, expirationTimestamp: "2026-03-20T00:00:00Z" };
+    const asked: unknown[] = [];
+    const createSubresource = async (_resource: unknown, _ref: unknown, _name: unknown, { spec }: { spec: object }) => {
+      asked.push(spec);
+      return { status };
+    };
+    const client = fakeClient({ createSubresource: createSubresource as never });
+    let patch: { data: typeof secret.data } | undefined;
     const host = fakeClient({
-      patch: (async (_resource: unknown, _ref: unknown, { body }: { body: object }) => {
+      patch: (async (_resource: unknown, _ref: unknown, { body }: { body: { data: typeof secret.data } }) => {
         patch = body;
+        secret.data = body.data;
       }) as never,
     });
+    const clock = new FakeClock(now + 16 * day);
     const controller = new MemberTokenController({
       host,
       registry: {
@@ -103,24 +123,34 @@ describe("a renewal", () => {
         secret: () => secret,
         member: () => ({ client, probed: { reachable: true } }),
       } as never,
-      clock: new FakeClock(now + 16 * day),
+      clock,
       log: createLogger({ level: "silent" }),
     });
     controller.enqueue("west");
-    await expect.poll(() => patch).toBeDefined();
+    for (let told = 0; told < 3; told += 1) {
+      await clock.advance(1_000);
+      controller.enqueue("west");
+    }
     await controller.stop();
-    return patch;
+    return { patch, asked };
   }
   const data = { kubeconfig: btoa(kubeconfig("new.to.ken")) };
 
   test("says in the Secret that `legation join` made when the new token ends", async () => {
-    expect(await renewed({ "legation.dev/token-expires": "2026-03-05T00:00:00Z" })).toEqual({
+    const { patch } = await renewed({ "legation.dev/token-expires": "2026-03-05T00:00:00Z" });
+    expect(patch).toEqual({
       metadata: { resourceVersion: "7", annotations: { "legation.dev/token-expires": "2026-03-20T00:00:00Z" } },
       data,
     });
   });
 
   test("leaves a Secret that somebody keeps himself without that annotation, which would make it Legation's", async () => {
-    expect(await renewed({ "example.com/owner": "ops" })).toEqual({ metadata: { resourceVersion: "7" }, data });
+    const { patch } = await renewed({ "example.com/owner": "ops" });
+    expect(patch).toEqual({ metadata: { resourceVersion: "7" }, data });
+  });
+
+  test("asks for a month, and not again at once when the new token seems as old as the one before", async () => {
+    const { asked } = await renewed({}, token({ ...account, iat: account.iat + 1 }));
+    expect(asked).toEqual([{ expirationSeconds: 30 * 24 * 3600 }]);
   });
 });

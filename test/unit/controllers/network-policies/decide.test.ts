@@ -72,6 +72,7 @@ describe("while pods are there", () => {
   test("a copy that is going is waited for", () => {
     const going = copyOf(source("a"), { deletionTimestamp: "2026-01-01T00:00:00Z" });
     expect(done({ sources: [source("a")], copies: [going] })).toEqual([]);
+    expect(done({ sources: [source("a", ["Egress"])], copies: [going] })).toEqual([]);
     expect(done({ sources: [], copies: [going] })).toEqual([]);
   });
 

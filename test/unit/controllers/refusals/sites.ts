@@ -3,12 +3,12 @@ import { type KubeObject, objectKey, type Stored } from "../../../../src/api/kub
 import { Executor as ClaimExecutor } from "../../../../src/controllers/claims/execute.ts";
 import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
 import { forwardRefusal } from "../../../../src/controllers/delegation/forward-refusal.ts";
-import { refusalOf } from "../../../../src/controllers/delegation/refusal.ts";
 import { Executor as DependencyExecutor } from "../../../../src/controllers/dependencies/execute.ts";
 import { copyKey as dependencyCopyKey } from "../../../../src/controllers/dependencies/model.ts";
 import { Executor as PolicyExecutor } from "../../../../src/controllers/network-policies/execute.ts";
 import { placeKey } from "../../../../src/controllers/network-policies/model.ts";
 import { dependencyRefusal } from "../../../../src/controllers/overflow/dependency-refusal.ts";
+import { refusalOf } from "../../../../src/controllers/refusal.ts";
 import { Executor as ServiceExecutor } from "../../../../src/controllers/services/execute.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
 import { copyKey } from "../../../../src/controllers/services/model.ts";

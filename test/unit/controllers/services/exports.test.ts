@@ -1,8 +1,10 @@
 import { describe, expect, test } from "vitest";
+import { EXPORTED_ANNOTATION as MARK } from "../../../../src/api/keys.ts";
 import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
 import { Exports } from "../../../../src/controllers/services/exports.ts";
 import { copyKey } from "../../../../src/controllers/services/model.ts";
 import { toExport, toServiceCopy } from "../../../../src/copies/services.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -41,5 +43,40 @@ describe("a Service that is not exported any more", () => {
     const context = { key: copyKey(ref), signal: new AbortController().signal, heardAt: 0, log };
     await exports.remove({ client: noting(client, writes) } as never, { type: "unexport", ref, copy }, context);
     expect(writes).toEqual(expected);
+  });
+});
+
+describe("a Service that is exported", () => {
+  const marked = {
+    ...copy,
+    metadata: { ...copy.metadata, annotations: { ...copy.metadata.annotations, [MARK]: "true" } },
+  };
+  test.each<[string, Stored<KubeObject>, KubeErrorCode | undefined, string[]]>([
+    [
+      "is marked before its export is made, so that whoever leads then can remove it",
+      copy,
+      undefined,
+      ["mark", "make"],
+    ],
+    ["is not marked twice", marked, undefined, ["make"]],
+    ["gets no export when it is another by now", copy, "Conflict", ["mark"]],
+  ])("%s", async (_, there, problem, expected) => {
+    const done: string[] = [];
+    const exports = new Exports({ host: HOST, clock: { now: () => 0 }, onMade: () => {} } as never);
+    const client = fakeClient({
+      patch: (async () => {
+        done.push("mark");
+        if (problem === undefined) return copy;
+        throw new KubeError("no", { code: problem, cluster: "west", verb: "patch", resource: "services" });
+      }) as never,
+      create: (async () => done.push("make")) as never,
+    });
+    const key = copyKey(ref);
+    const context = { key, signal: new AbortController().signal, heardAt: 0, log: createLogger({ level: "silent" }) };
+    await exports.make({ client } as never, { type: "export", ref, copy: there, source }, context);
+    expect(done).toEqual(expected);
+    const isMade = expected.includes("make");
+    // A copy that is made anew has none.
+    expect([exports.due(key, "copy"), exports.due(key, "another")]).toEqual([isMade ? 600_000 : 0, 0]);
   });
 });

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import type { KubeObject } from "../../api/kubernetes.ts";
-import type { Manifest } from "../manifests/load.ts";
+import type { Manifest } from "./load.ts";
 
 const fields = z.record(z.string(), z.unknown());
 const managed = z.array(z.looseObject({ manager: z.string().optional(), fieldsV1: fields.optional() }));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import type { KubeObject } from "../../../../src/api/kubernetes.ts";
-import { keepSizes } from "../../../../src/cli/install/kept.ts";
+import { keepSizes } from "../../../../src/cli/manifests/kept.ts";
 import type { Manifest } from "../../../../src/cli/manifests/load.ts";
 
 const metadata = { namespace: "legation-system", name: "legation-webhook" };

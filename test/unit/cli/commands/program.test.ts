@@ -2,14 +2,14 @@ import { spawnSync } from "node:child_process";
 import { readFile } from "node:fs/promises";
 import type { Command, Option } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
-import { COMMANDS } from "../../../src/cli/commands/list.ts";
-import { EXIT_CODES } from "../../../src/cli/exit-codes.ts";
-import { Failure, Interruption } from "../../../src/cli/failure.ts";
-import { variableOf } from "../../../src/cli/flag.ts";
-import { createProgram, runProgram } from "../../../src/cli/program.ts";
-import type { CommandEntry } from "../../../src/cli/subcommand.ts";
-import { KubeError } from "../../../src/kube/errors.ts";
-import { recordedSession } from "./session.ts";
+import { COMMANDS } from "../../../../src/cli/commands/list.ts";
+import { createProgram, runProgram } from "../../../../src/cli/commands/program.ts";
+import { EXIT_CODES } from "../../../../src/cli/exit-codes.ts";
+import { Failure, Interruption } from "../../../../src/cli/failure.ts";
+import { variableOf } from "../../../../src/cli/flag.ts";
+import type { CommandEntry } from "../../../../src/cli/subcommand.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { recordedSession } from "../session.ts";
 
 const program = createProgram(recordedSession(), "1.2.3");
 const subcommands = await commandsBelow(program, "legation", COMMANDS);
@@ -80,7 +80,7 @@ test("the list of commands is there before what any of them needs", async () => 
       return next(name, context);
     } });
     process.argv = ["node", "legation", "--help"];
-    await import(${JSON.stringify(new URL("../../../src/cli/main.ts", import.meta.url).href)});`;
+    await import(${JSON.stringify(new URL("../../../../src/cli/main.ts", import.meta.url).href)});`;
   const child = spawnSync(process.execPath, ["--input-type=module", "-e", script], { encoding: "utf8" });
   expect(child.stdout).toContain("status");
   expect(new Set(child.stderr.trim().split("\n"))).toEqual(new Set(["commander"]));
@@ -160,7 +160,7 @@ describe("exit codes", () => {
 describe("docs/cli.md", () => {
   let text: string;
   beforeAll(async () => {
-    text = await readFile(new URL("../../../docs/cli.md", import.meta.url), "utf8");
+    text = await readFile(new URL("../../../../docs/cli.md", import.meta.url), "utf8");
   });
 
   test.each(subcommands)("describes %s with all its flags", (path, command) => {

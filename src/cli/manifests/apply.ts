@@ -6,10 +6,10 @@ import type { Resource } from "../../kube/resources.ts";
 import { jsonEqual } from "../../pods/equal.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
-import type { Manifest } from "../manifests/load.ts";
 import { waitFor } from "../wait.ts";
 import { keepSizes } from "./kept.ts";
-import { MANAGED_BY, MANAGED_BY_LABEL } from "./plan.ts";
+import { MANAGED_BY, MANAGED_BY_LABEL } from "./labels.ts";
+import type { Manifest } from "./load.ts";
 
 const FIELD_MANAGER = "legation-install";
 

@@ -1,9 +1,9 @@
 import { Command, CommanderError } from "commander";
-import { COMMANDS } from "./commands/list.ts";
-import { diagnose, exitCodeOf } from "./failure.ts";
-import { flag } from "./flag.ts";
-import type { Session } from "./session.ts";
-import { addCommands } from "./subcommand.ts";
+import { diagnose, exitCodeOf } from "../failure.ts";
+import { flag } from "../flag.ts";
+import type { Session } from "../session.ts";
+import { addCommands } from "../subcommand.ts";
+import { COMMANDS } from "./list.ts";
 
 const EXIT_CODE_HELP = `
 Exit codes:
@@ -46,7 +46,7 @@ export async function runProgram(args: readonly string[], session: Session, vers
     const { exit, message, remedy } = diagnose(error, session.signal);
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
-    const { isVerbose } = await import("./flags.ts");
+    const { isVerbose } = await import("../flags.ts");
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return exitCodeOf(exit);
   }

@@ -1,5 +1,5 @@
-import { isKubeError, isRefusal, type KubeError } from "../../kube/errors.ts";
-import type { RefusalReason } from "../../placement/candidate.ts";
+import { isKubeError, isRefusal, type KubeError } from "../kube/errors.ts";
+import type { RefusalReason } from "../placement/candidate.ts";
 
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
 export const PASSES_MS = 10_000;

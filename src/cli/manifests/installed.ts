@@ -3,8 +3,8 @@ import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { Manifest } from "../manifests/load.ts";
-import { INSTALLED_LABELS } from "./plan.ts";
+import { INSTALLED_LABELS } from "./labels.ts";
+import type { Manifest } from "./load.ts";
 
 /** A kind of the installation, as manifests name it. */
 export interface KindName {

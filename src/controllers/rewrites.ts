@@ -1,5 +1,5 @@
-import type { Clock } from "../../runtime/clock.ts";
-import type { Wanted } from "./decisions/purpose.ts";
+/** Fingerprints of what is wanted, by what is changed. */
+export type Wanted = Readonly<Record<string, string>>;
 
 interface Written {
   readonly wanted: Wanted;
@@ -13,22 +13,14 @@ const WITHIN_MS = 60_000;
 
 /** Counts writes that were done for the same as earlier ones: somebody else undoes them. Keeps those of a minute. */
 export class Rewrites {
-  readonly #clock: Pick<Clock, "now">;
-  /** By the pod that they are of; the one that was written last comes last. */
+  /** By the object that they are of; the one that was written last comes last. */
   readonly #written = new Map<string, readonly Written[]>();
 
-  constructor(clock: Pick<Clock, "now">) {
-    this.#clock = clock;
-  }
-
-  /** Of how many pods writes are kept in mind. */
-  get size(): number {
-    return this.#written.size;
-  }
-
-  /** Something was written; true when that has been undone too often. A write that wants anything of it otherwise is no undoing: the count begins anew. */
-  note(uid: string, wanted: Wanted): boolean {
-    const now = this.#clock.now();
+  /**
+   * Something was written; true when that has been undone too often. A write that wants anything of it otherwise is no undoing: the count
+   * begins anew.
+   */
+  note(object: string, wanted: Wanted, now: number): boolean {
     const lately = (time: number): boolean => now - time < WITHIN_MS;
     for (const [other, writes] of this.#written) {
       if (writes.some(({ at }) => at.some(lately))) break;
@@ -36,16 +28,21 @@ export class Rewrites {
     }
     let before: readonly number[] = [];
     const others: Written[] = [];
-    for (const write of this.#written.get(uid) ?? []) {
+    for (const write of this.#written.get(object) ?? []) {
       const at = write.at.filter(lately);
       if (at.length === 0 || contradicts(write.wanted, wanted)) continue;
       if (isSame(write.wanted, wanted)) before = at;
       else others.push({ ...write, at });
     }
     const at = [...before, now].slice(-MOST_WRITES);
-    this.#written.delete(uid);
-    this.#written.set(uid, [...others, { wanted, at }]);
+    this.#written.delete(object);
+    this.#written.set(object, [...others, { wanted, at }]);
     return at.length === MOST_WRITES;
+  }
+
+  /** What was written of it counts no more. */
+  forget(object: string): void {
+    this.#written.delete(object);
   }
 }
 

@@ -1,6 +1,6 @@
 import { join } from "node:path";
 import { describe, expect, test } from "vitest";
-import { listInstalled } from "../../../../src/cli/install/installed.ts";
+import { listInstalled } from "../../../../src/cli/manifests/installed.ts";
 import { loadManifests } from "../../../../src/cli/manifests/load.ts";
 import { packageRoot } from "../../../../src/cli/package-root.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";

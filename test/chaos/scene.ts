@@ -1,0 +1,21 @@
+import type { ClusterClient } from "../../src/kube/client.ts";
+import type { Cluster } from "../support/clusters/types.ts";
+import type { Legation, LegationProcess } from "../support/legation/start.ts";
+import type { WriteGate } from "../support/write-gate/write-gate.ts";
+
+/** Where everything happens. */
+export interface Scene {
+  readonly host: Cluster;
+  readonly members: { readonly west: Cluster; readonly east: Cluster };
+  readonly clients: { readonly host: ClusterClient; readonly west: ClusterClient; readonly east: ClusterClient };
+  readonly legation: Legation;
+  readonly namespace: string;
+  /** Namespaces of the host that come and go meanwhile. */
+  readonly passing: string[];
+  /** Sets the clock of the controllers' machine on by this much, or back; 0: as it is. */
+  readonly setClock?: (ms: number) => void;
+  /** Another controller, which leads when the first does not. */
+  readonly second?: LegationProcess;
+  /** Between the controllers and the host. */
+  readonly gate?: WriteGate;
+}

@@ -1,0 +1,239 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { CLUSTER_ANNOTATION } from "../../../../src/api/keys.ts";
+import { objectKey, type PersistentVolumeClaim, type Stored } from "../../../../src/api/kubernetes.ts";
+import { ClaimController } from "../../../../src/controllers/claims/controller.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import type { Interval } from "../../../../src/runtime/unled.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
+
+type Claim = Stored<PersistentVolumeClaim>;
+
+interface Clusters {
+  readonly host: readonly Claim[];
+  readonly west?: readonly Claim[];
+  readonly east?: readonly Claim[];
+  /** Whose claims cannot be listed. */
+  readonly unreadable?: "host" | "west";
+  readonly unled?: readonly Interval[];
+  /** Whether the member answers. */
+  readonly reachable?: boolean;
+}
+
+const SECOND_MS = 1_000;
+const volumes = ["data", "logs"].map((name) => ({ name, persistentVolumeClaim: { claimName: name } }));
+const forbidden = async (): Promise<never> => {
+  throw new KubeError("no", { code: "Forbidden", cluster: "x", verb: "list", resource: "persistentvolumeclaims" });
+};
+
+/** A controller that has read these clusters, one pod that mounts `names`, and what was written: `host patch data`, say. */
+async function reading({ unreadable, unled = [], reachable = true, ...has }: Clusters, names = ["data"]) {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const woken: string[] = [];
+  const clientOf = (cluster: "host" | "west" | "east"): ClusterClient => {
+    const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
+      writes.push(`${cluster} ${verb} ${ref.name ?? ref.metadata?.name}`);
+      return { metadata: { uid: "made", resourceVersion: "8" } };
+    };
+    return quietClient(has[cluster] ?? [], {
+      ...(unreadable === cluster ? { list: forbidden as never } : {}),
+      create: note("create") as never,
+      patch: note("patch") as never,
+      delete: note("delete") as never,
+    });
+  };
+  const members = (["west", "east"] as const).map((name) => ({
+    name,
+    reachable,
+    reachableSince: 0,
+    cluster: { spec: {} },
+    client: clientOf(name),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  }));
+  const mounted = volumes.filter(({ name }) => names.includes(name));
+  const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes: mounted } });
+  const claims = new ClaimController({
+    host: clientOf("host"),
+    identity: HOST,
+    registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    proxies: () => ({ get: () => proxy }),
+    unled,
+    confirmLease: async () => true,
+    onRead: () => {},
+    onProxy: (key: string) => woken.push(key),
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => claims.stop());
+  claims.onMembers();
+  claims.onProxy({ type: "added", object: proxy });
+  await clock.advance(SECOND_MS);
+  return {
+    writes,
+    woken,
+    /** The members answer again. */
+    answering: async (): Promise<void> => {
+      for (const member of members) {
+        member.reachable = true;
+        claims.onConnection(member as never);
+      }
+      await clock.advance(0);
+    },
+    readiness: (member: string): unknown => {
+      const needs = claims.needs(proxy);
+      return needs?.state === "there" ? needs.in(member) : needs;
+    },
+    prepare: async (member: string, uid = proxy.metadata.uid): Promise<boolean> => {
+      const isThere = claims.prepare(objectKey(proxy.metadata), uid, member);
+      await clock.advance(0);
+      return isThere;
+    },
+  };
+}
+
+/** The host's claim that this member has, or is to have. */
+function of(member: string, name = "data"): Claim {
+  return claim({ metadata: { name, annotations: { [CLUSTER_ANNOTATION]: member } } });
+}
+
+const what = "PersistentVolumeClaim data, which the pod needs,";
+const unmarked = memberClaim(claim(), { metadata: { annotations: {} } });
+const ending = memberClaim(claim(), {
+  metadata: { ...memberClaim(claim()).metadata, deletionTimestamp: "2024-01-01T00:00:00Z" },
+});
+
+describe("a pod with a claim may go to a member", () => {
+  test.each<[string, Clusters, unknown]>([
+    ["that has it, as the host's claim says", { host: [of("west")], west: [memberClaim(claim())] }, "ready"],
+    ["once it is made", { host: [claim()] }, "unprepared"],
+    [
+      "once the host's claim says what the member has",
+      { host: [claim()], west: [memberClaim(claim())], reachable: false },
+      "unprepared",
+    ],
+    ["but for one in another", { host: [of("east")] }, { refused: `${what} is in east` }],
+    [
+      "but for one that another has already, though nothing says so",
+      { host: [claim()], east: [memberClaim(claim())], reachable: false },
+      { refused: `${what} is in east` },
+    ],
+    [
+      "but for one in a member that has left",
+      { host: [of("south")] },
+      { refused: `${what} is in south, which has not joined` },
+    ],
+    [
+      "but where the claim of an earlier one is",
+      { host: [of("west")], west: [memberClaim(claim({ uid: "uid-0" }))], reachable: false },
+      { refused: `${what} is made there when an earlier one of that name has gone` },
+    ],
+    [
+      "as another where the claim of an earlier one is",
+      { host: [claim()], east: [memberClaim(claim({ uid: "uid-0" }))], reachable: false },
+      "unprepared",
+    ],
+    [
+      "unless the host's is being deleted",
+      { host: [claim({ metadata: { deletionTimestamp: "2024-01-01T00:00:00Z" } })] },
+      { state: "missing", reason: "FailedScheduling", message: 'persistentvolumeclaim "data" is being deleted' },
+    ],
+    [
+      "but where nobody knows whose it is",
+      { host: [of("west")], west: [unmarked] },
+      { refused: expect.stringContaining("is there without the annotation legation.dev/owner") },
+    ],
+    [
+      "but where it is being deleted",
+      { host: [of("west")], west: [ending] },
+      { refused: `${what} is being deleted there` },
+    ],
+    [
+      "but where claims cannot be read",
+      { host: [claim()], unreadable: "west" },
+      { refused: expect.stringContaining("its PersistentVolumeClaims cannot be read yet") },
+    ],
+    [
+      "unless the host's claims cannot be read",
+      { host: [], unreadable: "host" },
+      {
+        state: "missing",
+        reason: "FailedMount",
+        message: expect.stringContaining("persistentvolumeclaims cannot be read on the host"),
+      },
+    ],
+  ])("%s", async (_, clusters, expected) => {
+    const { readiness } = await reading(clusters);
+    expect(readiness("west")).toEqual(expected);
+  });
+});
+
+test("a pod that waits for a claim looks again when the host's claims turn out not to be readable", async () => {
+  const { woken } = await reading({ host: [], unreadable: "host" });
+  expect(woken).toContain("team/web-0");
+});
+
+describe("a member that is chosen for a pod", () => {
+  test("has its name written on the pod's claim before it is asked for one, and no other is ready meanwhile", async () => {
+    const { writes, readiness, prepare } = await reading({ host: [claim()] });
+    expect(await prepare("west")).toBe(false);
+    expect(writes).toEqual(["host patch data"]);
+    expect(readiness("east")).toEqual({ refused: `${what} is in west` });
+  });
+
+  test("gets none of the pod's claims while one of them is in another", async () => {
+    const { writes, prepare } = await reading({ host: [claim(), of("east", "logs")], reachable: false }, [
+      "data",
+      "logs",
+    ]);
+    expect(await prepare("west")).toBe(false);
+    expect(writes).toEqual([]);
+  });
+
+  test("gets nothing for an earlier pod of that name", async () => {
+    const { writes, prepare } = await reading({ host: [claim()] });
+    expect(await prepare("west", "uid-of-before")).toBe(true);
+    expect(writes).toEqual([]);
+  });
+});
+
+describe("a claim that is to be in a member is made there", () => {
+  test("when it answers again", async () => {
+    const { writes, answering } = await reading({ host: [of("west")], reachable: false });
+    expect(writes).toEqual([]);
+    await answering();
+    expect(writes).toEqual(["west create data"]);
+  });
+
+  test("once it is known whether it has one", async () => {
+    const { writes } = await reading({ host: [of("west")], unreadable: "west" });
+    expect(writes).toEqual([]);
+  });
+});
+
+describe("a member's claim whose host's is gone", () => {
+  const CREATED = "2023-06-01T12:00:00Z";
+  const left = memberClaim(claim({ uid: "uid-0" }));
+  const forgotten = { ...left, metadata: { ...left.metadata, creationTimestamp: CREATED } };
+
+  test.each<[string, readonly Interval[], string[]]>([
+    ["is deleted", [], ["west delete data"]],
+    [
+      "is kept when it was made while nobody led: the host has only forgotten it",
+      [[Date.parse(CREATED), Date.parse(CREATED) + 1]],
+      [],
+    ],
+  ])("%s", async (_, unled, expected) => {
+    const { writes } = await reading({ host: [], west: [forgotten], unled });
+    expect(writes).toEqual(expected);
+  });
+});

@@ -1,0 +1,73 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Stored } from "../../../../src/api/kubernetes.ts";
+import { makeCopy } from "../../../../src/controllers/copying/make-copy.ts";
+import { copyMetadata } from "../../../../src/copies/copy.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { configMaps } from "../../../../src/kube/resources.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const source = { metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "1" } };
+const copy = there(copyMetadata(source, HOST));
+
+function there(metadata: object): Stored<KubeObject> {
+  return { metadata: { name: "settings", namespace: "team", uid: "copy-uid", resourceVersion: "3", ...metadata } };
+}
+
+/** Makes the copy in a member that answers so, and has this in its place. */
+async function made(code: KubeErrorCode | undefined, has?: Stored<KubeObject>) {
+  const create = async () => {
+    if (code === undefined) return { metadata: { uid: "new-uid" } };
+    throw new KubeError("no", { code, cluster: "west", verb: "create", resource: "configmaps" });
+  };
+  const client = fakeClient({
+    create: create as never,
+    list: (async () => ({ items: has === undefined ? [] : [has] })) as never,
+  });
+  let awaited: unknown;
+  const answerOf = (answer: Promise<unknown>) => {
+    awaited = answer;
+    return answer;
+  };
+  const result = makeCopy({
+    member: { name: "west", client, answerOf },
+    namespaces: {
+      createIn: (_member: object, _namespace: string, _signal: object, make: () => unknown) => make(),
+    },
+    hostId: HOST.id,
+    resource: configMaps,
+    ref: { namespace: "team", name: "settings" },
+    object: {},
+    signal: new AbortController().signal,
+  } as never);
+  await result.catch(() => {});
+  // Whoever asks whether the member answers counts the wait for this.
+  expect(awaited).toBeInstanceOf(Promise);
+  return result;
+}
+
+describe("of a copy that is to be made, it is known afterwards", () => {
+  const refused = { type: "refused", detail: "no" };
+  const found = { type: "found", uid: "copy-uid" };
+  test.each<[string, KubeErrorCode | undefined, Stored<KubeObject> | undefined, object]>([
+    ["that it is", undefined, undefined, { type: "made", uid: "new-uid" }],
+    ["that it was made before", "AlreadyExists", copy, found],
+    ["that it was made before, where the member refuses one more", "Forbidden", copy, found],
+    ["that it was there a moment ago", "AlreadyExists", undefined, { type: "gone" }],
+    ["that somebody else's is there", "AlreadyExists", there({}), { type: "foreign" }],
+    [
+      "that another host's is there",
+      "AlreadyExists",
+      there(copyMetadata(source, { ...HOST, id: "x" })),
+      { type: "foreign" },
+    ],
+    ["that the member refuses it", "Forbidden", undefined, refused],
+    ["that it cannot be: its namespace ends", "NotFound", undefined, refused],
+  ])("%s", async (_, code, has, expected) => {
+    expect(await made(code, has)).toEqual(expected);
+  });
+
+  test("nothing when no answer came", async () => {
+    await expect(made("AnswerLost", copy)).rejects.toMatchObject({ code: "AnswerLost" });
+  });
+});

@@ -1,0 +1,296 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
+import { USES_INDEX, usesOf } from "../../../../src/controllers/dependencies/users.ts";
+import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
+import type { WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
+
+type Settings = Stored<DependencyObject>;
+
+interface Clusters {
+  readonly host?: readonly Settings[];
+  readonly west?: readonly Settings[];
+  /** Delegates in `west` that mount it. */
+  readonly mounting?: number;
+  /** Who cannot be read. */
+  readonly unreadable?: "host" | "west";
+  /** Of whom the pods are not known yet. */
+  readonly unknownPods?: "host" | "west";
+  /** How the member answers a creation. */
+  readonly creates?: () => never;
+}
+
+const settings: Settings = {
+  metadata: { name: "settings", namespace: "team", uid: "source-uid", resourceVersion: "7" },
+  data: { mode: "new" },
+};
+const changed: Settings = { ...settings, data: { mode: "old" } };
+const volumes = [{ name: "settings", configMap: { name: "settings" } }];
+const optional = [{ name: "settings", configMap: { name: "settings", optional: true } }];
+
+function copyOf(source: Settings, metadata: object = {}): Settings {
+  const copy = toCopy("ConfigMap", source, HOST);
+  return {
+    ...copy,
+    metadata: { ...copy.metadata, name: "settings", uid: "copy-uid", resourceVersion: "3", ...metadata },
+  };
+}
+
+/** An API server with these ConfigMaps, until they cannot be read any more. */
+function clusterWith(items: readonly Settings[], writes: string[], creates: () => void = () => {}) {
+  const state: { broken?: string; cut?: () => void } = {};
+  const check = (): void => {
+    if (state.broken === undefined) return;
+    throw new KubeError(state.broken, { code: "Forbidden", cluster: "x", verb: "list", resource: "configmaps" });
+  };
+  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
+    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
+    if (verb === "create") creates();
+    return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+  };
+  const client = quietClient([], {
+    list: (async ({ plural }: Resource<never>) => {
+      check();
+      return { items: plural === "configmaps" ? items : [], resourceVersion: "7", size: 1 };
+    }) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      check();
+      onOpen?.();
+      await new Promise<void>((resolve) => {
+        state.cut = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    } as never,
+    create: note("create") as never,
+    patch: note("patch") as never,
+    delete: note("delete") as never,
+  });
+  const breakWith = (words: string): void => {
+    state.broken = words;
+    state.cut?.();
+  };
+  return { client, breakWith };
+}
+
+/** A pod that waits for `west`, or is what `parts` say. */
+async function waiting(clusters: Clusters, parts: PodParts = {}) {
+  const { host = [], west = [], mounting = 0, unreadable, unknownPods, creates } = clusters;
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const onHost = clusterWith(host, []);
+  const inMember = clusterWith(west, writes, creates);
+  if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
+  const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+  const member = {
+    name: "west",
+    reachable: true,
+    reachableSince: 0,
+    read: unknownPods !== "west",
+    client: inMember.client,
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const controller = new DependencyController({
+    host: onHost.client,
+    identity: HOST,
+    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    proxies: () => proxies,
+    onRead: () => {},
+    onProxy: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  const proxy = proxyPod({
+    ...parts,
+    metadata: { namespace: "team", ...parts.metadata },
+    spec: { volumes, automountServiceAccountToken: false, ...parts.spec },
+  });
+  const put = async (object: Stored<Pod>): Promise<void> => {
+    const previous = proxies.get(objectKey(object.metadata));
+    proxies.set(object);
+    controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+    await clock.advance(10);
+  };
+  await put(proxy);
+  proxies.synced = unknownPods !== "host";
+  controller.onProxies(member as never);
+  await clock.advance(10);
+  return {
+    clock,
+    writes,
+    onHost,
+    inMember,
+    controller,
+    member: member as never,
+    proxy,
+    put,
+    prepare: async (uid = proxy.metadata.uid): Promise<boolean> => {
+      const isThere = controller.prepare(objectKey(proxy.metadata), uid, "west");
+      await clock.advance(10);
+      return isThere;
+    },
+    readiness: (): unknown => {
+      const needs = controller.needs(proxy);
+      return needs?.state === "there" ? needs.in("west") : needs;
+    },
+  };
+}
+
+const ENDING = { deletionTimestamp: "2024-01-01T00:00:00Z" };
+const NOT_FOUND = {
+  state: "missing",
+  reason: "FailedMount",
+  message: expect.stringContaining('configmap "settings" not found'),
+};
+const MAY_BE_WITHOUT = { spec: { volumes: optional } };
+
+describe("a pod starts in a member", () => {
+  test.each<[string, Clusters, PodParts, unknown]>([
+    ["with what it names, as the host has it", { host: [settings], west: [copyOf(settings)] }, {}, "ready"],
+    ["not before that is there", { host: [settings] }, {}, "unprepared"],
+    ["not with what the host had before", { host: [settings], west: [copyOf(changed)] }, {}, "unprepared"],
+    ["not with what is going", { host: [settings], west: [copyOf(settings, ENDING)] }, {}, "unprepared"],
+    ["not without what the host has not", { west: [copyOf(settings)] }, {}, NOT_FOUND],
+    ["without what it can do without", {}, MAY_BE_WITHOUT, "ready"],
+    [
+      "not before a copy of what the host has no more is gone",
+      { west: [copyOf(settings)] },
+      MAY_BE_WITHOUT,
+      "unprepared",
+    ],
+    ["not without what it could do without, when the host has it", { host: [settings] }, MAY_BE_WITHOUT, "unprepared"],
+    [
+      "not without what it could do without, while the host's cannot be read",
+      { unreadable: "host" },
+      MAY_BE_WITHOUT,
+      { state: "missing", reason: "FailedMount", message: expect.stringContaining("not allowed") },
+    ],
+    [
+      "not while the member's cannot be read",
+      { host: [settings], unreadable: "west" },
+      {},
+      { refused: expect.stringContaining("cannot be read yet") },
+    ],
+  ])("%s", async (_, clusters, parts, expected) => {
+    const { readiness } = await waiting(clusters, parts);
+    expect(readiness()).toEqual(expected);
+  });
+
+  test("not when the host has not told for a minute what it has, and says why", async () => {
+    const { clock, onHost, readiness } = await waiting({ host: [settings], west: [copyOf(settings)], mounting: 1 });
+    onHost.breakWith("not allowed");
+    await clock.advance(50_000);
+    expect(readiness()).toBe("ready");
+    await clock.advance(40_000);
+    expect(readiness()).toEqual({
+      state: "missing",
+      reason: "FailedMount",
+      message: expect.stringContaining("configmaps of namespace team cannot be read on the host: "),
+    });
+  });
+
+  test("not with a copy that may be on its way out", async () => {
+    const { clock, writes, prepare } = await waiting({ host: [settings], west: [copyOf(settings)] });
+    await clock.advance(15_000);
+    expect(writes).toContain("delete settings");
+    expect(await prepare()).toBe(false);
+  });
+
+  test.each<[string, string, KubeErrorCode, unknown]>([
+    ["not where that is refused, and says why", "settings", "Forbidden", { refused: expect.stringContaining(": no") }],
+    [
+      "not with somebody else's",
+      "settings",
+      "AlreadyExists",
+      { refused: expect.stringContaining("not made by Legation") },
+    ],
+    ["with the authorities of where it is", "istio-ca-root-cert", "AlreadyExists", "ready"],
+  ])("%s", async (_, name, code, expected) => {
+    const { uid, resourceVersion } = settings.metadata;
+    const metadata = { name, namespace: "team", uid, resourceVersion };
+    const creates = (): never => {
+      throw new KubeError("no", { code, cluster: "west", verb: "create", resource: "configmaps" });
+    };
+    const { readiness, prepare } = await waiting(
+      { host: [{ ...settings, metadata }], west: code === "AlreadyExists" ? [{ ...settings, metadata }] : [], creates },
+      { spec: { volumes: [{ name: "it", configMap: { name } }] } },
+    );
+    await prepare();
+    expect(readiness()).toEqual(expected);
+  });
+});
+
+describe("a member's copy", () => {
+  test("is made for the pod that was given to the member, and not for an earlier one of its name", async () => {
+    const { writes, prepare } = await waiting({ host: [settings] });
+    expect(await prepare("earlier")).toBe(true);
+    expect(writes).toEqual([]);
+    expect(await prepare()).toBe(false);
+    expect(writes).toEqual(["create settings"]);
+  });
+
+  test("follows its source while a pod there uses it", async () => {
+    const { writes } = await waiting(
+      { host: [settings], west: [copyOf(changed)] },
+      { spec: { nodeName: "legation-west", volumes } },
+    );
+    expect(writes).toEqual(["patch settings"]);
+  });
+
+  test("is not changed for a delegate that only shows it", async () => {
+    const { clock, writes } = await waiting({ host: [settings], west: [copyOf(changed)], mounting: 1 });
+    await clock.advance(30_000);
+    expect(writes).toEqual([]);
+  });
+
+  const given = { host: [settings], west: [copyOf(settings)] };
+  test.each<[string, Clusters, PodParts, string[]]>([
+    [
+      "goes when its last pod has ended, however long that stays",
+      given,
+      { status: endedStatus(0) },
+      ["delete settings"],
+    ],
+    ["stays while a delegate mounts it", { ...given, mounting: 1 }, { status: endedStatus(0) }, []],
+    ["stays for a pod that runs", given, { status: { phase: "Running" } }, []],
+  ])("%s", async (_, clusters, { status }, expected) => {
+    const { clock, writes, put, proxy, prepare } = await waiting(clusters);
+    expect(await prepare()).toBe(true);
+    await put({
+      ...proxy,
+      spec: { containers: [], ...proxy.spec, nodeName: "legation-west" },
+      ...(status && { status }),
+    });
+    await clock.advance(30_000);
+    expect([...new Set(writes)]).toEqual(expected);
+  });
+
+  test.each(["host", "west"] as const)("stays before the pods of %s are known", async (unknownPods) => {
+    const { clock, writes } = await waiting({ ...given, unknownPods }, { spec: { volumes: [] } });
+    await clock.advance(30_000);
+    expect(writes).toEqual([]);
+  });
+
+  test("goes when its last pod has ended before it got a node", async () => {
+    const { clock, writes, put, proxy, prepare } = await waiting(given);
+    expect(await prepare()).toBe(true);
+    await put({ ...proxy, status: endedStatus(1) });
+    await clock.advance(30_000);
+    expect(writes).toContain("delete settings");
+  });
+});

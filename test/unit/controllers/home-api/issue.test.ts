@@ -1,0 +1,92 @@
+import { describe, expect, test } from "vitest";
+import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { apiSecret, issueTokens } from "../../../../src/controllers/home-api/issue.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+const NOW = Date.parse("2026-01-01T00:00:00Z");
+const HOUR_MS = 3_600_000;
+const AUTHORITY = "-----BEGIN CERTIFICATE-----";
+
+interface Token {
+  readonly path: string;
+  readonly audience?: string;
+  readonly expirationSeconds?: number;
+}
+
+/** A pod of the account `robot` that mounts these. */
+function mounting(tokens: readonly Token[], serviceAccountName: string | undefined = "robot"): Stored<Pod> {
+  const sources = tokens.map((serviceAccountToken) => ({ serviceAccountToken }));
+  const account = serviceAccountName === "" ? {} : { serviceAccountName };
+  return proxyPod({ spec: { ...account, volumes: [{ name: "api", projected: { sources } }] } });
+}
+
+/** What was asked of the host, which gives tokens of the length that was asked for. */
+async function issued(proxy: Stored<Pod>, authority?: string) {
+  const asked: { readonly account: string; readonly spec: object }[] = [];
+  const createSubresource = async (
+    { plural }: { plural: string },
+    ref: { namespace: string; name: string },
+    subresource: string,
+    { spec }: { spec: { expirationSeconds: number } },
+  ) => {
+    asked.push({ account: `${plural}/${ref.namespace}/${ref.name}/${subresource}`, spec });
+    const expirationTimestamp = new Date(NOW + spec.expirationSeconds * 1000).toISOString();
+    return { spec, status: { token: `token ${asked.length}`, expirationTimestamp } };
+  };
+  const host = fakeClient({ createSubresource: createSubresource as never });
+  const signal = new AbortController().signal;
+  return { asked, ...(await issueTokens(host, proxy, authority, { now: NOW, signal })) };
+}
+
+describe("a pod's token", () => {
+  test("is of its own account, for the audience that it names, and worth nothing without that very pod", async () => {
+    const { asked, data } = await issued(mounting([{ path: "vault", audience: "vault.example" }, { path: "token" }]));
+    const boundObjectRef = { apiVersion: "v1", kind: "Pod", name: "web-0", uid: "uid-1" };
+    expect(asked).toEqual([
+      {
+        account: "serviceaccounts/team/robot/token",
+        spec: { audiences: ["vault.example"], expirationSeconds: 3600, boundObjectRef },
+      },
+      { account: "serviceaccounts/team/robot/token", spec: { audiences: [], expirationSeconds: 3600, boundObjectRef } },
+    ]);
+    expect(Object.values(data).map((text) => atob(text))).toEqual(["token 1", "token 2"]);
+  });
+
+  test("is of the account `default` where the pod names none", async () => {
+    const { asked } = await issued(mounting([{ path: "token" }], ""));
+    expect(asked.map(({ account }) => account)).toEqual(["serviceaccounts/team/default/token"]);
+  });
+
+  test("is replaced in time for the one that ends first", async () => {
+    const { expiresAt, lifetimeMs } = await issued(
+      mounting([
+        { path: "long", expirationSeconds: 7200 },
+        { path: "short", expirationSeconds: 600 },
+      ]),
+    );
+    expect([expiresAt, lifetimeMs]).toEqual([NOW + 600_000, 600_000]);
+  });
+});
+
+test("who mounts the authority alone gets it anew each day", async () => {
+  const { asked, data, expiresAt, lifetimeMs } = await issued(mounting([]), AUTHORITY);
+  expect(asked).toEqual([]);
+  expect(data).toEqual({ "ca.crt": btoa(AUTHORITY) });
+  expect([expiresAt, lifetimeMs]).toEqual([NOW + 24 * HOUR_MS, 24 * HOUR_MS]);
+});
+
+test("a delegate's Secret goes with that delegate, and says whose it is", () => {
+  const { metadata } = apiSecret(proxyPod(), HOST, { delegateUid: "delegate-uid", data: {}, renewAt: "later" });
+  expect(metadata).toMatchObject({
+    name: "legation-api-uid-1",
+    namespace: "team",
+    labels: { "legation.dev/host": HOST.id },
+    ownerReferences: [{ apiVersion: "v1", kind: "Pod", name: "web-0", uid: "delegate-uid" }],
+  });
+  expect(JSON.parse(metadata?.annotations?.["legation.dev/owner"] ?? "")).toMatchObject({
+    name: "web-0",
+    uid: "uid-1",
+  });
+});

@@ -1,0 +1,124 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { HomeApiController } from "../../../../src/controllers/home-api/controller.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
+import { memberWith, podWithTokens } from "./with-tokens.ts";
+
+const CERTIFICATE = Buffer.from("-----BEGIN CERTIFICATE-----").toString("base64");
+
+interface Parts {
+  readonly server?: string;
+  /** What the Cluster says. */
+  readonly homeAPI?: { readonly server?: string; readonly certificateAuthorityData?: string };
+  readonly proxy?: Stored<Pod>;
+  readonly mode?: "none" | "member";
+  readonly client?: ClusterClient;
+}
+
+/** A delegate without a token in `west`, what its author was told, and the way from there to the host. */
+async function without({
+  server,
+  homeAPI = {},
+  proxy = podWithTokens(HOST).proxy,
+  mode,
+  client = quietClient([]),
+}: Parts) {
+  const clock = new FakeClock();
+  const told: string[] = [];
+  const { annotations, labels } = podWithTokens(HOST).delegate.metadata;
+  const west = memberWith(
+    pod({ uid: "delegate-uid", metadata: { ...(annotations && { annotations }), ...(labels && { labels }) } }),
+    client,
+  );
+  const controller = new HomeApiController({
+    host: quietClient([]),
+    identity: HOST,
+    registry: {
+      members: () => [west],
+      member: () => west,
+      holders: () => [west],
+      cluster: () => ({ metadata: { name: "west" }, spec: { homeAPI } }),
+    },
+    authorEvents: {
+      tell: (_about: object, { reason, message }: { reason: string; message: string }) =>
+        told.push(`${reason}: ${message}`),
+    },
+    server,
+    proxies: () => ({ get: () => proxy }),
+    modeOf: () => mode,
+    onChange: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  await clock.advance(10);
+  const enqueue = async (): Promise<void> => {
+    controller.enqueue(objectKey(proxy.metadata));
+    await clock.advance(1_000);
+  };
+  await enqueue();
+  return { told, enqueue, clock, way: controller.of("west") };
+}
+
+describe("a pod without a token in a member that does not know the host's address", () => {
+  test.each<[string, Parts, number]>([
+    ["says so", {}, 1],
+    ["says nothing when its author did not want one", { mode: "none" }, 0],
+    ["says nothing when it has no use for one", { proxy: proxyPod({ spec: { nodeName: "legation-west" } }) }, 0],
+  ])("%s", async (_, parts, times) => {
+    const { told } = await without(parts);
+    expect(told).toEqual(Array(times).fill(expect.stringMatching(/^NoHomeAPI: .*spec.homeAPI.server of Cluster west/)));
+  });
+
+  test("says so once an hour", async () => {
+    const { told, enqueue, clock } = await without({});
+    await enqueue();
+    expect(told).toHaveLength(1);
+    await clock.advance(3_600_000);
+    await enqueue();
+    expect(told).toHaveLength(2);
+  });
+});
+
+const forbidden = async (): Promise<never> => {
+  throw new KubeError("no", { code: "Forbidden", cluster: "west", verb: "list", resource: "secrets" });
+};
+const known = { certificateAuthorityData: CERTIFICATE };
+
+describe("pods of a member find the host", () => {
+  test.each<[string, Parts, object]>([
+    [
+      "where its Cluster says",
+      { server: "https://10.0.0.9:443", homeAPI: { ...known, server: "https://10.0.0.1:6443" } },
+      { state: "known", address: { host: "10.0.0.1", port: "6443" } },
+    ],
+    [
+      "where the controller was told",
+      { server: "https://10.0.0.9:443", homeAPI: known },
+      { state: "known", address: { host: "10.0.0.9", port: "443" } },
+    ],
+    [
+      "nowhere, when who vouches for it is no certificate",
+      { server: "https://10.0.0.9:443", homeAPI: { certificateAuthorityData: btoa("x") } },
+      { state: "unknown", message: expect.stringContaining("is not the base64 of a PEM certificate") },
+    ],
+    [
+      "not before the member's Secrets can be read",
+      { server: "https://10.0.0.9:443", homeAPI: known, client: quietClient([], { list: forbidden }) },
+      {
+        state: "pending",
+        message: expect.stringContaining("its Secrets, which hold tokens of pods, cannot be read yet"),
+      },
+    ],
+  ])("%s", async (_, parts, expected) => {
+    const { way } = await without(parts);
+    expect(way).toEqual(expected);
+  });
+});

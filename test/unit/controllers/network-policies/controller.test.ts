@@ -1,0 +1,202 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { type NetworkPolicy, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
+import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
+import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
+import type { ListOptions, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
+
+type Policy = Stored<NetworkPolicy>;
+
+const rules = policy({});
+const other = policy({ policyTypes: ["Egress"] });
+const failure = (words: string) =>
+  new KubeError(words, { code: "Forbidden", cluster: "x", verb: "list", resource: "networkpolicies" });
+
+function policy(spec: object, metadata: object = {}): Policy {
+  return {
+    metadata: { name: "rules", namespace: "team", uid: "source-uid", resourceVersion: "7", ...metadata },
+    spec: { podSelector: {}, ...spec },
+  };
+}
+
+function copyOf(source: Policy, metadata: object = {}): Policy {
+  const copy = toPolicyCopy(source, HOST);
+  const name = copy.metadata?.name ?? "";
+  return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3", ...metadata } };
+}
+
+/** What a cluster has, until it cannot be read any more. */
+function clusterWith(items: readonly Policy[], writes: string[]) {
+  const state: { broken?: string; cut?: () => void } = {};
+  const note =
+    (verb: string) =>
+    async (_resource: unknown, { name = "" }: { name?: string }) => {
+      writes.push(`${verb} ${name}`);
+      return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+    };
+  const client = quietClient([], {
+    list: (async (_resource: unknown, _options: ListOptions) => {
+      if (state.broken !== undefined) throw failure(state.broken);
+      return { items, resourceVersion: "7", size: 1 };
+    }) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      if (state.broken !== undefined) throw failure(state.broken);
+      onOpen?.();
+      await new Promise<void>((resolve) => {
+        state.cut = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    } as never,
+    create: (async (_resource: unknown, { metadata }: NetworkPolicy) =>
+      note("create")(_resource, metadata ?? {})) as never,
+    patch: note("patch") as never,
+    delete: note("delete") as never,
+  });
+  const breakWith = (words: string): void => {
+    state.broken = words;
+    state.cut?.();
+  };
+  return { client, breakWith };
+}
+
+/** A pod that waits for `west`, where the host has these policies and the member those. */
+async function waiting(
+  host: readonly Policy[],
+  west: readonly Policy[],
+  { live = 0, unreadable = false, read = true } = {},
+) {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const onHost = clusterWith(host, []);
+  const inMember = clusterWith(west, writes);
+  if (unreadable) inMember.breakWith("not allowed");
+  const proxy = proxyPod({ metadata: { namespace: "team" } });
+  const proxies = { synced: true };
+  const member = {
+    name: "west",
+    reachable: true,
+    reachableSince: 0,
+    read,
+    client: inMember.client,
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    delegates: { list: () => [], liveIn: () => live },
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const controller = new NetworkPolicyController({
+    host: onHost.client,
+    identity: HOST,
+    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    authorEvents: { tell: () => {} },
+    proxies: () => ({ ...proxies, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
+    onRead: () => {},
+    onProxy: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  controller.onProxy({ type: "added", object: proxy });
+  await clock.advance(10);
+  return {
+    clock,
+    writes,
+    proxies,
+    onHost,
+    inMember,
+    member: member as never,
+    controller,
+    proxy,
+    prepare: (uid = proxy.metadata.uid) => controller.prepare(objectKey(proxy.metadata), uid, "west"),
+    readiness: (): unknown => {
+      const needs = controller.needs(proxy);
+      return needs?.state === "there" ? needs.in("west") : needs;
+    },
+  };
+}
+
+const ENDING = { deletionTimestamp: "2024-01-01T00:00:00Z" };
+const FOR_HOST = { annotations: { "legation.dev/copy": "false" } };
+
+describe("a pod starts in a member", () => {
+  test.each<[string, readonly Policy[], readonly Policy[], boolean]>([
+    ["where its namespace has no policy", [], [], true],
+    ["where its policies are", [rules], [copyOf(rules)], true],
+    ["without one that stays on the host", [policy({}, FOR_HOST)], [], true],
+    ["not before they are there", [rules], [], false],
+    ["not under other rules", [rules], [copyOf(other)], false],
+    ["not under one that is going", [rules], [copyOf(rules, ENDING)], false],
+    ["not before all of them are there", [rules, policy({}, { name: "more", uid: "more" })], [copyOf(rules)], false],
+  ])("%s", async (_, host, west, expected) => {
+    const { prepare } = await waiting(host, west);
+    expect(prepare()).toBe(expected);
+  });
+
+  test("not while the member does not tell what becomes of its policies, and says why", async () => {
+    const { clock, inMember, readiness } = await waiting([rules], [copyOf(rules)]);
+    expect(readiness()).toBe("ready");
+    inMember.breakWith("not allowed");
+    await clock.advance(5_000);
+    expect(readiness()).toEqual({ refused: expect.stringContaining("not allowed") });
+  });
+
+  test("not when the host has not told for a minute what its policies are", async () => {
+    const { clock, onHost, readiness } = await waiting([rules], [copyOf(rules)], { live: 1 });
+    onHost.breakWith("not allowed");
+    await clock.advance(50_000);
+    expect(readiness()).toBe("ready");
+    await clock.advance(30_000);
+    expect(readiness()).toEqual({
+      state: "missing",
+      reason: "NetworkNotReady",
+      message: expect.stringContaining("not allowed"),
+    });
+  });
+
+  test("not while its policies there cannot be read", async () => {
+    const { readiness } = await waiting([rules], [copyOf(rules)], { unreadable: true });
+    expect(readiness()).toEqual({ refused: expect.stringContaining("its NetworkPolicies cannot be read yet") });
+  });
+});
+
+describe("a member's copies", () => {
+  test("are made for the first pod, and not for an earlier one of its name", async () => {
+    const { clock, writes, prepare } = await waiting([rules], []);
+    expect(prepare("earlier")).toBe(true);
+    await clock.advance(10);
+    expect(writes).toEqual([]);
+    expect(prepare()).toBe(false);
+    await clock.advance(10);
+    expect(writes).toEqual(["create rules.legation-host-id"]);
+  });
+
+  test.each([
+    ["go some time after the last pod", {}, true, ["delete rules.legation-host-id"]],
+    ["stay for a delegate, whatever is known of its proxy", { live: 1 }, true, []],
+    ["stay before the member's pods are known", { read: false }, true, []],
+    ["stay before the host's are", {}, false, []],
+  ])("%s", async (_, parts, synced, expected) => {
+    const { clock, writes, proxies, controller, member } = await waiting([rules], [copyOf(rules)], parts);
+    proxies.synced = synced;
+    controller.onProxies(member);
+    await clock.advance(30_000);
+    // The watch never tells of its end, so it is tried again.
+    expect([...new Set(writes)]).toEqual(expected);
+  });
+
+  test("that may be on their way out are none for a pod that comes then", async () => {
+    const { clock, controller, member, writes, prepare } = await waiting([rules], [copyOf(rules)]);
+    controller.onProxies(member);
+    await clock.advance(15_000);
+    expect(writes).toContain("delete rules.legation-host-id");
+    expect(prepare()).toBe(false);
+  });
+});

@@ -1,0 +1,201 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { ServiceController } from "../../../../src/controllers/services/controller.ts";
+import { type ServiceKind, type ServiceObject, toServiceCopy } from "../../../../src/copies/services.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
+
+type Objects = readonly Stored<ServiceObject>[];
+
+interface Clusters {
+  readonly services?: Objects;
+  readonly slices?: Objects;
+  /** Copies of Services in `west`. */
+  readonly copies?: Objects;
+  /** Live delegates of the namespace in `west`. */
+  readonly live?: number;
+  /** Whether the host's pods are known. */
+  readonly synced?: boolean;
+}
+
+const web = service("web", { selector: { app: "web" }, ports: [{ port: 80 }] });
+const db = service("db", { ports: [{ port: 5432 }] });
+const slice = sliceOf("db");
+
+function service(name: string, spec: ServiceObject["spec"] = {}, namespace = "team"): Stored<ServiceObject> {
+  return { metadata: { name, namespace, uid: `uid of ${name}`, resourceVersion: "7" }, spec };
+}
+
+function sliceOf(name: string): Stored<ServiceObject> {
+  const labels = { "kubernetes.io/service-name": name };
+  const metadata = { name: `${name}-1`, namespace: "team", uid: `slice of ${name}`, resourceVersion: "7", labels };
+  return { metadata, addressType: "IPv4", endpoints: [{ addresses: ["192.0.2.7"] }], ports: [] };
+}
+
+function copyOf(source: Stored<ServiceObject>, metadata: object = {}, kind: ServiceKind = "Service") {
+  const copy = toServiceCopy(kind, source, HOST);
+  const { name } = source.metadata;
+  return { ...copy, metadata: { ...copy.metadata, name, uid: `copy of ${name}`, resourceVersion: "3", ...metadata } };
+}
+
+/** A pod of `web` that is to go to `west`, and what is written there. */
+async function going({ services = [], slices = [], copies = [], live = 0, synced = true }: Clusters) {
+  const clock = new FakeClock();
+  const writes: string[] = [];
+  const clientWith = (objects: Readonly<Record<string, Objects>>): ClusterClient => {
+    const note =
+      (verb: string) =>
+      async ({ plural }: Resource<never>, ref: { name?: string }) => {
+        writes.push(`${verb} ${plural} ${ref.name}`);
+        return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+      };
+    return quietClient([], {
+      list: (async ({ plural }: Resource<never>) => ({
+        items: objects[plural] ?? [],
+        resourceVersion: "7",
+        size: 1,
+      })) as never,
+      raw: async () => {
+        throw new KubeError("no", { code: "NotFound", cluster: "host", verb: "get", resource: "serviceexports" });
+      },
+      create: (async (resource: Resource<never>, { metadata }: ServiceObject) =>
+        note("create")(resource, metadata ?? {})) as never,
+      patch: note("patch") as never,
+      delete: note("delete") as never,
+    });
+  };
+  const proxies = new Store<Pod>();
+  proxies.synced = synced;
+  const member = {
+    name: "west",
+    reachable: true,
+    reachableSince: 0,
+    read: true,
+    client: clientWith({ services: copies }),
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    delegates: { list: () => [], liveIn: () => live },
+    answerOf: (promise: Promise<unknown>) => promise,
+    noteFailure: () => {},
+  };
+  const controller = new ServiceController({
+    host: clientWith({ services, endpointslices: slices }),
+    identity: HOST,
+    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
+    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    authorEvents: { tell: () => {} },
+    proxies: () => proxies,
+    onProxy: () => {},
+    clock,
+    log: createLogger({ level: "silent" }),
+  } as never);
+  onTestFinished(() => controller.stop());
+  controller.onMembers();
+  const put = async (object: Stored<Pod>): Promise<void> => {
+    const previous = proxies.get(objectKey(object.metadata));
+    proxies.set(object);
+    controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+    await clock.advance(10);
+  };
+  const proxy = proxyPod({ metadata: { namespace: "team", labels: { app: "web" } } });
+  await put(proxy);
+  return {
+    clock,
+    writes,
+    proxy,
+    put,
+    prepare: async (uid = proxy.metadata.uid): Promise<boolean> => {
+      const isThere = controller.prepare(objectKey(proxy.metadata), uid, "west");
+      await clock.advance(10);
+      return isThere;
+    },
+  };
+}
+
+describe("a member gets for a pod", () => {
+  const imported = { ownerReferences: [{ apiVersion: "v1", kind: "ServiceImport", name: "x", uid: "x" }] };
+  const other = service("other", { selector: { app: "other" } });
+  test.each<[string, Clusters, string[]]>([
+    [
+      "the Services that it is an endpoint of, and those without a selector",
+      { services: [web, other, db] },
+      ["web", "db"],
+    ],
+    [
+      "no Service that another cluster's was imported as",
+      { services: [{ ...db, metadata: { ...db.metadata, ...imported } }] },
+      [],
+    ],
+  ])("%s", async (_, clusters, expected) => {
+    const { writes, prepare } = await going(clusters);
+    await prepare();
+    expect(writes).toEqual(expected.map((name) => `create services ${name}`));
+  });
+
+  test.each<[string, Clusters, string[]]>([
+    [
+      "endpoints of the host, where it has the Service's copy",
+      { copies: [copyOf(db)] },
+      ["create endpointslices db-1"],
+    ],
+    ["none for a Service of the member's own", { copies: [service("db")] }, ["create services db"]],
+    ["none for a Service that is not there yet", {}, ["create services db"]],
+  ])("%s", async (_, clusters, expected) => {
+    const { writes, prepare } = await going({ services: [db], slices: [slice], ...clusters });
+    await prepare();
+    expect(writes).toEqual(expected);
+  });
+
+  test("none for a Service whose endpoints are pods", async () => {
+    const { writes, prepare } = await going({ services: [web], slices: [sliceOf("web")], copies: [copyOf(web)] });
+    await prepare();
+    expect(writes).toEqual([]);
+  });
+
+  test("nothing, when it is an earlier one of that name", async () => {
+    const { writes, prepare } = await going({ services: [web] });
+    expect(await prepare("earlier")).toBe(true);
+    expect(writes).toEqual([]);
+  });
+});
+
+describe("a pod starts in a member", () => {
+  test.each<[string, Objects, boolean]>([
+    ["with its Services", [copyOf(web)], true],
+    ["not before they are there", [], false],
+    ["not with one that is going", [copyOf(web, { deletionTimestamp: "2024-01-01T00:00:00Z" })], false],
+  ])("%s", async (_, copies, expected) => {
+    const { prepare } = await going({ services: [web], copies });
+    expect(await prepare()).toBe(expected);
+  });
+
+  test("without them when it has waited for five seconds", async () => {
+    const { clock, prepare } = await going({ services: [web] });
+    expect(await prepare()).toBe(false);
+    await clock.advance(5_000);
+    expect(await prepare()).toBe(true);
+  });
+});
+
+describe("a Service's copy", () => {
+  const given = { services: [web], copies: [copyOf(web)] };
+  test.each<[string, Clusters, string[]]>([
+    ["goes some time after the last pod has ended", given, ["delete services web"]],
+    ["stays while a delegate runs there", { ...given, live: 1 }, []],
+    ["stays before it is known who is there", { ...given, synced: false }, []],
+  ])("%s", async (_, clusters, expected) => {
+    const { clock, writes, proxy, put, prepare } = await going(clusters);
+    expect(await prepare()).toBe(true);
+    await put({ ...proxy, status: endedStatus(0) });
+    await clock.advance(30_000);
+    expect([...new Set(writes)]).toEqual(expected);
+  });
+});
