@@ -19,8 +19,8 @@ import {
 } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
 
-// On the pod by which a kubelet shows a static pod that it runs already.
-const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
+/** On the pod by which a kubelet shows a static pod that it runs already. */
+export const MIRROR_ANNOTATION = "kubernetes.io/config.mirror";
 
 /** Turns a pod that is to be delegated into a proxy, by the smallest patch; refuses what cannot be delegated. */
 export function mutatePod({ object, operation }: AdmissionRequest, mode: DelegationMode): Verdict {

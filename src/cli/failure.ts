@@ -40,9 +40,12 @@ const UNVERIFIED =
   "check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY and NO_PROXY: " +
   "another server, or a proxy, may have answered";
 
+const OUT_OF_DATE = "renew the API server's certificate, or set this machine's clock when that is what is wrong";
+
 /** By the words: OpenSSL's and Node's errors about certificates have no code in common. */
-function isUnverified({ code, detail }: KubeError): boolean {
-  return code === "NotSent" && /\bcertificate/i.test(detail);
+function remedyOf({ code, detail }: KubeError): string | undefined {
+  if (code !== "NotSent" || !/\bcertificate/i.test(detail)) return REMEDIES[code];
+  return /\bcertificate (has expired|is not yet valid)\b/i.test(detail) ? OUT_OF_DATE : UNVERIFIED;
 }
 
 /** What to print and how to exit for any error that reached the top. */
@@ -66,7 +69,7 @@ export function diagnose(error: unknown, signal?: AbortSignal): Diagnosis {
     };
   }
   if (isKubeError(error)) {
-    const remedy = isUnverified(error) ? UNVERIFIED : REMEDIES[error.code];
+    const remedy = remedyOf(error);
     return { exit: "failure", message: error.message, ...(remedy === undefined ? {} : { remedy }) };
   }
   const message = error instanceof Error ? error.message : String(error);

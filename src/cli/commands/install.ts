@@ -2,7 +2,6 @@ import { join } from "node:path";
 import { z } from "zod";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import { DEFAULT_HOST_NAME, HOST_CONFIG_NAME } from "../../clusters/host-name.ts";
-import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
 import { hostName } from "../install/host-name.ts";
@@ -40,6 +39,14 @@ interface InstallInput extends GlobalInput {
   readonly image?: string | undefined;
 }
 
+/** Each is named as it was written, as a flag or as a variable. */
+function refuseBoth({ image, webhookUrl }: InstallInput, context: z.RefinementCtx): void {
+  if (image === undefined || webhookUrl === undefined) return;
+  const message = "is for a webhook and a controller in the cluster";
+  context.addIssue({ code: "custom", path: ["image"], message });
+  context.addIssue({ code: "custom", path: ["webhookUrl"], message: "has them run outside: leave one of the two out" });
+}
+
 /** `legation install` */
 export const installCommand: Subcommand<InstallInput> = {
   description:
@@ -66,16 +73,9 @@ export const installCommand: Subcommand<InstallInput> = {
     webhookUrl: webhookUrl.optional(),
     clusterName: hostName.optional(),
     image: imageName.optional(),
-  }),
+  }).superRefine(refuseBoth),
   run: async (options, session) => {
     const { terminal, signal } = session;
-    if (options.image !== undefined && options.webhookUrl !== undefined) {
-      throw new Failure("usage", {
-        object: "legation install: --image",
-        problem: "is for a webhook and a controller in the cluster, and with --webhook-url they run outside",
-        remedy: "leave one of the two out",
-      });
-    }
     const { client, clusterName } = await session.connect(options, "host");
     const manifests = await loadManifests(join(packageRoot(), "manifests"));
     const before = await standing(client, manifests, signal);

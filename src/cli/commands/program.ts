@@ -1,5 +1,5 @@
 import { Command, CommanderError } from "commander";
-import { diagnose, exitCodeOf } from "../failure.ts";
+import { diagnose, exitCodeOf, Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import type { Session } from "../session.ts";
 import { addCommands } from "../subcommand.ts";
@@ -39,7 +39,7 @@ export async function runProgram(args: readonly string[], session: Session, vers
   const { terminal } = session;
   const program = createProgram(session, version);
   try {
-    await program.parseAsync(withoutSlash(args), { from: "user" });
+    await program.parseAsync(withKindFirst(program, args), { from: "user" });
     return exitCodeOf("ok");
   } catch (error) {
     if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
@@ -52,12 +52,39 @@ export async function runProgram(args: readonly string[], session: Session, vers
   }
 }
 
-/** `status deployment/web` as `status deployment web`: so kubectl names objects. */
-function withoutSlash(args: readonly string[]): string[] {
-  const names = new Set(COMMANDS.map(({ name }) => name));
-  const at = args.findIndex((arg) => names.has(arg));
-  if (args[at] !== "status") return [...args];
-  return args.flatMap((arg, index) => (index === at + 1 && /^[a-z]+\/[^/]+$/.test(arg) ? arg.split("/") : [arg]));
+/**
+ * `status deployment/web` as `status deployment web`, so as kubectl names objects; and what it names directly behind `status`,
+ * where commander looks for it, wherever it stands.
+ */
+function withKindFirst(program: Command, args: readonly string[]): string[] {
+  const operands = operandsOf(program, args);
+  const [at, next] = operands;
+  if (at === undefined || next === undefined || args[at] !== "status") return [...args];
+  const written = args[next] ?? "";
+  const kinds = COMMANDS.find(({ name }) => name === "status")?.below ?? [];
+  const [, kind = "", name] = /^([^/]+)(?:\/([^/]+))?$/.exec(written) ?? [];
+  const known = kinds.some((each) => [each.name, ...(each.aliases ?? [])].includes(kind.toLowerCase()));
+  if (!known) {
+    throw new Failure("usage", {
+      object: "legation status",
+      problem: `${JSON.stringify(written)} is nothing that it shows; write ${kinds.map((each) => each.name).join(", ")}`,
+      remedy: "e.g. `legation status deployment/web`; `legation status` alone shows all members",
+    });
+  }
+  const between = args.slice(at + 1, next);
+  const named = [kind.toLowerCase(), ...(name === undefined ? [] : [name])];
+  return [...args.slice(0, at + 1), ...named, ...between, ...args.slice(next + 1)];
+}
+
+// The one flag below `status` that takes a value; commander knows it only once its command is loaded.
+const NAMESPACE_FLAGS = ["-n", "--namespace"];
+
+/** Where in a command line its words are that are neither flags nor their values. */
+function operandsOf(program: Command, args: readonly string[]): number[] {
+  const valued = program.options.filter(({ required }) => required).flatMap(({ short, long }) => [short, long]);
+  const takesValue = new Set([...valued, ...NAMESPACE_FLAGS]);
+  const isValue = (index: number): boolean => index > 0 && takesValue.has(args[index - 1]);
+  return args.flatMap((arg, index) => (arg.startsWith("-") || isValue(index) ? [] : [index]));
 }
 
 function stackOf(error: unknown): string {

@@ -90,7 +90,8 @@ async function readWorkload(
     ...workload,
     replicas: podsWanted(object, kind, runs),
     pods,
-    ...(object.metadata.labels === undefined ? {} : { labels: object.metadata.labels }),
+    metadata: object.metadata,
+    template: spec.metadata,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };

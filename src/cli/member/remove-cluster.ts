@@ -1,6 +1,6 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
 import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
 import { dropFinalizer, remove } from "../removal.ts";
@@ -61,11 +61,16 @@ export async function successor(
   return found?.metadata.uid === uid ? undefined : found;
 }
 
+/** Whether a node by the name of a Cluster's virtual node is that; one that has lost its label still is. */
+export function isVirtualNodeOf({ metadata, spec }: Stored<KubeNode>, cluster: string): boolean {
+  return metadata.labels?.[VIRTUAL_NODE_LABEL] === cluster || spec?.providerID === `legation://${cluster}`;
+}
+
 /** Removes the virtual node and its lease; a node of that name which is not Legation's is left alone. */
 export async function removeVirtualNode(host: ClusterClient, cluster: string, signal: AbortSignal): Promise<void> {
   const name = virtualNodeName(cluster);
   const node = await host.find(nodes, { name }, { signal });
-  if (node !== undefined && node.metadata.labels?.[VIRTUAL_NODE_LABEL] !== cluster) return;
+  if (node !== undefined && !isVirtualNodeOf(node, cluster)) return;
   if (node !== undefined) await remove(host, nodes, { name }, { uid: node.metadata.uid, signal });
   await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name }, { signal });
 }

@@ -16,8 +16,13 @@ export type Admitted<T> =
   | { readonly object: T; readonly warnings: readonly string[]; readonly denied?: never }
   | { readonly denied: string };
 
-// They serve the cluster itself (manifests/policies.yaml, legation-namespaces).
-const RESERVED: ReadonlySet<string> = new Set(["kube-system", "kube-public", "kube-node-lease", "legation-system"]);
+/** They serve the cluster itself (manifests/policies.yaml, legation-namespaces). */
+export const RESERVED_NAMESPACES: ReadonlySet<string> = new Set([
+  "kube-system",
+  "kube-public",
+  "kube-node-lease",
+  "legation-system",
+]);
 
 /** The namespace as policy and webhook let it in; `before`: as the host has it. Each looks at what changes alone. */
 export function admitNamespace(
@@ -49,7 +54,7 @@ function labelProblem(namespace: Stored<Namespace>): string | undefined {
       '"overflow" (every pod for which this cluster has no place), or remove the label'
     );
   }
-  if (!RESERVED.has(name)) return undefined;
+  if (!RESERVED_NAMESPACES.has(name)) return undefined;
   return `namespace ${name} serves this cluster itself, so its pods cannot be delegated; remove the label`;
 }
 

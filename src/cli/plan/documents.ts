@@ -17,7 +17,11 @@ export interface WrittenObject {
     readonly namespace?: string;
     readonly labels?: Readonly<Record<string, string>>;
     readonly annotations?: Readonly<Record<string, string>>;
-    readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean }[];
+    readonly ownerReferences?: readonly {
+      readonly kind: string;
+      readonly name?: string;
+      readonly controller?: boolean;
+    }[];
     readonly [field: string]: unknown;
   };
   readonly [field: string]: unknown;
@@ -31,7 +35,9 @@ const metadataSchema = z.looseObject({
   labels: stringMap.exactOptional(),
   annotations: stringMap.exactOptional(),
   ownerReferences: z
-    .array(z.looseObject({ kind: z.string(), controller: z.boolean().exactOptional() }))
+    .array(
+      z.looseObject({ kind: z.string(), name: z.string().exactOptional(), controller: z.boolean().exactOptional() }),
+    )
     .exactOptional(),
 });
 const documentSchema: z.ZodType<WrittenObject> = z

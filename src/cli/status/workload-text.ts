@@ -6,7 +6,8 @@ import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts"
 
 /** A workload's status as people read it. */
 export function workloadText(status: WorkloadStatus, terminal: Terminal): string {
-  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, pending, troubles, next } = status;
+  const { kind, namespace, name, replicas, pods, rebalance, clusters, onHost, notDelegated, pending, troubles, next } =
+    status;
   const divided = rebalance !== undefined;
   const readyCount = clusters.reduce((sum, member) => sum + member.ready, 0) + status.readyOnHost;
   const header = ["CLUSTER", ...(divided ? ["WANTED"] : []), "HAS", "READY", "PODS", "WHY NOT THE NEXT"];
@@ -17,9 +18,13 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
   ];
   if (rebalance === false)
     lines.push("rebalance is off: pods that run stay where they are; new ones keep the division");
-  if (onHost > 0) {
+  const overflowing = onHost - notDelegated;
+  if (overflowing > 0) {
+    lines.push(`${counted(overflowing)} in overflow mode ${overflowing === 1 ? "is" : "are"} this cluster's so far`);
+  }
+  if (notDelegated > 0) {
     const why = status.whyOnHost === undefined ? "" : `: ${status.whyOnHost}`;
-    lines.push(`${counted(onHost, "pod")} ${onHost === 1 ? "is" : "are"} not delegated${why}`);
+    lines.push(`${counted(notDelegated)} ${notDelegated === 1 ? "is" : "are"} not delegated${why}`);
   }
   if (next !== undefined) lines.push(`one more pod would go to ${next}`);
   return [

@@ -9,7 +9,7 @@ import { isOverflow } from "../../pods/overflow.ts";
 import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
 import type { ClaimSpec } from "../plan/written-claims.ts";
-import { whyNotDelegated } from "./not-delegated.ts";
+import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import { type Trouble, troublesOf } from "./trouble.ts";
 
 /** What is known of one workload. */
@@ -20,8 +20,10 @@ export interface WorkloadFacts {
   /** How many pods it is to have now. */
   readonly replicas: number;
   readonly pods: readonly Stored<Pod>[];
-  /** The workload's own, which say nothing of delegation. */
-  readonly labels?: Readonly<Record<string, string>>;
+  /** The workload's own. */
+  readonly metadata?: OwnWorkload["metadata"];
+  /** The pod template's. */
+  readonly template?: OwnWorkload["template"];
   /** Of controllers that could not create pods of it. */
   readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */
@@ -68,7 +70,9 @@ export interface WorkloadStatus {
   readonly clusters: readonly WorkloadMember[];
   /** Pods that are the host's own. */
   readonly onHost: number;
-  /** Why they are, and what to write; absent: there are none. */
+  /** Those of them that are not in overflow mode either. */
+  readonly notDelegated: number;
+  /** Why they are not, and what to write; absent: there are none. */
   readonly whyOnHost?: string;
   readonly readyOnHost: number;
   readonly pending: readonly PendingPods[];
@@ -129,15 +133,15 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
 
 function whyOnHost(
   pods: readonly Stored<Pod>[],
-  { namespace, labels }: WorkloadFacts,
+  facts: WorkloadFacts,
   { namespaces }: HostState,
-): Pick<WorkloadStatus, "whyOnHost"> {
+): Pick<WorkloadStatus, "notDelegated" | "whyOnHost"> {
   // In overflow mode the host is asked first.
-  const first = pods.find((pod) => !isOverflow(pod));
-  if (first === undefined) return {};
-  const own = namespaces.find(({ metadata }) => metadata.name === namespace);
-  const metadata = { ...first.metadata, labels: { ...labels, ...first.metadata.labels } };
-  return { whyOnHost: whyNotDelegated(metadata, own) };
+  const unmarked = pods.filter((pod) => !isOverflow(pod));
+  const [first] = unmarked;
+  if (first === undefined) return { notDelegated: 0 };
+  const own = namespaces.find(({ metadata }) => metadata.name === facts.namespace);
+  return { notDelegated: unmarked.length, whyOnHost: whyNotDelegated(first.metadata, own, facts) };
 }
 
 function placeOf(

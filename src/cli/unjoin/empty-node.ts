@@ -3,6 +3,7 @@ import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { counted, some } from "../counted.ts";
 import { Failure } from "../failure.ts";
+import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { drainNode, drainTimedOut, setCordon } from "../proxies/drain.ts";
 import { listProxies, podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer } from "../removal.ts";
@@ -11,18 +12,19 @@ import type { UnjoinContext, UnjoinOptions } from "./options.ts";
 /**
  * Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. Without
  * `drain` and `force` a node that was not cordoned is so afterwards only when it is empty. A node of that name which is not
- * Legation's is left alone.
+ * Legation's is left alone. Resolves to whether one is.
  */
-export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
+export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<boolean> {
   const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
   const found = await host.find(nodes, { name: node }, { signal });
-  if (found !== undefined && found.metadata.labels?.[VIRTUAL_NODE_LABEL] !== name) {
+  if (found !== undefined && !isVirtualNodeOf(found, name)) {
     report(
-      `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}) and stays as it is`,
+      `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}, and its ` +
+        `spec.providerID not legation://${name}) and stays as it is`,
     );
-    return;
+    return true;
   }
   const wasCordoned = found?.spec?.unschedulable === true;
   let rest: readonly Stored<Pod>[];
@@ -33,11 +35,12 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
     if (!wasCordoned && !drain && !force) await takeBackCordon(node, context);
     throw error;
   }
-  if (rest.length === 0) return;
+  if (rest.length === 0) return false;
   // The controller does not do it; the admission policy lets nobody else take this finalizer off.
   const controller = await context.asController();
   for (const proxy of rest) await dropFinalizer(controller, pods, proxy, DELEGATE_FINALIZER, signal);
   report(`${host.cluster}: ${counted(rest.length)} released in the controller's place`);
+  return false;
 }
 
 /** Resolves to the pods that had not ended in time. */

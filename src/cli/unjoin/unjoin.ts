@@ -41,7 +41,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
   }
 
-  await emptyNode(options, context);
+  const foreignNode = await emptyNode(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
     let kept: string | undefined;
@@ -56,7 +56,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     });
     if (removed === "held") throw notReleased(name, timeoutMs, kept);
     await refuseSuccessor();
-    report(`${host.cluster}: Cluster ${name} and its virtual node removed`);
+    report(`${host.cluster}: Cluster ${name} ${foreignNode ? "" : "and its virtual node "}removed`);
   } else {
     await refuseSuccessor();
     await removeVirtualNode(host, name, signal);

@@ -66,12 +66,28 @@ describe("the command line", () => {
     [["install", "--webhook-url", "https://h/path"], EXIT_CODES.usage, "write e.g. https://127.0.0.1:8443"],
     [["install", "--image", "x y"], EXIT_CODES.usage, '--image: "x y" is not the name of an image'],
     [["install", "--image", "x:1", "--webhook-url", "https://h"], EXIT_CODES.usage, "leave one of the two out"],
+    [["status", "daemonset/web"], EXIT_CODES.usage, '"daemonset/web" is nothing that it shows; write pod, deployment,'],
+    [["status", "-w", "deployment.apps/web"], EXIT_CODES.usage, "e.g. `legation status deployment/web`"],
+    [["status", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
+    [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
+    [["status", "pod/a", "pod/b"], EXIT_CODES.usage, "too many arguments for 'pod'"],
     [["--version"], EXIT_CODES.ok, ""],
   ])("%j exits with %d", async (args, code, message) => {
     const session = recordedSession();
     expect(await runProgram(args, session, "1.2.3")).toBe(code);
     expect(session.err.join("")).toContain(message);
   });
+});
+
+test("install names the variables that refuse each other, where they are what was written", async () => {
+  const session = recordedSession({ env: { LEGATION_IMAGE: "x:1", LEGATION_WEBHOOK_URL: "https://h" } });
+  expect(await runProgram(["install"], session, "1.2.3")).toBe(EXIT_CODES.usage);
+  expect(session.err.join("")).toContain("LEGATION_IMAGE: is for a webhook and a controller in the cluster");
+  expect(session.err.join("")).toContain("LEGATION_WEBHOOK_URL: has them run outside");
+  const half = recordedSession({ env: { LEGATION_IMAGE: "x:1" } });
+  expect(await runProgram(["install", "--webhook-url", "https://h"], half, "1.2.3")).toBe(EXIT_CODES.usage);
+  expect(half.err.join("")).toContain("LEGATION_IMAGE: is for");
+  expect(half.err.join("")).toContain("--webhook-url: has them run outside");
 });
 
 test("the list of commands is there before what any of them needs", async () => {
@@ -136,6 +152,16 @@ describe("errors", () => {
     const { err } = await run(error);
     expect(err).toContain("check `certificate-authority` and `tls-server-name` of the kubeconfig, and HTTPS_PROXY");
   });
+
+  test.each(["certificate has expired", "certificate is not yet valid"])(
+    "what is wrong with the time of a certificate (%s) is not looked for in who signed it",
+    async (detail) => {
+      const error = new KubeError(detail, { code: "NotSent", cluster: "west", verb: "get", resource: "namespaces" });
+      const { err } = await run(error);
+      expect(err).toContain("renew the API server's certificate, or set this machine's clock");
+      expect(err).not.toContain("certificate-authority");
+    },
+  );
 
   test.each([
     ["SIGINT", 130],

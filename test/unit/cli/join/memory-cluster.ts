@@ -94,9 +94,10 @@ export class MemoryCluster {
   }
 
   #patch(resource: Resource<KubeObject>, ref: ObjectRef, { type, body }: Patch): void {
-    const before = this.peek<KubeObject & { readonly data?: object }>(resource, ref);
-    const { metadata = {}, ...rest } = body as KubeObject & { data?: object };
+    const before = this.peek<KubeObject & { readonly data?: object; readonly spec?: object }>(resource, ref);
+    const { metadata = {}, ...rest } = body as KubeObject & { data?: object; spec?: object };
     if (type === "merge" && rest.data !== undefined) rest.data = { ...before?.data, ...rest.data };
+    if (type === "merge" && rest.spec !== undefined) rest.spec = { ...before?.spec, ...rest.spec };
     const labels = { ...before?.metadata.labels, ...metadata.labels };
     const annotations = { ...before?.metadata.annotations, ...metadata.annotations };
     this.put(resource, { ...before, ...rest, metadata: { ...before?.metadata, ...metadata, labels, annotations } });

@@ -1,4 +1,4 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
 import { namespace } from "../plan/host.ts";
 
@@ -7,39 +7,121 @@ const all = namespace("team", { labels: { "legation.dev/delegation": "all" } });
 const daemonSet = [{ apiVersion: "apps/v1", kind: "DaemonSet", name: "log", uid: "d", controller: true }];
 const asks = { annotations: { "legation.dev/delegate": "true" } };
 
+const LABEL = "kubectl label namespace team legation.dev/delegation=annotated";
+const overflow = namespace("team", { labels: { "legation.dev/delegation": "overflow" } });
+const WRITE =
+  'write the annotation legation.dev/delegate: "true" on the workload; a bare pod or a Job has to be made anew with it';
+const MADE_BEFORE =
+  "made before delegation was asked for: delete them to have them made anew (a pod without a controller, create it again)";
+
 test.each([
   [
     "its namespace has no label, whatever it asks for",
     asks,
     namespace("team", { labels: {} }),
-    "namespace team has no label legation.dev/delegation: write `kubectl label namespace team legation.dev/delegation=annotated`, then make its pods anew",
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then make its pods anew`,
   ],
   [
-    "it asks for nothing",
+    "its namespace has no label, and it asks for nothing",
     {},
-    annotated,
-    'nothing asks for it: write the annotation legation.dev/delegate: "true" on its workload; a bare pod has to be made anew with it',
+    namespace("team", { labels: {} }),
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then ${WRITE}`,
   ],
+  [
+    "its namespace's label is no mode",
+    asks,
+    namespace("team", { labels: { "legation.dev/delegation": "true" } }),
+    `namespace team has the label legation.dev/delegation: "true", which is no mode: write \`${LABEL} --overwrite\`, then make its pods anew`,
+  ],
+  [
+    "its namespace serves the cluster itself",
+    asks,
+    namespace("kube-system", { labels: {} }),
+    "namespace kube-system serves this cluster itself, and what runs there is never delegated",
+  ],
+  ["it asks for nothing", {}, annotated, `nothing asks for it: ${WRITE}`],
   [
     "what should be an annotation is a label",
     { labels: { "legation.dev/clusters": "west" } },
     annotated,
-    "legation.dev/clusters is a label of it, and says something only as an annotation: write it under metadata.annotations",
+    "legation.dev/clusters is a label there, and says something only as an annotation: write it under metadata.annotations",
   ],
   [
     "it declines",
     { annotations: { "legation.dev/delegate": "false" } },
     all,
-    'its annotation legation.dev/delegate is "false"',
+    'the annotation legation.dev/delegate there is "false"',
   ],
   ["a DaemonSet made it", { ownerReferences: daemonSet }, all, "pods of DaemonSets belong to nodes of this cluster"],
   [
-    "it was made before anybody asked",
-    asks,
-    annotated,
-    "it was made before it, its workload or its namespace asked for delegation: pods are not moved, so make it anew",
+    "it is another host's delegate",
+    { labels: { "legation.dev/host": "h" } },
+    all,
+    "the label legation.dev/host is there, so another host delegates to this cluster: its delegates are never delegated",
   ],
+  [
+    "it stands for a static pod",
+    { annotations: { "kubernetes.io/config.mirror": "x" } },
+    all,
+    "static pods, which a kubelet of this cluster runs by itself, are never delegated",
+  ],
+  [
+    "its author gave it a node in overflow mode",
+    { managedFields: [{ fieldsV1: { "f:spec": { "f:nodeName": {} } } }] },
+    overflow,
+    "spec.nodeName was written by the author: in overflow mode such pods are never delegated",
+  ],
+  [
+    "it was made before the mode, and a scheduler gave it a node",
+    { managedFields: [{ fieldsV1: { "f:spec": { "f:containers": {} } } }] },
+    overflow,
+    MADE_BEFORE,
+  ],
+  ["it was made before anybody asked", asks, annotated, MADE_BEFORE],
   ["its namespace may not be read", {}, undefined, "its namespace, workload or itself did not ask for delegation"],
 ])("a pod is not delegated since %s", (_case, metadata, own, why) => {
   expect(whyNotDelegated(metadata, own)).toBe(why);
+});
+
+describe("when annotations are on the workload, but not in its pod template", () => {
+  const job = { apiVersion: "apps/v1", uid: "u", controller: true };
+  const says = (kind: string, more: object = {}): string =>
+    whyNotDelegated({}, annotated, { kind, name: "web", metadata: { ...asks, ...more }, template: {} });
+
+  test.each([
+    ["Deployment", {}, "write `kubectl rollout restart deployment web -n team`"],
+    ["StatefulSet", {}, "write `kubectl rollout restart statefulset web -n team`"],
+    ["Job", {}, "a Job's template cannot change, so delete it and make it again"],
+    [
+      "CronJob",
+      {},
+      'write `kubectl annotate cronjob web -n team touched="$(date)" --overwrite`; its next run has them',
+    ],
+    ["ReplicaSet", {}, "--overwrite`, then delete its pods"],
+    [
+      "ReplicaSet",
+      { ownerReferences: [{ ...job, kind: "Deployment", name: "shop" }] },
+      "write `kubectl rollout restart deployment shop -n team`",
+    ],
+    [
+      "Job",
+      { ownerReferences: [{ ...job, kind: "Workflow", name: "w" }] },
+      "Workflow w makes that template: write them into its own pod template",
+    ],
+  ])("says what brings those of a %s there (%#)", (kind, more, advice) => {
+    const said = says(kind, more);
+    expect(said).toContain(`the annotations of ${kind} web are not in its pod template: `);
+    expect(said).toContain(advice);
+  });
+
+  test("says so, too, when the namespace has to be labelled first", () => {
+    const workload = { kind: "Deployment", name: "web", metadata: asks, template: {} };
+    const said = whyNotDelegated({}, namespace("team", { labels: {} }), workload);
+    expect(said).toContain(`${LABEL}\`, then write \`kubectl rollout restart deployment web -n team\``);
+  });
+
+  test("a template that has them by now is said to be newer than the pod", () => {
+    const workload = { kind: "ReplicaSet", name: "web", metadata: asks, template: asks };
+    expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);
+  });
 });

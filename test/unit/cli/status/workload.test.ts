@@ -168,11 +168,36 @@ test("of pods that are not delegated says why, also by what is on the workload a
     pods: [pod({ metadata: { namespace: "team" } })],
   };
   const at = Date.parse("2026-01-01T00:00:00Z");
-  const shown = workloadStatus({ ...facts, labels: { "legation.dev/delegate": "true" } }, host({ east: {} }), at);
-  expect(shown.whyOnHost).toContain("legation.dev/delegate is a label of it");
+  const shown = workloadStatus(
+    { ...facts, metadata: { labels: { "legation.dev/delegate": "true" } } },
+    host({ east: {} }),
+    at,
+  );
+  expect(shown.whyOnHost).toContain("legation.dev/delegate is a label there");
   expect(workloadText(shown, recordedSession().terminal)).toContain(
     "1 pod is not delegated: legation.dev/delegate is a label",
   );
   const two = workloadStatus({ ...facts, pods: [...facts.pods, pod({ name: "b", uid: "b" })] }, host({ east: {} }), at);
   expect(workloadText(two, recordedSession().terminal)).toContain("2 pods are not delegated: nothing asks for it");
+});
+
+test("says that the annotations of a workload are not in its template, which its pods are made by", () => {
+  const metadata = { annotations: { "legation.dev/delegate": "true" } };
+  const pods = [pod({ metadata: { namespace: "team" } })];
+  const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 1, pods, metadata, template: {} };
+  expect(workloadStatus(facts, host({ east: {} }), 0).whyOnHost).toContain("kubectl rollout restart deployment web");
+});
+
+test("what this cluster has in overflow mode is not counted with what is not delegated", () => {
+  const marked = { labels: { "legation.dev/proxy": "overflow" } };
+  const pods = [
+    pod({ name: "a", metadata: marked, spec: { nodeName: "n1" } }),
+    pod({ name: "b", metadata: marked, spec: { nodeName: "n1" } }),
+    pod({ name: "c" }),
+  ];
+  const facts = { kind: "Deployment", namespace: "team", name: "web", replicas: 3, pods };
+  const shown = workloadStatus(facts, host({ east: {} }), 0);
+  expect(shown).toMatchObject({ onHost: 3, notDelegated: 1 });
+  const text = workloadText(shown, recordedSession().terminal);
+  expect(text).toContain("2 pods in overflow mode are this cluster's so far\n1 pod is not delegated: nothing asks");
 });

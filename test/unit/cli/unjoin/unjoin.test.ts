@@ -313,7 +313,14 @@ describe("unjoin of a member whose host", () => {
   const POD = { name: "web-0", namespace: "shop" };
   const [pods, secrets, clusters] = [{ plural: "pods" }, { plural: "secrets" }, { plural: "clusters" }];
 
-  function standing(): { readonly host: MemoryCluster; readonly member: MemoryCluster; leave(): Promise<unknown> } {
+  function standing(): {
+    readonly host: MemoryCluster;
+    readonly member: MemoryCluster;
+    /** What was reported. */
+    readonly lines: string[];
+    leave(): Promise<unknown>;
+  } {
+    const lines: string[] = [];
     const host = new MemoryCluster("host", HOST);
     const member = new MemoryCluster("west", "member-1");
     const access = { name: "legation-host-01234567", namespace: SYSTEM };
@@ -330,10 +337,10 @@ describe("unjoin of a member whose host", () => {
           connectText: () => Promise.reject(new Error("not expected")),
           asController: () => Promise.reject(new Error("not expected")),
           signal,
-          report: () => {},
+          report: (line) => lines.push(line),
         },
       );
-    return { host, member, leave };
+    return { host, member, lines, leave };
   }
 
   test("has joined it under another name, too, leaves what is there to that one", async () => {
@@ -369,8 +376,17 @@ describe("unjoin of a member whose host", () => {
     expect(host.peek({ plural: "leases" }, lease)).toBeUndefined();
   });
 
+  test("has its virtual node without the label loses that, too", async () => {
+    const { host, lines, leave: leaves } = standing();
+    const node = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
+    host.put({ plural: "nodes" }, node);
+    await leaves();
+    expect(host.peek({ plural: "nodes" }, node.metadata)).toBeUndefined();
+    expect(lines).toContain("host: Cluster west and its virtual node removed");
+  });
+
   test("has a node of its own by the virtual node's name keeps that, and its lease", async () => {
-    const { host, leave: leaves } = standing();
+    const { host, lines, leave: leaves } = standing();
     const node = { name: "legation-west" };
     const lease = { ...node, namespace: "kube-node-lease" };
     host.put({ plural: "nodes" }, { metadata: node });
@@ -381,6 +397,7 @@ describe("unjoin of a member whose host", () => {
     expect(left()).toHaveLength(2);
     // Nothing of Legation's runs there, so it is not cordoned either.
     expect(left()[0]).not.toHaveProperty("spec");
+    expect(lines).toContain("host: Cluster west removed");
   });
 
   test("is told of the Cluster again at the end leaves the Secret, which may be that one's by now", async () => {
