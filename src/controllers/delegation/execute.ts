@@ -17,7 +17,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../refusal.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import type { Action, ActionOf, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { look } from "./look.ts";
@@ -25,7 +25,6 @@ import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } f
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 interface ExecutorOptions extends Omit<CreationOptions, "exchange"> {
   /** Annotations that say when the proxy goes if its owner shrinks. */

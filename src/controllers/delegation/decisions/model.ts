@@ -102,6 +102,8 @@ export interface RefusedResize extends ResizeRefusal {
   readonly until: number;
 }
 
+export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
 /** Whether something, as `Memory.ineffective` has it, is not to be tried now. */
 export function isIneffective({ ineffective }: Memory, what: string, now: number): boolean {
   return now < (ineffective?.get(what) ?? 0);
