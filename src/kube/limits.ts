@@ -1,6 +1,6 @@
 /** How hard one cluster's API server may be driven. */
 export interface ClientLimits {
-  /** Requests under way at once; a server that never answers holds no more than this, and three quarters for one namespace. */
+  /** Requests under way at once; a server that never answers holds no more than this, and one namespace three quarters; see `Slots`. */
   readonly concurrency: number;
   /** Requests a second on average, and how many may go at once after a pause. */
   readonly perSecond: number;
@@ -60,14 +60,15 @@ export interface Waiter {
   readonly granted: () => void;
 }
 
+// Of slots that one namespace holds, to each that is left free: alone it has three quarters.
+const HELD_TO_FREE = 3;
+
 /**
  * At most `size` holders at once. Namespaces that wait take turns, and within one who waits longest is next: one whose requests hang
- * (a webhook of its own that does not answer) must not take the server from all others. While others wait it has no more than half
- * of the slots, and a quarter it never has, so that they need not wait until its first requests end.
+ * (a webhook of its own that does not answer) must not take the server from all others, and neither must several. So each holds three
+ * times as many slots as it leaves free, at most: of 64 one has 48, two have some 27 each, four 14. Whoever holds none may have the last.
  */
 export class Slots {
-  readonly #half: number;
-  readonly #most: number;
   #free: number;
   readonly #held = new Map<string, number>();
   // Maps and Sets keep the order of insertion and give up any place at once. Who has had a turn goes to the end.
@@ -75,8 +76,6 @@ export class Slots {
 
   constructor(size: number) {
     this.#free = size;
-    this.#half = Math.ceil(size / 2);
-    this.#most = size - Math.floor(size / 4);
   }
 
   get waiting(): number {
@@ -89,7 +88,7 @@ export class Slots {
   take(waiter: Waiter): boolean {
     const { namespace } = waiter;
     const waiters = this.#waiting.get(namespace);
-    if (waiters === undefined && this.#free > 0 && this.#holds(namespace) < this.#most) {
+    if (waiters === undefined && this.#mayHold(namespace)) {
       this.#hold(namespace, 1);
       return true;
     }
@@ -109,23 +108,32 @@ export class Slots {
   /** Gives back the slot that this waiter took or was granted. */
   release({ namespace }: Pick<Waiter, "namespace">): void {
     this.#hold(namespace, -1);
-    const next = this.#nextBelow(this.#half) ?? this.#nextBelow(this.#most);
-    if (next === undefined) return;
-    const [turn, waiters] = next;
-    this.#waiting.delete(turn);
+    // With one slot more, each namespace may hold some more.
+    for (let turn = this.#nextTurn(); turn !== undefined; turn = this.#nextTurn()) this.#grant(turn);
+  }
+
+  /** The namespace that has waited longest for its turn, of those that may hold one more slot. */
+  #nextTurn(): string | undefined {
+    for (const namespace of this.#waiting.keys()) if (this.#mayHold(namespace)) return namespace;
+    return undefined;
+  }
+
+  #grant(namespace: string): void {
+    const waiters = this.#waiting.get(namespace) ?? new Set<Waiter>();
+    this.#waiting.delete(namespace);
     for (const waiter of waiters) {
       waiters.delete(waiter);
-      if (waiters.size > 0) this.#waiting.set(turn, waiters);
-      this.#hold(turn, 1);
+      if (waiters.size > 0) this.#waiting.set(namespace, waiters);
+      this.#hold(namespace, 1);
       waiter.granted();
       return;
     }
   }
 
-  /** The namespace that has waited longest for its turn, of those that hold fewer slots than this. */
-  #nextBelow(limit: number): readonly [string, Set<Waiter>] | undefined {
-    for (const entry of this.#waiting) if (this.#holds(entry[0]) < limit) return entry;
-    return undefined;
+  #mayHold(namespace: string): boolean {
+    if (this.#free === 0) return false;
+    const held = this.#holds(namespace);
+    return held === 0 || held < HELD_TO_FREE * (this.#free - 1);
   }
 
   #holds(namespace: string): number {

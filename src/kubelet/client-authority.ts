@@ -1,5 +1,6 @@
-import { createSecureContext } from "node:tls";
 import type { ConfigMap } from "../api/kubernetes.ts";
+import { certificatesOf } from "../certificates/bundle.ts";
+import { expiresAt } from "../certificates/validity.ts";
 import type { ClusterClient } from "../kube/client.ts";
 import { configMaps } from "../kube/resources.ts";
 import type { Clock } from "../runtime/clock.ts";
@@ -58,11 +59,11 @@ export class ClientAuthority {
       this.#pem = undefined;
       return;
     }
-    try {
-      createSecureContext({ ca: pem });
+    const certificates = certificatesOf(pem);
+    if (certificates.length > 0 && certificates.every((certificate) => expiresAt(certificate) !== undefined)) {
       this.#pem = pem;
-    } catch (error) {
-      this.#log.warn({ err: error, ...PUBLISHED }, `${KEY} cannot be read: the authorities before are kept`);
+      return;
     }
+    this.#log.warn(PUBLISHED, `${KEY} cannot be read: the authorities before are kept`);
   }
 }

@@ -228,6 +228,7 @@ function difference(
 ): Record<string, string | null> | undefined {
   const changes: Record<string, string | null> = {};
   for (const [key, value] of Object.entries(wanted)) if (current[key] !== value) changes[key] = value;
-  for (const key of earlier) if (!(key in wanted) && key in current) changes[key] = null;
+  const isGone = (key: string): boolean => !Object.hasOwn(wanted, key) && Object.hasOwn(current, key);
+  for (const key of earlier) if (isGone(key)) changes[key] = null;
   return Object.keys(changes).length === 0 ? undefined : changes;
 }

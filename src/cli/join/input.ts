@@ -41,5 +41,5 @@ function labelProblem(key: string, value: string, others: Readonly<Record<string
   if (!LABEL_VALUE.test(value) || value.length > LONGEST_LABEL) {
     return "has a value that is not a label's: at most 63 letters, digits, '-', '_' and '.'";
   }
-  return key in others ? "is given twice" : undefined;
+  return Object.hasOwn(others, key) ? "is given twice" : undefined;
 }

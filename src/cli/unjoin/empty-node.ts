@@ -1,4 +1,4 @@
-import { DELEGATE_FINALIZER, virtualNodeName } from "../../api/keys.ts";
+import { DELEGATE_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { counted, some } from "../counted.ts";
@@ -10,13 +10,21 @@ import type { UnjoinContext, UnjoinOptions } from "./options.ts";
 
 /**
  * Cordons the virtual node and ends what is on it; refuses first when something runs there that nobody asked to end. Without
- * `drain` and `force` a node that was not cordoned is so afterwards only when it is empty.
+ * `drain` and `force` a node that was not cordoned is so afterwards only when it is empty. A node of that name which is not
+ * Legation's is left alone.
  */
 export async function emptyNode(options: UnjoinOptions, context: UnjoinContext): Promise<void> {
   const { name, drain, force, timeoutMs } = options;
   const { host, signal, report } = context;
   const node = virtualNodeName(name);
-  const wasCordoned = (await host.find(nodes, { name: node }, { signal }))?.spec?.unschedulable === true;
+  const found = await host.find(nodes, { name: node }, { signal });
+  if (found !== undefined && found.metadata.labels?.[VIRTUAL_NODE_LABEL] !== name) {
+    report(
+      `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}) and stays as it is`,
+    );
+    return;
+  }
+  const wasCordoned = found?.spec?.unschedulable === true;
   let rest: readonly Stored<Pod>[];
   try {
     rest = await cordonAndDrain(node, options, context);

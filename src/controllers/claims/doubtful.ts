@@ -14,14 +14,25 @@ interface Doubt {
 
 /**
  * Claims that a member may have made, or be about to, since a request of before left that open. What later requests come to says
- * nothing of it: admission, which fails or refuses them, comes before the name that is taken.
+ * nothing of it: admission, which fails or refuses them, comes before the name that is taken. What an earlier leader asked of the member to
+ * which it gave a claim, nobody knows any more: that is in doubt until the member has shown the claim or denied it.
  */
 export class DoubtfulClaims {
   readonly #clock: Pick<Clock, "now">;
+  /** When this leader began: every request of an earlier one was sent before. */
+  readonly #begunAt: number;
   readonly #doubts = new Map<ObjectKey, Doubt>();
+  /** Of which claim of that name, and of which member, every request is known. */
+  readonly #known = new Map<ObjectKey, Pick<Doubt, "uid" | "member">>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
+    this.#begunAt = clock.now();
+  }
+
+  /** This leader gives the host's claim of this uid, which no member had, to the member. */
+  noteGiven(key: ObjectKey, uid: string, member: string): void {
+    this.#known.set(key, { uid, member });
   }
 
   /** The member failed to make the host's claim of this uid, or to say whether it has one. */
@@ -33,18 +44,32 @@ export class DoubtfulClaims {
 
   /** Whether the member may have it, or make it yet. */
   has(key: ObjectKey, uid: string, member: string): boolean {
-    const doubt = this.#doubts.get(key);
-    return doubt?.uid === uid && doubt.member === member;
+    return this.#lastAt(key, uid, member) !== undefined;
   }
 
   /** The same, when the member shows none: what was asked of it before is over after a while. */
   hasThoughUnseen(key: ObjectKey, uid: string, member: string): boolean {
-    const { lastAt = 0 } = this.#doubts.get(key) ?? {};
-    return this.has(key, uid, member) && this.#clock.now() < lastAt + CREATE_ENDS_MS;
+    const lastAt = this.#lastAt(key, uid, member);
+    return lastAt !== undefined && this.#clock.now() < lastAt + CREATE_ENDS_MS;
   }
 
-  /** The member has it, or has not; or nothing is left of the claim. */
-  settle(key: ObjectKey): void {
+  /** The member has the host's claim of this uid, or has not. */
+  settle(key: ObjectKey, uid: string, member: string): void {
     this.#doubts.delete(key);
+    this.#known.set(key, { uid, member });
+  }
+
+  /** Nothing is left of the claim. */
+  forget(key: ObjectKey): void {
+    this.#doubts.delete(key);
+    this.#known.delete(key);
+  }
+
+  /** When the last of the requests that left it open failed, at the latest; epoch ms. Undefined: none did. */
+  #lastAt(key: ObjectKey, uid: string, member: string): number | undefined {
+    const isIt = (one: Pick<Doubt, "uid" | "member"> | undefined): boolean => one?.uid === uid && one.member === member;
+    const doubt = this.#doubts.get(key);
+    if (isIt(doubt)) return doubt?.lastAt;
+    return isIt(this.#known.get(key)) ? undefined : this.#begunAt;
   }
 }

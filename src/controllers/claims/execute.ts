@@ -10,7 +10,7 @@ import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import { seenUid } from "../../copies/claims.ts";
-import { isLabelled } from "../../copies/copy.ts";
+import { isCopy, isLabelled } from "../../copies/copy.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
@@ -69,13 +69,14 @@ export class Executor {
   /** Nothing is left of the claim. */
   forget(key: ObjectKey): void {
     this.#contests.forget(key);
-    this.#doubtful.settle(key);
+    this.#doubtful.forget(key);
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
   async execute(action: Action, context: Context): Result {
     switch (action.type) {
       case "assign":
+        this.#doubtful.noteGiven(context.key, action.uid, action.member);
         return await this.#annotate(action, { [CLUSTER_ANNOTATION]: action.member }, context);
       case "unassign":
         return await this.#annotate(action, { [CLUSTER_ANNOTATION]: null }, context);
@@ -129,34 +130,47 @@ export class Executor {
   }
 
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
-    const { onRefusal, onDoubt } = this.#options;
     const { uid } = action;
     const { key, log } = context;
-    const ref = refOf(key);
     const made = await this.#failures.outlast(key, member, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
-      this.#doubtful.settle(key);
+      this.#doubtful.settle(key, uid, member.name);
       return shows(member, made.uid);
     }
     if (made.type === "gone") return () => true;
-    const message =
-      made.type === "refused" || made.type === "failing"
-        ? `its API server refused PersistentVolumeClaim ${ref.name}, which the pod needs: ${made.detail}`
-        : `PersistentVolumeClaim ${ref.name}, which the pod needs, is there already and was not made by Legation for this host`;
+    const message = whyNot(
+      refOf(key).name,
+      made.type === "refused" || made.type === "failing" ? made.detail : undefined,
+    );
     // It may have been made: no other member gets it.
-    if (made.type === "failing" && this.#doubtful.has(key, uid, member.name)) {
-      onDoubt(key, uid, member.name, message);
-      throw made.error;
-    }
-    if (made.type !== "failing" && this.#doubtful.hasThoughUnseen(key, uid, member.name)) {
-      onDoubt(key, uid, member.name, message);
+    if (this.#doubtful.hasThoughUnseen(key, uid, member.name)) {
+      this.#options.onDoubt(key, uid, member.name, message);
+      if (made.type === "failing") throw made.error;
       // Asked again when its watch has not shown one for a while.
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     }
-    this.#doubtful.settle(key);
+    const there = made.type === "failing" ? await this.#find(member, { uid, message }, context) : undefined;
+    this.#doubtful.settle(key, uid, member.name);
+    if (there !== undefined) return shows(member, there);
     log.info(message);
-    onRefusal(key, uid, member.name, message);
+    this.#options.onRefusal(key, uid, member.name, message);
     return () => true;
+  }
+
+  /** The uid of a claim that the member has made for requests which are over by now; undefined when none is in doubt, or it has none. */
+  async #find(
+    member: Member,
+    { uid, message }: { readonly uid: string; readonly message: string },
+    { key, signal }: Context,
+  ): Promise<string | undefined> {
+    if (!this.#doubtful.has(key, uid, member.name)) return undefined;
+    try {
+      const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
+      return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;
+    } catch (error) {
+      this.#options.onDoubt(key, uid, member.name, message);
+      throw error;
+    }
   }
 
   async #make(member: Member, { uid, object }: ActionOf<"create">, { key, signal }: Context): Promise<Made> {
@@ -247,6 +261,14 @@ export class Executor {
 function refOf(key: ObjectKey): { readonly namespace: string; readonly name: string } {
   const { namespace = "", name } = objectRef(key);
   return { namespace, name };
+}
+
+/** Why the member has no claim of this name for the host's, for people: in its API server's words, or since somebody else has the name. */
+function whyNot(name: string, detail: string | undefined): string {
+  const what = `PersistentVolumeClaim ${name}, which the pod needs`;
+  return detail === undefined
+    ? `${what}, is there already and was not made by Legation for this host`
+    : `its API server refused ${what}: ${detail}`;
 }
 
 function shows(member: Member, uid: string): Shown<Observed> {

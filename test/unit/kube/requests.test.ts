@@ -251,7 +251,8 @@ describe("what was sent and what was not", () => {
   });
 
   test("waiting for a slot until the deadline is NotSent, and a silent server holds no more than the limit", async () => {
-    const narrow = connect(server, { limits: { concurrency: 3 } });
+    // Of which one namespace has three quarters.
+    const narrow = connect(server, { limits: { concurrency: 4 } });
     server.always = silence;
     const create = (timeoutMs: number): Promise<KubeError> => kubeErrorOf(narrow.create(pods, web, { timeoutMs }));
     const [first, later] = [ENOUGH_TO_SEND_MS, ENOUGH_TO_SEND_MS / 4];
@@ -332,7 +333,7 @@ describe("what was sent and what was not", () => {
   });
 
   test("slots are free again after a silent while", async () => {
-    const narrow = connect(server, { limits: { concurrency: 2 } });
+    const narrow = connect(server, { limits: { concurrency: 3 } });
     server.faults.push(silence, silence);
     // The third must have given up before the first two make room for it.
     const silent = ENOUGH_TO_SEND_MS;

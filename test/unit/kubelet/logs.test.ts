@@ -172,6 +172,18 @@ describe("a log", () => {
     expect(clock.pending).toBe(0);
   });
 
+  test("that is followed, and has no line yet, is not asked for any longer when its reader leaves", async () => {
+    answer = ({ signal }) => new Promise((_resolve, reject) => signal?.addEventListener("abort", reject));
+    const outgoing = request({ port, host: "127.0.0.1", path: `${PATH}?follow=true` });
+    outgoing.on("error", () => {});
+    outgoing.end();
+    await expect.poll(() => asked.length).toBe(1);
+    outgoing.destroy();
+    await expect.poll(() => asked[0]?.signal?.aborted).toBe(true);
+    await served;
+    expect(clock.pending).toBe(0);
+  });
+
   test("that breaks off is cut here, too", async () => {
     const body = new Readable({ read: () => {} });
     answer = () => Promise.resolve({ body, headers: {} });

@@ -16,6 +16,8 @@ import { fakeClient } from "../cli/client.ts";
 
 const log = createLogger({ level: "silent" });
 
+const STREAM = { path: "/exec/shop/web/main", headers: { connection: "Upgrade", upgrade: "SPDY/3.1" } };
+
 let authority: Authority;
 let other: Authority;
 let serving: TlsMaterial["certificate"];
@@ -24,6 +26,10 @@ let reviews: object[];
 let server: NodeServer;
 let port: number;
 let hostAnswers: boolean;
+let tokenStatus: object;
+let isAllowed: boolean;
+/** What the host waits for before it answers. */
+let hostsWait: Promise<void> | undefined;
 let clock: FakeClock;
 
 beforeAll(async () => {
@@ -36,6 +42,9 @@ beforeAll(async () => {
 beforeEach(() => {
   reviews = [];
   hostAnswers = true;
+  tokenStatus = { authenticated: false };
+  isAllowed = true;
+  hostsWait = undefined;
   clock = new FakeClock(Date.now());
 });
 
@@ -51,7 +60,8 @@ function nodeServer(clientAuthority: string | undefined): NodeServer {
         });
       }
       reviews.push(body);
-      return path.endsWith("tokenreviews") ? { status: { authenticated: false } } : { status: { allowed: true } };
+      await hostsWait;
+      return path.endsWith("tokenreviews") ? { status: tokenStatus } : { status: { allowed: isAllowed } };
     },
   });
   const proxies = new Store<object>();
@@ -80,9 +90,9 @@ async function serve(clientAuthority: string | undefined): Promise<void> {
 }
 
 function ask(
-  options: { certificate?: KeyAndCertificate; agent?: Agent; token?: string; path?: string } = {},
+  options: { certificate?: KeyAndCertificate; agent?: Agent; token?: string; path?: string; headers?: object } = {},
 ): Promise<number> {
-  const { certificate, agent, token, path = "/healthz" } = options;
+  const { certificate, agent, token, path = "/healthz", headers = {} } = options;
   return new Promise((resolve, reject) => {
     const asked = request(
       {
@@ -92,7 +102,7 @@ function ask(
         rejectUnauthorized: false,
         ...(agent === undefined ? {} : { agent }),
         ...(certificate === undefined ? {} : { cert: certificate.certificate, key: certificate.key }),
-        ...(token === undefined ? {} : { headers: { authorization: `Bearer ${token}` } }),
+        headers: { ...headers, ...(token === undefined ? {} : { authorization: `Bearer ${token}` }) },
       },
       (response) => {
         response.resume();
@@ -142,6 +152,48 @@ describe("a virtual node's server", () => {
     expect(reviews).toHaveLength(2);
   });
 
+  test.each<[string, object, number]>([
+    ["that the host knows", { authenticated: true, user: { username: "robot" } }, 200],
+    [
+      "that the host does not vouch for, though it names a user",
+      { authenticated: false, user: { username: "robot" } },
+      401,
+    ],
+    ["of which the host says nothing but a user", { user: { username: "robot" } }, 401],
+    ["without a user's name", { authenticated: true, user: { username: "" } }, 401],
+  ])("answers a token %s", async (_which, status, expected) => {
+    await serve(undefined);
+    tokenStatus = status;
+    expect(await ask({ token: "token" })).toBe(expected);
+  });
+
+  test("lets a user in half a minute after the right was given, and keeps one out five minutes after it was taken", async () => {
+    await serve(authority.pem);
+    const states: number[] = [];
+    for (const [allowed, afterMs] of [
+      [false, 0],
+      [true, 29_000],
+      [true, 2_000],
+      [false, 299_000],
+      [false, 2_000],
+    ] as const) {
+      isAllowed = allowed;
+      await clock.advance(afterMs);
+      states.push(await ask({ certificate: caller }));
+    }
+    expect(states).toEqual([403, 403, 200, 200, 403]);
+  });
+
+  test.each<[string, boolean, boolean, number]>([
+    ["nobody known", false, true, 401],
+    ["a user without the right", true, false, 403],
+    ["a user with the right to a pod that is not there", true, true, 404],
+  ])("refuses a stream of %s", async (_who, known, allowed, expected) => {
+    await serve(authority.pem);
+    isAllowed = allowed;
+    expect(await ask({ ...STREAM, ...(known ? { certificate: caller } : {}) })).toBe(expected);
+  });
+
   test("takes addresses as long as commands may be", async () => {
     await serve(authority.pem);
     const path = `/healthz?command=${"x".repeat(200_000)}`;
@@ -172,6 +224,24 @@ describe("a virtual node's server", () => {
     expect(await ask({ certificate: caller, agent })).toBe(200);
     server.renew({ certificate: serving, clientAuthority: other.pem });
     await expect.poll(() => ask({ certificate: caller, agent }).catch(() => 0)).toBe(401);
+  });
+
+  test.each<[string, object]>([
+    ["request", {}],
+    ["stream", STREAM],
+  ])("serves no further %s on a connection whose authority has gone while it was in use", async (_what, next) => {
+    await serve(authority.pem);
+    const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+    onTestFinished(() => agent.destroy());
+    const answered = Promise.withResolvers<void>();
+    hostsWait = answered.promise;
+    const underWay = ask({ certificate: caller, agent });
+    await expect.poll(() => reviews.length).toBe(1);
+    server.renew({ certificate: serving, clientAuthority: other.pem });
+    answered.resolve();
+    expect(await underWay).toBe(200);
+    expect(await ask({ certificate: caller, agent, ...next }).catch(() => 0)).toBe(0);
+    expect(await ask({ certificate: caller, agent, ...next })).toBe(401);
   });
 
   test("forgets a certificate whose time is over, also on a connection made before", async () => {
@@ -235,7 +305,7 @@ describe("a server that is closed", () => {
 test("a handshake that was begun before the authority changed is not finished after it", async () => {
   await serve(authority.pem);
   const socket = await stranger();
-  const ended = once(socket, "close");
   server.renew({ certificate: serving, clientAuthority: other.pem });
-  await ended;
+  // Long before the server gives up whoever never says who it is.
+  await expect.poll(() => socket.closed, { timeout: 5_000 }).toBe(true);
 });

@@ -18,7 +18,8 @@ function look(
     delegate,
     reachable = true,
     container = "main",
-  }: { delegate?: string; reachable?: boolean; container?: string } = {},
+    uid,
+  }: { delegate?: string; reachable?: boolean; container?: string; uid?: string } = {},
 ): ReturnType<typeof lookUp> {
   const proxies = new Store<Pod>();
   if (proxy !== undefined) proxies.set(proxy);
@@ -28,12 +29,23 @@ function look(
     delegates: { get: () => (delegate === undefined ? undefined : pod({ uid: delegate })) },
   };
   const source = { registry: { member: () => member, problem: () => undefined }, proxies: () => proxies };
-  return lookUp(source as unknown as PodSource, "west", { namespace: "team", name: "web-0" }, container);
+  return lookUp(
+    source as unknown as PodSource,
+    "west",
+    { namespace: "team", name: "web-0", ...(uid === undefined ? {} : { uid }) },
+    container,
+  );
 }
 
 describe("a request to a virtual node", () => {
   test("goes to the delegate that the proxy records", () => {
     expect(look(bound({ metadata: recorded }), { delegate: "delegate-uid" })).toMatchObject({ proxyUid: "uid-1" });
+  });
+
+  test("for one pod by its uid does not go to the next of that name", () => {
+    const proxy = bound({ metadata: recorded });
+    expect(look(proxy, { delegate: "delegate-uid", uid: "uid-1" })).toMatchObject({ proxyUid: "uid-1" });
+    expect(look(proxy, { delegate: "delegate-uid", uid: "uid-0" })).toMatchObject({ problem: "notFound" });
   });
 
   test("for a pod that is not bound to it finds none", () => {

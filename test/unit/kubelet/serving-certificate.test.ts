@@ -41,6 +41,17 @@ describe("the serving certificate of virtual nodes", () => {
     );
   });
 
+  test("is kept while the machine's clock is behind: the next one would be no older", async () => {
+    const clock = new FakeClock(Date.now());
+    const { keeper, served } = follow({ kind: "own", hosts: ["192.0.2.7"] }, clock);
+    await keeper.load();
+    keeper.follow((certificate) => served.push(certificate));
+    clock.jump(-10 * DAY_MS);
+    await clock.advance(60 * 60_000);
+    await expect.poll(() => clock.pending).toBe(1);
+    expect(served).toEqual([]);
+  });
+
   test("of files is read again when they change, and is kept while they do not fit together", async () => {
     const folder = mkdtempSync(join(tmpdir(), "legation-serving-"));
     onTestFinished(() => rmSync(folder, { recursive: true }));

@@ -74,6 +74,18 @@ describe("a pod uses", () => {
     expect(uses(spec)).toEqual(["Secret a"]);
   });
 
+  test("a Secret of the same name as the ConfigMap that every namespace has", () => {
+    expect(uses(volume({ secret: { secretName: "kube-root-ca.crt" } }))).toEqual(["Secret kube-root-ca.crt"]);
+  });
+
+  test("what it mounts before what it has variables of, in what is said where it is missing", () => {
+    const spec: Partial<PodSpec> = {
+      ...volume({ secret: { secretName: "a" } }),
+      containers: [{ ...main, envFrom: [{ secretRef: { name: "a" } }] }],
+    };
+    expect(dependenciesOf(pod({ spec })).map(({ missing }) => missing.reason)).toEqual(["FailedMount"]);
+  });
+
   test("nothing of the volume that admission adds for the token", () => {
     const sources = [
       { serviceAccountToken: { path: "token" } },

@@ -64,6 +64,12 @@ describe("labels and annotations go from the proxy to the delegate", () => {
     ]);
   });
 
+  test("a removed key goes, whatever it is called", () => {
+    const labelled = proxyPod({ metadata: { labels: { constructor: "acme" } } });
+    const [patch] = forwardPatches(proxyPod(), delegate({}, labelled));
+    expect(patch?.body.metadata.labels).toEqual({ constructor: null });
+  });
+
   test("keys that the member set are never touched", () => {
     const theirs = { labels: { "topology.kubernetes.io/zone": "a" }, annotations: { "cni.example/ip": "10.1.0.7" } };
     expect(forwardPatches(before, delegate(theirs))).toEqual([]);

@@ -92,6 +92,13 @@ describe("a delegate that talks to the host's API server", () => {
   test.each([
     ["for the one user of its containers", { securityContext: { runAsUser: 7 } }, 0o400, 0o444],
     ["for root", {}, 0o400, undefined],
+    ["for root, who is named", { securityContext: { runAsUser: 0 } }, 0o400, undefined],
+    [
+      "for several users",
+      { securityContext: { runAsUser: 7 }, initContainers: [{ name: "init", securityContext: { runAsUser: 8 } }] },
+      0o400,
+      undefined,
+    ],
     ["for a group", { securityContext: { runAsUser: 7, fsGroup: 7 } }, 0o400, undefined],
     ["for all", { securityContext: { runAsUser: 7 } }, 0o644, undefined],
   ])("can be read by its pod where a token is %s", (_case, spec, defaultMode, mode) => {
@@ -105,14 +112,14 @@ describe("a delegate that talks to the host's API server", () => {
   test("has the host's authority wherever the author mounted it", () => {
     const { spec } = delegate(home, [
       automounted,
-      { name: "ca", configMap: { name: "kube-root-ca.crt", defaultMode: 256 } },
-      { name: "all", projected: { sources: [{ configMap: { name: "kube-root-ca.crt" } }] } },
+      { name: "ca", configMap: { name: "kube-root-ca.crt", defaultMode: 256, optional: true } },
+      { name: "all", projected: { sources: [{ configMap: { name: "kube-root-ca.crt", optional: true } }] } },
       { name: "other", configMap: { name: "other" } },
     ]);
     const items = [{ key: "ca.crt", path: "ca.crt" }];
     expect(spec?.volumes?.slice(1)).toEqual([
-      { name: "ca", secret: { secretName: SECRET, items, defaultMode: 256 } },
-      { name: "all", projected: { sources: [{ secret: { name: SECRET, items } }] } },
+      { name: "ca", secret: { secretName: SECRET, items, defaultMode: 256, optional: true } },
+      { name: "all", projected: { sources: [{ secret: { name: SECRET, items, optional: true } }] } },
       { name: "other", configMap: { name: "other" } },
     ]);
   });
@@ -159,6 +166,8 @@ describe("a delegate that talks to the host's API server", () => {
   test("is known by the Secret that it mounts", () => {
     expect(mountsApiSecret(delegate(home, [automounted]), "uid-1")).toBe(true);
     expect(mountsApiSecret(delegate(home, [authored]), "uid-1")).toBe(true);
+    const authority: Volume = { name: "ca", configMap: { name: "kube-root-ca.crt" } };
+    expect(mountsApiSecret(delegate(home, [authority]), "uid-1")).toBe(true);
     expect(mountsApiSecret(delegate(home, [automounted]), "uid-2")).toBe(false);
     expect(mountsApiSecret(delegate({ mode: "member" }, [automounted]), "uid-1")).toBe(false);
   });
@@ -179,13 +188,24 @@ describe("a delegate that talks to its member's API server", () => {
     expect(spec?.containers).toEqual([{ name: "main", ...mounts("vault", "data") }]);
     expect(spec).not.toHaveProperty("automountServiceAccountToken");
   });
+
+  test("keeps all else, and a volume of the author's own that is called as admission's is", () => {
+    const cache: Volume = { name: "kube-api-access-cache", emptyDir: {} };
+    const rest = { nodeSelector: { disk: "ssd" }, terminationGracePeriodSeconds: 5 };
+    for (const mode of ["member", "none"] as const) {
+      const proxy = proxyPod({ spec: { ...rest, volumes: [automounted, cache] } });
+      expect(toDelegate(proxy, host, { mode }).spec).toMatchObject({ ...rest, volumes: [cache] });
+    }
+  });
 });
 
 describe("a delegate that talks to no API server", () => {
   test("has no token, and volumes and mounts only for what is left", () => {
     const only: Volume = { name: "only", projected: { sources: [{ serviceAccountToken: { path: "t" } }] } };
-    const { spec } = delegate({ mode: "none" }, [automounted, authored, only, data]);
-    expect(spec?.volumes).toEqual([{ name: "vault", projected: { sources: [{ secret: { name: "own" } }] } }, data]);
+    const secret: Volume = { name: "vault", projected: { ...authored.projected, defaultMode: 256 } };
+    const { spec } = delegate({ mode: "none" }, [automounted, secret, only, data]);
+    const left = { defaultMode: 256, sources: [{ secret: { name: "own" } }] };
+    expect(spec?.volumes).toEqual([{ name: "vault", projected: left }, data]);
     expect(spec?.containers).toEqual([{ name: "main", ...mounts("vault", "data") }]);
     expect(spec?.automountServiceAccountToken).toBe(false);
   });
@@ -202,6 +222,7 @@ describe("the API server of a pod", () => {
   const pending: HomeApi = { state: "pending", message: "wait" };
   const withToken = proxyPod({ spec: { volumes: [automounted] } });
   const without = proxyPod({ spec: { volumes: [data] } });
+  const mounting = proxyPod({ spec: { volumes: [data], containers: [{ name: "main", ...mounts("data") }] } });
   const secretVolume: Volume = { name: "exec-sa-token", secret: { secretName: "executor-token" } };
   const mountPath = "/var/run/secrets/kubernetes.io/serviceaccount/";
   const withSecret = proxyPod({
@@ -220,6 +241,7 @@ describe("the API server of a pod", () => {
     ["is the member's, as its author says", withToken, "member", pending, { access: { mode: "member" } }],
     ["is none, as its author says", withToken, "none", known, none],
     ["is none when it mounts no token", without, undefined, pending, none],
+    ["is none when it mounts no token, though the way to the host is known", mounting, undefined, known, none],
     ["is none when it mounts no token, whatever its author says", without, "host", unknown, none],
     [
       "is the host's, as the author says of a pod that may read a token from anywhere",

@@ -22,6 +22,27 @@ describe("the status of a proxy whose delegate is gone", () => {
     expect(status.conditions?.map(({ type }) => type)).not.toContain("DisruptionTarget");
   });
 
+  test("keeps where and since when it ran, and which containers they were", () => {
+    const running = { ...runningStatus(), startTime: "2026-01-01T00:00:00Z", podIP: "10.1.2.3" };
+    const containerStatuses = [containerStatus({ state: { running: {} }, containerID: "containerd://abc" })];
+    const status = lostStatus(proxyPod({ status: { ...running, containerStatuses } }), { message: "deleted", now });
+    expect(status).toMatchObject({ phase: "Failed", startTime: running.startTime, podIP: running.podIP });
+    expect(status.containerStatuses?.[0]?.state?.terminated).toMatchObject({ containerID: "containerd://abc" });
+  });
+
+  test("says since when the pod is not ready: it may have been so before", () => {
+    const before = "2026-01-15T00:00:00Z";
+    const conditions = [
+      { type: "Ready", status: "False", lastTransitionTime: before },
+      { type: "ContainersReady", status: "True", lastTransitionTime: before },
+    ];
+    const status = lostStatus(proxyPod({ status: { ...runningStatus(), conditions } }), { message: "deleted", now });
+    expect(status.conditions).toEqual([
+      { type: "Ready", status: "False", reason: "PodFailed", lastTransitionTime: before },
+      { type: "ContainersReady", status: "False", reason: "PodFailed", lastTransitionTime: "2026-02-03T04:05:06Z" },
+    ]);
+  });
+
   test("is a disruption when nobody on the host had asked for it", () => {
     const options = { message: "deleted there", disruptedBy: "DeletedInMember", now };
     const { reason, conditions } = lostStatus(proxyPod({ status: runningStatus() }), options);

@@ -17,6 +17,7 @@ function asking(uid: typeof UID): PodSpec {
     { name: "POD_NAME", valueFrom: NAME },
     { name: "MODE", value: "metadata.uid" },
   ];
+  const defaultMode = 0o400;
   const items = [
     { path: "uid", ...uid },
     { path: "cpu", resourceFieldRef: { containerName: "main", resource: "limits.cpu" } },
@@ -26,15 +27,25 @@ function asking(uid: typeof UID): PodSpec {
     containers: [container, { name: "other", image: "other:1" }],
     initContainers: [{ ...container, name: "first" }],
     volumes: [
-      { name: "info", downwardAPI: { items } },
-      { name: "all", projected: { sources: [{ downwardAPI: { items } }, { configMap: { name: "app" } }] } },
+      { name: "info", downwardAPI: { items, defaultMode } },
+      {
+        name: "all",
+        projected: { sources: [{ downwardAPI: { items } }, { configMap: { name: "app" } }], defaultMode },
+      },
       { name: "scratch", emptyDir: {} },
     ],
+    nodeSelector: { disk: "ssd" },
+    restartPolicy: "Never",
   };
 }
 
 test("a pod that asks for its own uid gets its proxy's, everywhere, and all else as before", () => {
   expect(withProxyUid(asking(UID))).toEqual(asking(PROXYS));
+});
+
+test("a pod without init containers and volumes gets none", () => {
+  const { containers } = asking(UID);
+  expect(Object.keys(withProxyUid({ containers }))).toEqual(["containers"]);
 });
 
 test("a pod that does not ask is not copied", () => {

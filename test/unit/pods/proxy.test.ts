@@ -49,6 +49,19 @@ describe("a pod becomes a proxy", () => {
     const proxy = proxyPod();
     expect(toProxy(proxy)).toBe(proxy);
   });
+
+  test.each<[string, Parameters<typeof proxyPod>[0]]>([
+    ["label", { metadata: { labels: { [PROXY_LABEL]: "false" } } }],
+    ["finalizer", { metadata: { finalizers: [] } }],
+    ["scheduler", { spec: { schedulerName: "default-scheduler" } }],
+  ])("one that has lost its %s gets that, and nothing twice", (_, lost) => {
+    const again = toProxy(proxyPod(lost));
+    expect(again.metadata?.finalizers).toEqual([DELEGATE_FINALIZER]);
+    expect(again.metadata?.labels?.[PROXY_LABEL]).toBe("true");
+    expect(again.spec?.schedulerName).toBe(SCHEDULER_NAME);
+    // Its own name there would leave the delegate to a scheduler that no member has.
+    expect(again.metadata?.annotations).toBeUndefined();
+  });
 });
 
 describe("a pod is a proxy only with all three marks", () => {

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import type { Lease } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
 import { leases } from "../../../src/kube/resources.ts";
 import { LeaderElector, type LeaderElectorOptions } from "../../../src/runtime/leader-election.ts";
 import { UNLED_ANNOTATION } from "../../../src/runtime/unled.ts";
@@ -9,6 +10,7 @@ import { FakeClock, settle } from "../../support/clock/fake-clock.ts";
 import { connect } from "../../support/fault-server/connect.ts";
 import { FaultServer } from "../../support/fault-server/fault-server.ts";
 import { cut, only, refuse } from "../../support/fault-server/faults.ts";
+import { fakeClient } from "../cli/client.ts";
 
 const ref = { namespace: "legation-system", name: "controller" };
 
@@ -248,6 +250,48 @@ describe("losing", () => {
     server.always = only("write", cut);
     await pass(5_000);
     expect(clock.now() + (a.leftMs() ?? 0)).toBe(until);
+  });
+
+  /** A client whose renewals do as they are told, with the deadline that they have, before the host hears of them. */
+  function renewing(before: (timeoutMs: number) => Promise<void>): ClusterClient {
+    return fakeClient({
+      find: (...of) => client.find(...of),
+      create: (...of) => client.create(...of),
+      replace: async (resource, object, options) => {
+        await before(options?.timeoutMs ?? 0);
+        return client.replace(resource, object, options);
+      },
+    });
+  }
+
+  test("the safe end counts from when a renewal was sent, however late it is answered", async () => {
+    const a = elector("a", { client: renewing(() => clock.sleep(3_000)) });
+    await expect.poll(() => a.isLeader).toBe(true);
+    await pass(6_000);
+    const lefts: number[] = [];
+    for (let moments = 0; moments < 20; moments += 1) {
+      await pass(500);
+      lefts.push(a.leftMs() ?? 0);
+    }
+    expect(Math.max(...lefts)).toBeLessThanOrEqual(11_000);
+    expect(Math.min(...lefts)).toBeGreaterThan(0);
+    const stopped = a.stop();
+    await pass(10_000);
+    await stopped;
+  });
+
+  test("a renewal that is not answered leaves time for another", async () => {
+    let silent = 1;
+    const hang = async (timeoutMs: number): Promise<void> => {
+      if (silent === 0) return;
+      silent -= 1;
+      await clock.sleep(timeoutMs);
+      throw new KubeError("no answer", { code: "AnswerLost", cluster: "host", verb: "update", resource: "leases" });
+    };
+    const a = elector("a", { client: renewing(hang) });
+    await expect.poll(() => a.isLeader).toBe(true);
+    await pass(20_000);
+    expect([silent, a.isLeader, log]).toEqual([0, true, ["a started"]]);
   });
 });
 

@@ -7,6 +7,8 @@ import { apply, request } from "./reviews.ts";
 
 const ASKS_NOTHING =
   'does not ask for delegation by itself, so it has no effect here; write legation.dev/delegate: "true", too';
+const daemon = { apiVersion: "apps/v1", kind: "DaemonSet", name: "d", uid: "u", controller: true };
+const { controller: _, ...uncontrolled } = daemon;
 const asks = { annotations: { "legation.dev/delegate": "true" } };
 
 function verdict(parts: PodParts, mode: "annotated" | "all" = "annotated") {
@@ -19,6 +21,8 @@ describe("a pod that is to be delegated becomes a proxy", () => {
     ["that names clusters", "annotated", { metadata: { annotations: { "legation.dev/clusters": "west" } } }],
     ["that selects clusters", "annotated", { metadata: { annotations: { "legation.dev/cluster-selector": "gpu" } } }],
     ["of a namespace where all are", "all", {}],
+    ["of a ReplicaSet", "all", { metadata: { ownerReferences: [{ ...daemon, kind: "ReplicaSet" }] } }],
+    ["that a DaemonSet owns and does not control", "all", { metadata: { ownerReferences: [uncontrolled] } }],
     [
       "with labels, finalizers and a scheduler of its own",
       "all",
@@ -83,7 +87,6 @@ describe("a pod that is to be delegated becomes a proxy", () => {
 });
 
 describe("a pod stays as it is", () => {
-  const daemon = { apiVersion: "apps/v1", kind: "DaemonSet", name: "d", uid: "u", controller: true };
   test.each<[string, "annotated" | "all", PodParts]>([
     ["without annotations, where pods must ask", "annotated", {}],
     ["that says no", "all", { metadata: { annotations: { "legation.dev/delegate": "false" } } }],

@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { conditionOf, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
@@ -88,7 +88,16 @@ function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observ
   if (member.reachable && member.read) return false;
   if (observed.outOfService(member.name)) return true;
   if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
-  return isBound(proxy) && deletionGrace(proxy) === 0;
+  return isBound(proxy) && deletionGrace(proxy) === 0 && !isCollected(proxy);
+}
+
+/**
+ * The pod garbage collector deletes by force what is bound to a node that is not there. A virtual node that was deleted while nobody led is
+ * made again, and its member was there all the time: nobody has said that nothing runs in it.
+ */
+function isCollected(proxy: Stored<Pod>): boolean {
+  const { status, reason } = conditionOf(proxy, "DisruptionTarget") ?? {};
+  return status === "True" && reason === "DeletionByPodGC";
 }
 
 function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {
@@ -104,8 +113,12 @@ function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, boun
   return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
 }
 
-/** What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. */
+/**
+ * What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. A kubelet gives
+ * pods their own grace, too, whose objects went with its node.
+ */
 function askedGrace(proxy: Stored<Pod>, delegate: Stored<Pod>): number | undefined {
+  if (isCollected(proxy)) return undefined;
   const asked = deletionGrace(proxy);
   const own = proxy.spec?.terminationGracePeriodSeconds;
   return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;

@@ -12,12 +12,22 @@ export function decidePlacing(proxy: Stored<Pod>, observed: Observed, now: numbe
   const holders = observed.members.filter(({ delegate }) => isFor(delegate, proxy));
   const stays = ({ candidate }: MemberView): boolean => candidate.closed !== BEING_REMOVED;
   const holder =
-    holders.find(({ delegate }) => delegate !== undefined && isBound(delegate)) ?? holders.find(stays) ?? holders[0];
+    holders.find((member) => member.reachable && hasNode(member)) ??
+    holders.find(hasNode) ??
+    holders.find(stays) ??
+    holders[0];
   if (holder?.delegate !== undefined) {
-    // A cluster that has joined under two names shows one delegate twice.
-    const surplus = holders.filter(({ delegate }) => delegate?.metadata.uid !== holder.delegate?.metadata.uid);
+    // A cluster that has joined under two names shows one delegate twice. One that has a node goes when the proxy has one: it may be the very
+    // one to which the host has bound the proxy, which the watch has yet to show. The Binding settles which stays.
+    const surplus = holders.filter(
+      (member) => !hasNode(member) && member.delegate?.metadata.uid !== holder.delegate?.metadata.uid,
+    );
     if (surplus.length > 0) return { actions: surplus.flatMap(withdrawWaiting), outcome: "Withdrawing" };
     return decideHeld(proxy, holder, holder.delegate, observed, now);
   }
   return decideUnheld(proxy, observed, now);
+}
+
+function hasNode({ delegate }: MemberView): boolean {
+  return delegate !== undefined && isBound(delegate);
 }

@@ -130,6 +130,9 @@ function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): A
   if (hasStarted(proxy)) return withdraw(member);
   const memberNode = delegate.spec?.nodeName;
   if (memberNode === undefined) return [];
+  // Whether the proxy has changed since is known once that is shown.
+  const without = withoutThoseOf(proxy, member);
+  if (without.length > 0) return without;
   const { uid: proxyUid, resourceVersion } = proxy.metadata;
   return [{ type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode }];
 }
@@ -164,12 +167,8 @@ function vanished(
 }
 
 /** Another delegate for a proxy whose first one never started, as soon as all is known and there that it takes. */
-function makeAgain(
-  proxy: Stored<Pod>,
-  { name, departed }: MemberView,
-  observed: Observed,
-  now: number,
-): DelegationDecision {
+function makeAgain(proxy: Stored<Pod>, member: MemberView, observed: Observed, now: number): DelegationDecision {
+  const { name } = member;
   const requeueAt = now + LOOK_AGAIN_MS;
   // How its namespace wants it in the member, nobody knows.
   const unknown = unknownPlacement(observed);
@@ -178,8 +177,7 @@ function makeAgain(
   }
   const needs = observed.needs?.();
   if (isPrepared(needs, name)) {
-    const without = departed !== undefined && isRecorded(departed, proxy) ? withoutThoseOf(proxy, departed) : [];
-    return { actions: [...without, createIn(proxy, observed, name)], outcome: "Placing" };
+    return { actions: [...withoutThoseOf(proxy, member), createIn(proxy, observed, name)], outcome: "Placing" };
   }
   const why = whyUnprepared(needs, name);
   return {
@@ -189,7 +187,8 @@ function makeAgain(
   };
 }
 
-/** What the delegate that went had set does not hold for the next one. */
-function withoutThoseOf(proxy: Stored<Pod>, departed: Stored<Pod>): Action[] {
+/** What the delegate on record, which went, had set does not hold for the next one. */
+function withoutThoseOf(proxy: Stored<Pod>, { departed }: MemberView): Action[] {
+  if (departed === undefined || !isRecorded(departed, proxy)) return [];
   return statusWrite(proxy, { ...proxy.status, conditions: conditionsWithout(proxy, departed) });
 }

@@ -16,6 +16,9 @@ describe("labels", () => {
     ["region=eu,tier=gold", { region: "eu", tier: "gold" }],
     [" region=eu , ", { region: "eu" }],
     ["", {}],
+    ["constructor=acme", { constructor: "acme" }],
+    [`${"n".repeat(63)}=${"v".repeat(63)}`, { ["n".repeat(63)]: "v".repeat(63) }],
+    [`${"p".repeat(253)}/a=b`, { [`${"p".repeat(253)}/a`]: "b" }],
     ["topology.kubernetes.io/zone=a,empty=", { "topology.kubernetes.io/zone": "a", empty: "" }],
   ])("%j is understood", (text, expected) => {
     expect(labelList.parse(text)).toEqual(expected);
@@ -32,6 +35,8 @@ describe("labels", () => {
     ["x.legation.dev/y=z", /Legation's own/],
     ["a=b,a=c", /twice/],
     [`a=${"x".repeat(64)}`, /has a value/],
+    [`${"n".repeat(64)}=a`, /has a key/],
+    [`${"p".repeat(254)}/a=b`, /prefix/],
   ])("%j is refused", (text, message) => {
     const { error } = labelList.safeParse(text);
     expect(error?.issues.map((issue) => issue.message).join("; ")).toMatch(message);

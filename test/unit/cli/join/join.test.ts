@@ -6,7 +6,7 @@ import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/ac
 import type { Connection } from "../../../../src/cli/session.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
-import { clusters, leases, namespaces, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
+import { clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "./memory-cluster.ts";
 
@@ -144,6 +144,88 @@ describe("a first join", () => {
   });
 });
 
+describe("a join", () => {
+  test("is refused for the host itself", async () => {
+    member = host;
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("the member is the host itself"),
+    });
+    expect(host.peek(serviceAccounts, ACCOUNT)).toBeUndefined();
+  });
+
+  test("is refused where the host has a node of its own by the virtual node's name", async () => {
+    host.put(nodes, { metadata: { name: "legation-west" } });
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: expect.stringContaining("exists on the host and is not Legation's"),
+    });
+    expect(uidOfAccount()).toBeUndefined();
+    // The node that an earlier Cluster of the name has left is.
+    host.put(nodes, { metadata: { name: "legation-west", labels: { "legation.dev/cluster": "west" } } });
+    await expect(joinAs("west")).resolves.toBeDefined();
+  });
+
+  test("says which labels the member has, and where its pods find the host", async () => {
+    await joinAs("west", { labels: { region: "eu" }, homeApiServer: "https://192.0.2.9" });
+    const { metadata, ...rest } = host.peek(clusters, { name: "west" }) ?? {};
+    expect(metadata?.labels).toEqual({ region: "eu" });
+    expect(rest).toMatchObject({ spec: { homeAPI: { server: "https://192.0.2.9" } } });
+  });
+
+  test("is for nothing when its kubeconfig does not lead to the member, and leaves nothing", async () => {
+    given = { certificateAuthority: authorityNamed("another") };
+    await expect(joinAs("west")).rejects.toMatchObject({ code: "NotSent" });
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+    expect(uidOfAccount()).toBeUndefined();
+  });
+
+  test("waits for Ready, and for no other condition", async () => {
+    const conditions = [
+      { type: "Reachable", status: "True" },
+      { type: "Ready", status: "False", message: "no nodes" },
+    ];
+    host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: { conditions } } : object);
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "notReady",
+      message: expect.stringContaining("was not True within 0.02 s: no nodes"),
+    });
+  });
+
+  test("that is taken back leaves a Cluster that somebody has made of that name since", async () => {
+    host.onCreate = (object) => object;
+    const push = (line: string): number => {
+      if (line.includes("waiting until it is Ready")) host.put(clusters, { metadata: { name: "west" } });
+      return 1;
+    };
+    await expect(joinAs("west", {}, { push })).rejects.toMatchObject({ exit: "notReady" });
+    expect(host.peek(clusters, { name: "west" })).toBeDefined();
+  });
+
+  /** What a join makes in the member, as far as it is there. */
+  const access = (): object[] =>
+    [
+      member.peek(serviceAccounts, ACCOUNT),
+      member.peek(clusterRoles, { name: ACCOUNT.name }),
+      member.peek(clusterRoleBindings, { name: ACCOUNT.name }),
+    ].filter((object) => object !== undefined);
+
+  test("that does not get Ready takes back all that it made, and nothing that was there", async () => {
+    host.onCreate = (object) => object;
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    expect(access()).toEqual([]);
+    expect(member.peek(namespaces, { name: "legation-system" })).toBeUndefined();
+    expect(host.peek(secrets, SECRET)).toBeUndefined();
+    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
+
+    member.put(namespaces, { metadata: { name: "legation-system" } });
+    member.put(clusterRoles, { metadata: { name: ACCOUNT.name } });
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    expect(access()).toEqual([expect.objectContaining({ kind: "ClusterRole" })]);
+    expect(member.peek(namespaces, { name: "legation-system" })).toBeDefined();
+  });
+});
+
 describe("a first join while no controller leads", () => {
   const HOUR_MS = 3_600_000;
 
@@ -236,6 +318,22 @@ describe("a member that joins again", () => {
     expect(reported).toContain(`west: new credentials, since ${problem}`);
     expect(reported).toContain(`west: ${INTERNAL} cannot be reached from here; the controller must reach it`);
     expect(stored()).toMatchObject({ cluster: { server: INTERNAL }, token: `token-of-${uidOfAccount()}` });
+  });
+
+  test.each([
+    ["labels", { labels: { tier: "gold" } }],
+    ["another address of the host", { homeApiServer: "https://192.0.2.9" }],
+  ])("is refused with %s, which would be ignored", async (_what, options) => {
+    await expect(joinAs("west", options)).rejects.toMatchObject({ exit: "refused" });
+  });
+
+  test("is not called Ready at an address before the controller has gone over to it", async () => {
+    const west = host.peek(clusters, { name: "west" });
+    if (west !== undefined) host.put(clusters, { ...west, status: { ...READY, server: SERVER } });
+    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toMatchObject({
+      exit: "notReady",
+      message: expect.stringContaining(`the controller has not gone over to ${INTERNAL} yet`),
+    });
   });
 
   test("is known by its identity when nothing of its access is left", async () => {
@@ -364,6 +462,13 @@ describe("a member whose Secret somebody else made", () => {
     expect(host.peek(secrets, SECRET)).toBeUndefined();
   });
 
+  test("keeps its address, whatever --member-server says, which is refused", async () => {
+    await joinAs("west");
+    storeByManifests(tokenFor({}));
+    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow("has credentials of your own");
+    expect(stored()?.cluster).toMatchObject({ server: SERVER });
+  });
+
   test("gets it when the service account is a new one", async () => {
     await joinAs("west", { memberServer: INTERNAL });
     storeByManifests(tokenFor({ endsInMs: 3_600_000 }));
@@ -374,6 +479,10 @@ describe("a member whose Secret somebody else made", () => {
 
   test.each([
     ["another account's token", tokenFor({ sub: "system:serviceaccount:ops:legation" })],
+    [
+      "the token of another account in that namespace",
+      tokenFor({ sub: `system:serviceaccount:${ACCOUNT.namespace}:x` }),
+    ],
     ["a token that does not say when it ends", "static"],
     ["a token that ends later, at an address that cannot be reached from here", tokenFor({ endsInMs: 3_600_000 })],
   ])("keeps %s", async (_what, token) => {

@@ -30,3 +30,8 @@ test("a member without an authority of its own is trusted by the system's roots"
   expect(text).not.toContain("certificate-authority");
   expect(text).not.toContain("insecure");
 });
+
+test("a member whose certificate the kubeconfig does not check is not checked by the controller", () => {
+  const text = memberKubeconfig({ cluster: "west", server: "https://h", skipsTlsVerify: true, token: "t" });
+  expect(credentialsFromKubeconfigText(text, { allowExec: false, env: {} }).insecureSkipTlsVerify).toBe(true);
+});

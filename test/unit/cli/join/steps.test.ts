@@ -51,6 +51,67 @@ test.each([
   expect(await storeAndUndo(given)).toBe(expected);
 });
 
+/** A host with one Secret, which takes a write only of the version that it names, as API servers do. */
+function hostWith(held: Stored<Secret> | undefined) {
+  const state = { held, afterFind: () => {} };
+  const conflict = (): never => {
+    throw new KubeError("changed", { code: "Conflict", cluster: "host", verb: "patch", resource: "secrets" });
+  };
+  const patch = async (_resource: unknown, _ref: unknown, { body }: { body: Stored<Secret> }): Promise<never> => {
+    const { resourceVersion } = body.metadata;
+    if (resourceVersion !== undefined && resourceVersion !== state.held?.metadata.resourceVersion) conflict();
+    state.held = { ...secret(""), ...body, metadata: { ...secret("").metadata, resourceVersion: "9" } };
+    return state.held as never;
+  };
+  const client = fakeClient({
+    find: async () => {
+      const found = state.held;
+      state.afterFind();
+      return found as never;
+    },
+    create: (async (_resource: unknown, made: Secret) => {
+      state.held = { ...secret(""), data: made.data ?? {} };
+    }) as never,
+    patch: patch as never,
+    delete: async (_resource, _ref, { uid } = {}) => {
+      if (uid !== undefined && uid !== state.held?.metadata.uid) conflict();
+      state.held = undefined;
+    },
+  });
+  return { state, client };
+}
+
+const theirs = (): Stored<Secret> => {
+  const { metadata, ...rest } = secret("theirs");
+  return { ...rest, metadata: { ...metadata, uid: "another", resourceVersion: "7" } };
+};
+
+test.each([
+  ["that a join made", undefined],
+  ["that somebody else made", { name: "made-by-gitops", key: "kubeconfig" }],
+])("credentials are not stored over a Secret %s, when it was written since it was read", async (_what, foreign) => {
+  const { state, client: host } = hostWith(theirs());
+  const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z", foreign };
+  const storing = storeCredentials(options, { host, undo: new UndoStack(), signal, replaced: secret("earlier") });
+  await expect(storing).rejects.toMatchObject({ code: "Conflict" });
+  expect(state.held).toEqual(theirs());
+});
+
+test.each([
+  ["deletes nothing", undefined],
+  ["puts nothing back", secret("earlier")],
+])("an undo %s over a Secret that is another one by the time it writes", async (_what, replaced) => {
+  const { state, client: host } = hostWith(replaced);
+  const undo = new UndoStack();
+  const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };
+  await storeCredentials(options, { host, undo, signal, replaced });
+  state.afterFind = () => {
+    state.held = theirs();
+  };
+  await undo.run(() => {});
+  expect(state.held).toEqual(theirs());
+});
+
 const account = (uid: string | undefined): ReturnType<typeof fakeClient> =>
   fakeClient({
     list: async () => {

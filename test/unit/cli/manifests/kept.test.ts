@@ -8,7 +8,13 @@ const head = { apiVersion: "apps/v1", kind: "Deployment", metadata };
 
 function spec(replicas: number, memory: string): object {
   const containers = [{ name: "webhook", image: "new", resources: { limits: { memory } } }];
-  return { replicas, template: { spec: { containers } } };
+  return {
+    replicas,
+    template: {
+      metadata: { labels: { app: "webhook" } },
+      spec: { containers, serviceAccountName: "legation-webhook" },
+    },
+  };
 }
 
 const MANIFEST: Manifest = { ...head, spec: spec(2, "512Mi") };

@@ -35,6 +35,61 @@ describe("a finished proxy that is let go", () => {
   });
 });
 
+describe("a proxy that is let go", () => {
+  const FINALIZER = "legation.dev/delegate";
+  const metadata = {
+    name: "web",
+    namespace: "shop",
+    uid: "u",
+    resourceVersion: "1",
+    finalizers: ["x.io/y", FINALIZER],
+  };
+  const ref = { namespace: "shop", name: "web" };
+  const withoutFinalizer = [
+    { op: "test", path: "/metadata/uid", value: "u" },
+    { op: "test", path: "/metadata/finalizers/1", value: FINALIZER },
+    { op: "remove", path: "/metadata/finalizers/1" },
+  ];
+
+  /** What is asked of the host, in order. */
+  async function asked(phase: string): Promise<unknown[]> {
+    const requests: unknown[] = [];
+    const client = fakeClient({
+      delete: async (_resource, of, { uid, gracePeriodSeconds } = {}) => {
+        requests.push(["delete", of, { uid, gracePeriodSeconds }]);
+      },
+      patch: async (_resource, of, { body }) => requests.push(["patch", of, body]) as never,
+    });
+    await releaseProxy(client, { metadata, status: { phase } }, signal);
+    return requests;
+  }
+
+  test.each(["Pending", "Running"])("ends at once when it is %s: nobody runs it any more", async (phase) => {
+    expect(await asked(phase)).toEqual([
+      ["delete", ref, { uid: "u", gracePeriodSeconds: 0 }],
+      ["patch", ref, withoutFinalizer],
+    ]);
+  });
+
+  test.each(["Succeeded", "Failed"])("stays, without Legation's marks, when it is %s", async (phase) => {
+    const marks = { uid: "u", labels: { "legation.dev/proxy": null }, annotations: expect.any(Object) };
+    expect(await asked(phase)).toEqual([
+      ["patch", ref, withoutFinalizer],
+      ["patch", ref, { metadata: marks }],
+    ]);
+  });
+
+  test("is let go in time where a policy that is gone still refuses it", async () => {
+    let refusals = 1;
+    const patch = async (): Promise<never> => {
+      if (refusals-- <= 0) return undefined as never;
+      throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "patch", resource: "pods shop/web" });
+    };
+    await releaseProxy(fakeClient({ patch }), { metadata, status: { phase: "Failed" } }, signal);
+    expect(refusals).toBeLessThan(0);
+  });
+});
+
 describe("pods in overflow mode that the host runs", () => {
   const LABEL = "/metadata/labels/legation.dev~1proxy";
   const overflow = (name: string) => ({

@@ -119,7 +119,8 @@ describe("unjoin that is cut while it looks what runs on the virtual node", () =
     { wasCordoned = false, ...options }: Partial<UnjoinOptions> & { readonly wasCordoned?: boolean } = {},
   ): Promise<boolean> {
     const interruption = new AbortController();
-    const metadata = { name: "west", uid: "member-1", resourceVersion: "1" };
+    const labels = { "legation.dev/cluster": "west" };
+    const metadata = { name: "west", uid: "member-1", resourceVersion: "1", labels };
     let unschedulable = wasCordoned;
     const host = fakeClient({
       get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
@@ -303,6 +304,137 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
     await leaves(both);
     expect(both.host.peek(SECRET.resource, SECRET.ref)).toBeDefined();
   });
+});
+
+describe("unjoin of a member whose host", () => {
+  const SYSTEM = "legation-system";
+  const ref = { name: "member-west", namespace: SYSTEM };
+  const labels = { "legation.dev/host": HOST, "legation.dev/cluster": "west" };
+  const POD = { name: "web-0", namespace: "shop" };
+  const [pods, secrets, clusters] = [{ plural: "pods" }, { plural: "secrets" }, { plural: "clusters" }];
+
+  function standing(): { readonly host: MemoryCluster; readonly member: MemoryCluster; leave(): Promise<unknown> } {
+    const host = new MemoryCluster("host", HOST);
+    const member = new MemoryCluster("west", "member-1");
+    const access = { name: "legation-host-01234567", namespace: SYSTEM };
+    member.put({ plural: "serviceaccounts" }, { metadata: { ...access, labels } });
+    member.put({ plural: "clusterroles" }, { metadata: { name: access.name, labels } });
+    member.put(pods, { metadata: { ...POD, labels } });
+    host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: {} }));
+    const leave = (): Promise<unknown> =>
+      unjoin(
+        { name: "west", drain: false, force: false, timeoutMs: 1000 },
+        {
+          host: host.client,
+          member: { client: member.client } as never,
+          connectText: () => Promise.reject(new Error("not expected")),
+          asController: () => Promise.reject(new Error("not expected")),
+          signal,
+          report: () => {},
+        },
+      );
+    return { host, member, leave };
+  }
+
+  test("has joined it under another name, too, leaves what is there to that one", async () => {
+    const { host, member, leave: leaves } = standing();
+    host.afterDelete = (plural) => {
+      if (plural !== "clusters") return;
+      host.put(clusters, { metadata: { name: "east", annotations: { "legation.dev/member-uid": "member-1" } } });
+    };
+    await expect(leaves()).resolves.toEqual({
+      name: "west",
+      remained: ["everything: it has joined as east, too, and leaves with that"],
+    });
+    expect(member.peek(pods, POD)).toBeDefined();
+  });
+
+  test("had no Secret for it leaves one that somebody has made since", async () => {
+    const { host, member, leave: leaves } = standing();
+    member.afterDelete = (plural) => {
+      if (plural === "clusterroles") host.put(secrets, { metadata: { ...ref, labels } });
+    };
+    await leaves();
+    expect(host.peek(secrets, ref)).toBeDefined();
+    expect(member.peek(pods, POD)).toBeUndefined();
+  });
+
+  test("has its virtual node loses that, and the lease", async () => {
+    const { host, leave: leaves } = standing();
+    const lease = { name: "legation-west", namespace: "kube-node-lease" };
+    host.put({ plural: "nodes" }, { metadata: { name: "legation-west", labels } });
+    host.put({ plural: "leases" }, { metadata: lease });
+    await leaves();
+    expect(host.peek({ plural: "nodes" }, { name: "legation-west" })).toBeUndefined();
+    expect(host.peek({ plural: "leases" }, lease)).toBeUndefined();
+  });
+
+  test("has a node of its own by the virtual node's name keeps that, and its lease", async () => {
+    const { host, leave: leaves } = standing();
+    const node = { name: "legation-west" };
+    const lease = { ...node, namespace: "kube-node-lease" };
+    host.put({ plural: "nodes" }, { metadata: node });
+    host.put({ plural: "leases" }, { metadata: lease });
+    const left = (): unknown[] =>
+      [host.peek({ plural: "nodes" }, node), host.peek({ plural: "leases" }, lease)].filter((each) => each);
+    await leaves();
+    expect(left()).toHaveLength(2);
+    // Nothing of Legation's runs there, so it is not cordoned either.
+    expect(left()[0]).not.toHaveProperty("spec");
+  });
+
+  test("is told of the Cluster again at the end leaves the Secret, which may be that one's by now", async () => {
+    const { host, member, leave: leaves } = standing();
+    host.put(secrets, { metadata: { ...ref, labels } });
+    member.afterDelete = (plural) => {
+      if (plural === "clusterroles") host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: {} }));
+    };
+    await expect(leaves()).rejects.toMatchObject({ exit: "refused" });
+    expect(host.peek(secrets, ref)).toBeDefined();
+  });
+});
+
+test.each([
+  ["refuses", {}, "1 pod runs there: shop/web-0", false],
+  ["drains, as it is asked to,", { drain: true }, "drained", true],
+  ["ends, as it is asked to,", { force: true }, "drained", true],
+])("unjoin %s what runs on the virtual node", async (_what, options, message, cordoned) => {
+  const labels = { "legation.dev/cluster": "west" };
+  const metadata = { name: "web-0", namespace: "shop", uid: "member-1", resourceVersion: "1", labels };
+  let unschedulable = false;
+  const drained = (): never => {
+    throw new Error("drained");
+  };
+  const host = fakeClient({
+    get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
+    find: async ({ plural }) => (plural === "nodes" ? { metadata, spec: { unschedulable } } : undefined) as never,
+    patch: async (_node, _ref, { body }) => {
+      ({ unschedulable } = (body as { spec: { unschedulable: boolean } }).spec);
+      return {} as never;
+    },
+    list: async ({ plural }) =>
+      ({ items: plural === "pods" ? [{ metadata, status: { phase: "Running" } }] : [] }) as never,
+    createSubresource: async () => drained(),
+    delete: async () => drained(),
+  });
+  const client = fakeClient({
+    get: async () => ({ metadata }) as never,
+    find: async () => undefined,
+    list: async () => ({ items: [] }) as never,
+  });
+  const leaving = unjoin(
+    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
+    {
+      host,
+      member: { client } as never,
+      connectText: () => Promise.reject(new Error("not expected")),
+      asController: () => Promise.reject(new Error("not expected")),
+      signal,
+      report: () => {},
+    },
+  );
+  await expect(leaving).rejects.toThrow(message);
+  expect(unschedulable).toBe(cordoned);
 });
 
 describe("unjoin of a Cluster that the controller keeps", () => {

@@ -1,11 +1,12 @@
+import { once } from "node:events";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { type KubeEvent, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PodEventController } from "../../../../src/controllers/pod-events/controller.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
+import type { ClusterClient, WatchOptions } from "../../../../src/kube/client.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { kubeletEvent } from "../../../support/builders/event.ts";
+import { type EventParts, kubeletEvent } from "../../../support/builders/event.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { FakeClock, settle } from "../../../support/clock/fake-clock.ts";
 import { connect } from "../../../support/fault-server/connect.ts";
 import { FaultServer } from "../../../support/fault-server/fault-server.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -77,5 +78,45 @@ test("events of pods of others in one member push out none that come before thei
   delegates.set("west", delegateOf(proxy));
   await clock.advance(2_000);
   await expect.poll(() => told.map(({ involvedObject }) => involvedObject.uid)).toEqual([proxy.metadata.uid]);
+  await controller.stop();
+});
+
+const ABOUT = { kind: "Pod", namespace: "team", name: "web-0", uid: "delegate-uid" };
+
+test.each<[string, { readonly event?: EventParts; readonly node?: string; readonly owner?: string }, number]>([
+  ["of the delegate", {}, 1],
+  ["of the delegate of a pod that is placed in this member", { node: "legation-west" }, 1],
+  ["of another pod of the delegate's name", { event: { involvedObject: { ...ABOUT, uid: "other" } } }, 0],
+  ["of what the member calls the delegate of a pod that is placed elsewhere", { node: "legation-east" }, 0],
+  ["of the delegate of an earlier pod of that name", { owner: "uid-0" }, 0],
+  ["that is larger than any that a kubelet writes", { event: { message: "x".repeat(32 * 1024) } }, 0],
+])("an event %s is told on the proxy, or not", async (_which, { event, node, owner = "uid-1" }, times) => {
+  const proxy = proxyPod(node === undefined ? {} : { spec: { nodeName: node } });
+  const delegate = delegateOf(proxyPod({ uid: owner }));
+  const seen = Promise.withResolvers<void>();
+  const client = fakeClient({
+    list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      onOpen?.();
+      yield { type: "ADDED", object: kubeletEvent(event), size: 0 };
+      seen.resolve();
+      if (!signal.aborted) await once(signal, "abort");
+    } as never,
+  });
+  const member = { name: "west", client, read: true, watches: new Set() };
+  const delegates = { get: () => delegate, departed: () => undefined };
+  const told: KubeEvent[] = [];
+  const controller = new PodEventController({
+    host: fakeClient({ create: (async (_resource: unknown, written: KubeEvent) => told.push(written)) as never }),
+    registry: { members: () => [{ ...member, delegates }] },
+    proxies: () => ({ get: () => proxy }),
+    warningsOnly: false,
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+  } as never);
+  controller.start();
+  await seen.promise;
+  await settle();
+  expect(told.map(({ involvedObject }) => involvedObject.uid)).toEqual(Array(times).fill("uid-1"));
   await controller.stop();
 });

@@ -70,3 +70,11 @@ test("has room again for what was taken or thrown away", () => {
     else drain(queue);
   }
 });
+
+test("an event that is replaced again and again takes the room of one", () => {
+  const queue = new EventQueue();
+  put(queue, "west", "w0");
+  let lost = 0;
+  for (let round = 0; round < 1_000; round += 1) lost += put(queue, "west", "w1", "x".repeat(30 * KIBIBYTE));
+  expect([lost, drain(queue)]).toEqual([0, ["w0", "w1"]]);
+});

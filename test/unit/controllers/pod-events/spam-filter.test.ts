@@ -76,3 +76,12 @@ test("a hundred new pods a second are told of for half a minute", () => {
   }
   expect(told).toBe(30 * 100 * 4);
 });
+
+test("no more than 50,000 pods are remembered: who has been silent for longest starts anew", () => {
+  const filter = new SpamFilter();
+  accepted(filter, 100, 0);
+  for (let number = 0; number < 49_999; number += 1) filter.accepts("east", about(number), 0);
+  expect(accepted(filter, 1, 0)).toBe(0);
+  for (let number = 0; number < 50_000; number += 1) filter.accepts("east", about(number), 0);
+  expect(accepted(filter, 1, 0)).toBe(1);
+});

@@ -1,5 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../../../src/api/keys.ts";
+import { type OwnerReference, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { PreferencesController } from "../../../../src/controllers/preferences/controller.ts";
 import { OwnedProxies } from "../../../../src/controllers/preferences/owned-proxies.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
@@ -10,7 +11,12 @@ import { proxyPod, runningStatus } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
 
-const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "owner", controller: true };
+let owner: OwnerReference;
+const STATEFUL_SET = { apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "owner", controller: true };
+
+interface Eviction {
+  readonly deleteOptions: { readonly preconditions: object };
+}
 
 function candidate(name: string): Candidate {
   const allocatable = { cpu: 1000, pods: 1000 };
@@ -21,6 +27,10 @@ let clock: FakeClock;
 let store: Store<Pod>;
 let owned: OwnedProxies;
 let evicted: string[];
+/** What the host must find there, or evict nothing. */
+let demanded: object[];
+/** What the host answers to an eviction; undefined: it evicts. */
+let refusal: KubeError | undefined;
 /** The annotations that were written, by what they were written over; the host may be ahead of the store. */
 let written: { readonly name: string; readonly metadata: { readonly resourceVersion?: string } }[];
 let ahead: Set<string>;
@@ -28,16 +38,21 @@ let members: string[];
 let controller: PreferencesController;
 beforeEach(() => {
   clock = new FakeClock(Date.now());
+  owner = STATEFUL_SET;
   store = new Store<Pod>();
   owned = new OwnedProxies();
   evicted = [];
+  demanded = [];
+  refusal = undefined;
   written = [];
   ahead = new Set();
   members = ["west", "east", "north"];
   controller = new PreferencesController({
     host: fakeClient({
-      createSubresource: (async (_resource: unknown, { name }: { name: string }) => {
+      createSubresource: (async (_resource: unknown, { name }: { name: string }, _to: string, body: Eviction) => {
         evicted.push(name);
+        demanded.push(body.deleteOptions.preconditions);
+        if (refusal !== undefined) throw refusal;
       }) as never,
       patch: (async (_resource: unknown, { name }: { name: string }, { body }: { body: { metadata: object } }) => {
         written.push({ name, ...body });
@@ -70,6 +85,7 @@ function put(
     readonly uid?: string;
     readonly ready?: "True" | "False";
     readonly member?: string;
+    readonly waiting?: boolean;
     readonly costed?: boolean;
     readonly metadata?: object;
   } = {},
@@ -84,7 +100,7 @@ function put(
       ...(deleting ? { deletionTimestamp: "2026-01-01T00:00:00Z" } : {}),
       ...parts.metadata,
     },
-    spec: { nodeName: `legation-${member}`, volumes } as never,
+    spec: { ...(parts.waiting === true ? {} : { nodeName: `legation-${member}` }), volumes } as never,
     status: { ...runningStatus(), conditions: [{ type: "Ready", status: ready }] },
   });
   store.set(proxy);
@@ -105,6 +121,56 @@ test("replicas whose data is in a member are not moved: they would come back the
   }
   await pass(30_000);
   expect(evicted).toEqual([]);
+  await controller.stop();
+});
+
+test.each([
+  ["Job", "batch/v1"],
+  ["Workflow", "argoproj.io/v1alpha1"],
+])("replicas of a %s are not moved: it would begin its work anew", async (kind, apiVersion) => {
+  owner = { ...STATEFUL_SET, kind, apiVersion };
+  for (let index = 0; index < 12; index += 1) put(index);
+  await pass(30_000);
+  expect(evicted).toEqual([]);
+  await controller.stop();
+});
+
+test("what is evicted is the replica that was looked at, and no other of its name", async () => {
+  for (let index = 0; index < 12; index += 1) put(index, { uid: `uid-${index}` });
+  await pass(10_000);
+  expect(demanded).toEqual(evicted.map((name) => ({ uid: name.replace("db", "uid") })));
+  expect(evicted).toHaveLength(1);
+  await controller.stop();
+});
+
+test.each<[string, number | undefined, number]>([
+  ["ten seconds", undefined, 10],
+  ["as long as the host says", 25_000, 25],
+])(
+  "a budget that allows no disruption is asked again after %s, and nothing counts as moved",
+  async (_for, retryAfterMs, seconds) => {
+    const fields = { code: "TooManyRequests", cluster: "host", verb: "create", resource: "pods/eviction" } as const;
+    refusal = new KubeError("not now", { ...fields, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+    for (let index = 0; index < 12; index += 1) put(index);
+    await pass(3_000);
+    expect(evicted).toHaveLength(1);
+    await pass((seconds - 2) * 1_000);
+    expect(evicted).toHaveLength(1);
+    refusal = undefined;
+    await pass(4_000);
+    expect(evicted).toHaveLength(2);
+    await pass(40_000);
+    expect(evicted).toHaveLength(2);
+    await controller.stop();
+  },
+);
+
+test("an eviction that has failed is no move: it is tried again", async () => {
+  refusal = new KubeError("no", { code: "ServerError", cluster: "host", verb: "create", resource: "pods/eviction" });
+  for (let index = 0; index < 12; index += 1) put(index);
+  await pass(5_000);
+  expect(evicted.length).toBeGreaterThan(1);
+  expect(new Set(evicted).size).toBe(1);
   await controller.stop();
 });
 
@@ -173,5 +239,34 @@ test("a deletion cost is written over what was looked at, and not over one that 
   put(0, { costed: false, metadata: { resourceVersion: "8" } });
   await pass(60_000);
   expect(written).toHaveLength(1);
+  await controller.stop();
+});
+
+test("a deletion cost that its author has written over Legation's stays", async () => {
+  members = ["west", "east"];
+  const mine = [-1, -2, -3, -4];
+  for (const [index, cost] of mine.entries()) {
+    const annotations = { [DELETION_COST_ANNOTATION]: "100", [OWN_DELETION_COST_ANNOTATION]: String(cost) };
+    put(index, { member: index < 2 ? "west" : "east", metadata: { annotations } });
+  }
+  await pass(60_000);
+  expect(written).toEqual([]);
+  await controller.stop();
+});
+
+test("a member has not failed to get a replica while its replacement still waits for a place", async () => {
+  members = ["west", "east"];
+  for (let index = 0; index < 12; index += 1) put(index);
+  await pass(10_000);
+  expect(evicted).toHaveLength(1);
+  const name = evicted[0] ?? "";
+  owned.remove(name);
+  store.delete(objectKey({ namespace: "team", name }));
+  const index = Number(name.split("-")[1]);
+  put(index, { uid: "again", waiting: true });
+  await pass(20_000);
+  put(index, { uid: "again", member: "east" });
+  await pass(20_000);
+  expect(evicted).toHaveLength(2);
   await controller.stop();
 });

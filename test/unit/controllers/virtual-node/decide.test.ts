@@ -401,6 +401,48 @@ test("a member in whose place another cluster answers is lost, and its node and 
   });
 });
 
+describe("the taints of a node that its Cluster has written", () => {
+  const upkeep = { key: "example.com/upkeep", effect: "NoSchedule" } as const;
+  const earlier = { ...upkeep, value: "earlier" };
+  const annotations = { ...stored().metadata.annotations, [NODE_TAINTS_ANNOTATION]: JSON.stringify([upkeep]) };
+
+  test.each([
+    { named: "stay", noted: annotations, there: [VIRTUAL, upkeep], wanted: [upkeep], written: undefined },
+    { named: "go with the Cluster's", noted: annotations, there: [VIRTUAL, upkeep], wanted: [], written: [VIRTUAL] },
+    {
+      named: "take the place of another's with the same key and effect",
+      noted: stored().metadata.annotations ?? {},
+      there: [VIRTUAL, earlier],
+      wanted: [upkeep],
+      written: [VIRTUAL, upkeep],
+    },
+  ])("$named, over the list that was looked at", ({ noted, there, wanted, written }) => {
+    const { cluster: west = cluster() } = observed();
+    const tainted = { ...west, spec: { ...west.spec, taints: wanted } };
+    const node = stored({ annotations: noted, spec: { taints: there } });
+    const patches = decide(observed({ node, cluster: tainted }), now).actions.filter(
+      ({ type }) => type === "patchNode",
+    );
+    const expected = { metadata: { resourceVersion: "1" }, spec: { taints: written } };
+    expect(patches).toMatchObject(written === undefined ? [] : [{ patch: expected }]);
+  });
+});
+
+test("what a member's nodes have stands while they have still to be read", () => {
+  const unread = facts({ nodesRead: false, nodes: 0, capacity: {}, allocatable: {} });
+  const { actions } = decide(observed({ node: stored(), facts: unread, heartbeatAt: 0 }), now);
+  const [report] = actions.flatMap((action) => (action.type === "patchNodeStatus" ? [action.patch] : []));
+  expect(report).toHaveProperty("status.conditions");
+  expect(report).not.toHaveProperty("status.capacity");
+  expect(report).not.toHaveProperty("status.allocatable");
+});
+
+test("a Cluster that is being deleted gets no finalizer any more, which the API server would refuse", () => {
+  const leaving = cluster({ deletionTimestamp: "2026-02-03T04:05:00Z", finalizers: ["example.com/other"] });
+  const { actions } = decide(observed({ cluster: leaving, node: stored(), facts: facts({ proxies: 1 }) }), now);
+  expect(types(actions)).not.toContain("addFinalizer");
+});
+
 describe("a virtual node that somebody deletes", () => {
   const own = { key: "example.com/pool", effect: "NoSchedule" } as const;
   const byHand = { key: "example.com/upkeep", effect: "NoSchedule" } as const;

@@ -18,6 +18,35 @@ describe("a proxy that is being deleted", () => {
     expect(decide(inherited, now).outcome).toBe(outcome);
   });
 
+  describe("since the pod garbage collector found no node of that name while nobody led", () => {
+    const conditions = [{ type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC" }];
+    const collected = (parts: object = {}) =>
+      boundProxy({
+        metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0 },
+        status: { ...runningStatus(), phase: "Failed", conditions },
+        ...parts,
+      });
+
+    test("has its delegate ended with that one's own grace, and waits for it", () => {
+      const proxy = collected();
+      const west = member("west", { delegate: delegateOf(proxy, { status: runningStatus() }) });
+      const ending = decide(world(proxy, [west]), now);
+      expect(ending).toEqual({ actions: [{ type: "delete", member: "west", uid: "delegate-uid" }], outcome: "Ending" });
+      const forced = collected({ status: runningStatus() });
+      expect(decide(world(forced, [west]), now).actions[0]).toMatchObject({ type: "delete", graceSeconds: 0 });
+    });
+
+    test("waits for a member that has not been read, unless that is out of service", () => {
+      const west = member("west", { reachable: false, read: false });
+      expect(decide(world(collected(), [west]), now).outcome).toBe("Ending");
+      expect(decide(world(collected(), [west], { outOfService: () => true }), now).outcome).toBe("Released");
+      // By a person's force nobody waits.
+      expect(decide(world(collected({ status: runningStatus() }), [west]), now).outcome).toBe("Released");
+      // Its Cluster is gone, too.
+      expect(decide(world(collected(), []), now).outcome).toBe("Released");
+    });
+  });
+
   test("is not told the end of an earlier pod of its name", () => {
     const metadata = { deletionTimestamp, deletionGracePeriodSeconds: 30 };
     const proxy = boundProxy({ metadata, status: runningStatus() });

@@ -1,18 +1,31 @@
 import { expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
+import type { MemberView } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, world } from "../world.ts";
 
 const node = { nodeName: "n" };
+const proxy = proxyPod();
+
+function holding(name: string, spec: object, parts: { readonly reachable?: boolean } = {}): MemberView {
+  const metadata = { uid: name, resourceVersion: "7" };
+  return member(name, { delegate: delegateOf(proxy, { uid: name, spec, metadata }), ...parts });
+}
 
 test.each<[string, object, object, object]>([
   ["none has a node: one is deleted unless it has got one since", {}, {}, { member: "east", resourceVersion: "7" }],
   ["one has a node: the other is deleted unless it has, too", {}, node, { member: "west", resourceVersion: "7" }],
-  ["both have a node: one is deleted, whatever it does", node, node, { member: "east" }],
 ])("a proxy has two delegates, and %s", (_, inWest, inEast, deletion) => {
-  const proxy = proxyPod();
-  const holding = (name: string, spec: object) =>
-    member(name, { delegate: delegateOf(proxy, { uid: name, spec, metadata: { uid: name, resourceVersion: "7" } }) });
   const { actions } = decide(world(proxy, [holding("west", inWest), holding("east", inEast)]), 1_000_000);
   expect(actions).toEqual([{ type: "delete", uid: expect.any(String), ...deletion }]);
+});
+
+test.each<[string, MemberView, string]>([
+  ["the first is bound to, and none is deleted before", holding("west", node), "west"],
+  ["the one whose member answers is bound to", holding("west", node, { reachable: false }), "east"],
+])("of two delegates with nodes %s: the host may have bound the proxy to either already", (_, west, expected) => {
+  const { actions } = decide(world(proxy, [west, holding("east", node)]), 1_000_000);
+  expect(actions).toEqual([
+    { type: "bind", member: expected, proxyUid: proxy.metadata.uid, delegateUid: expected, memberNode: "n" },
+  ]);
 });

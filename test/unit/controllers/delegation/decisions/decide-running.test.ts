@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
 import type { Observed } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import { runningStatus } from "../../../../support/builders/pod.ts";
@@ -26,4 +27,22 @@ describe("a bare pod that has not started as far as the host knows, and whose de
     const { actions } = decide(world(proxy, [member("west")], { ...gone, specIn: () => ({ problem }) }), now);
     expect(JSON.stringify(actions)).toContain(`cannot be made again: ${problem}`);
   });
+});
+
+test("a second delegate that is adopted is not shown with the conditions that the first one's member had set", () => {
+  const conditions = [
+    { type: "example.com/of-the-first", status: "True" },
+    { type: "example.com/of-the-host", status: "True" },
+  ];
+  const proxy = boundProxy({ status: { phase: "Pending", conditions } });
+  const record = { labels: [], annotations: [], conditions: ["example.com/of-the-first"] };
+  const first = delegateOf(proxy);
+  const annotations = { ...first.metadata.annotations, [FORWARDED_ANNOTATION]: JSON.stringify(record) };
+  const departed = { ...first, metadata: { ...first.metadata, annotations } };
+  const west = member("west", { departed, delegate: delegateOf(proxy, { uid: "second", spec: { nodeName: "n" } }) });
+  expect(decide(world(proxy, [west]), now).actions).toMatchObject([
+    { type: "status", patch: { status: { conditions: [{ type: "example.com/of-the-first", $patch: "delete" }] } } },
+  ]);
+  const rest = { ...proxy, status: { phase: "Pending", conditions: conditions.slice(1) } };
+  expect(decide(world(rest, [west]), now).actions).toMatchObject([{ type: "record", delegateUid: "second" }]);
 });

@@ -1,0 +1,187 @@
+import { afterEach, beforeEach, expect, test } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL } from "../../../../src/api/keys.ts";
+import type { KubeNode, Stored } from "../../../../src/api/kubernetes.ts";
+import { VirtualNodeController } from "../../../../src/controllers/virtual-node/controller.ts";
+import type { Patch, WatchEvent, WatchOptions, WriteOptions } from "../../../../src/kube/client.ts";
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+
+interface Write {
+  /** E.g. `patch nodes/status`. */
+  readonly to: string;
+  readonly body: object;
+  readonly outOfTurn: boolean;
+}
+
+const HEARD = { reachable: true, settling: false, read: true, nodesRead: true };
+const OPEN = { unschedulable: false, taints: [] };
+
+let clock: FakeClock;
+let writes: Write[];
+/** Writes that the host answers with an error, by what they are to. */
+let failures: Map<string, KubeErrorCode>;
+let found: Stored<KubeNode>[];
+let tell: (event: WatchEvent<KubeNode>) => void;
+let cluster: Stored<Cluster>;
+let member: typeof HEARD;
+let controller: VirtualNodeController;
+
+function node(spec: KubeNode["spec"] = OPEN): Stored<KubeNode> {
+  return {
+    metadata: { name: "legation-west", uid: "node", resourceVersion: "1", labels: { [VIRTUAL_NODE_LABEL]: "west" } },
+    spec: { providerID: "legation://west", ...spec },
+  };
+}
+
+function clusterOf(uid: string): Stored<Cluster> {
+  return {
+    metadata: { name: "west", uid, resourceVersion: "1", generation: 1, finalizers: [CLUSTER_FINALIZER] },
+    spec: { credentialsSecret: { name: "member-west" } },
+  };
+}
+
+async function write<T>(to: string, body: T, options?: WriteOptions): Promise<T> {
+  writes.push({ to, body: body as object, outOfTurn: options?.outOfTurn === true });
+  const code = failures.get(to);
+  if (code === undefined) return body;
+  throw new KubeError(`refused: ${code}`, { code, cluster: "host", verb: "patch", resource: to });
+}
+
+function written(to: string): object[] {
+  return writes.filter((each) => each.to === to).map(({ body }) => body);
+}
+
+beforeEach(() => {
+  clock = new FakeClock();
+  writes = [];
+  failures = new Map();
+  found = [];
+  cluster = clusterOf("c");
+  member = HEARD;
+  const events: ((event: WatchEvent<KubeNode>) => void)[] = [];
+  tell = (event) => events.shift()?.(event);
+  const host = fakeClient({
+    list: (async (_resource: unknown, { labelSelector }: { labelSelector?: string }) => {
+      // One that has lost its label is found by its name alone.
+      const items = found.filter(({ metadata }) => labelSelector === undefined || metadata.labels !== undefined);
+      return { items, resourceVersion: "1", size: 0 };
+    }) as never,
+    watch: async function* (_resource: unknown, { onOpen, signal }: WatchOptions) {
+      onOpen?.();
+      const ended = new Promise<never>((_resolve, reject) => signal.addEventListener("abort", reject));
+      for (;;) yield await Promise.race([ended, new Promise((resolve) => events.push(resolve))]);
+    } as never,
+    create: (async ({ plural }: { plural: string }, object: object, options: WriteOptions) => {
+      return { metadata: { resourceVersion: "2" }, ...(await write(`create ${plural}`, object, options)) };
+    }) as never,
+    patch: (async ({ plural }: { plural: string }, _ref: object, { body }: Patch, options: WriteOptions) => {
+      const { subresource } = options;
+      await write(`patch ${plural}${subresource === undefined ? "" : `/${subresource}`}`, body, options);
+      return { metadata: { uid: "node", resourceVersion: "1" } };
+    }) as never,
+  });
+  const west = {
+    name: "west",
+    setVirtualNode: () => false,
+    capacity: { nodes: 0, capacity: {}, allocatable: {}, largestNode: {}, features: [] },
+    unreadable: {},
+    get probed() {
+      return { reachable: member.reachable };
+    },
+    get settling() {
+      return member.settling;
+    },
+    get read() {
+      return member.read;
+    },
+    get nodesRead() {
+      return member.nodesRead;
+    },
+  };
+  controller = new VirtualNodeController({
+    host,
+    registry: {
+      member: () => west,
+      cluster: () => cluster,
+      clusters: () => [cluster],
+      server: () => undefined,
+      problem: () => undefined,
+    },
+    clock,
+    log: createLogger({ level: "silent" }),
+    onReady: () => {},
+    onNodeSpec: () => {},
+    boundTo: () => 0,
+    waitingIn: () => 0,
+    heldIn: () => 0,
+  } as never);
+});
+afterEach(() => controller.stop());
+
+async function start(): Promise<void> {
+  await controller.start(new AbortController().signal);
+  await clock.advance(0);
+}
+
+test.each<[string, Partial<typeof HEARD>, string | undefined]>([
+  ["answers", {}, "True"],
+  ["answers, and whose pods cannot be read,", { read: false }, "Unknown"],
+  ["does not answer", { reachable: false }, "Unknown"],
+  ["has still to be read since the controller began", { settling: true, read: false }, undefined],
+])("the node of a member that %s is Ready as it must be", async (_which, state, ready) => {
+  member = { ...HEARD, ...state };
+  found = [node()];
+  await start();
+  const conditions = written("patch nodes/status").map(
+    (body) => (body as { status: { conditions: { status: string }[] } }).status.conditions[0]?.status,
+  );
+  expect(conditions[0]).toBe(ready);
+  if (ready === undefined) expect(writes).toEqual([]);
+});
+
+test("what says that a node is alive goes out of turn, before what may wait behind thousands of pods", async () => {
+  failures.set("patch leases", "NotFound");
+  found = [node()];
+  await start();
+  const urgent = ["patch leases", "create leases", "patch nodes/status", "patch clusters/status"];
+  for (const to of urgent) expect(writes).toContainEqual(expect.objectContaining({ to, outOfTurn: true }));
+});
+
+test("a node that has lost its label is given it again as that node, and no other that has taken its place", async () => {
+  const { labels: _labels, ...metadata } = node().metadata;
+  found = [{ ...node(), metadata }];
+  failures.set("create nodes", "AlreadyExists");
+  await start();
+  expect(written("patch nodes")[0]).toEqual({ metadata: { uid: "node", labels: { [VIRTUAL_NODE_LABEL]: "west" } } });
+});
+
+test("what the host refuses of a node is told in the status of its Cluster", async () => {
+  failures.set("patch nodes", "Unprocessable");
+  found = [node()];
+  await start();
+  await clock.advance(20_000);
+  expect(JSON.stringify(written("patch clusters/status").at(-1))).toContain(
+    "Node legation-west is not as it should be: refused: Unprocessable",
+  );
+});
+
+test.each([
+  ["of the same Cluster is", "c", true],
+  ["of a Cluster that was made anew is not", "another", undefined],
+])("the node %s cordoned as the one that was deleted", async (_which, uid, unschedulable) => {
+  found = [node({ unschedulable: true })];
+  await start();
+  member = { ...HEARD, settling: true, read: false };
+  tell({ type: "DELETED", object: node({ unschedulable: true }), size: 0 });
+  await clock.advance(0);
+  cluster = clusterOf(uid);
+  member = HEARD;
+  controller.enqueue("west");
+  await clock.advance(0);
+  const [made] = written("create nodes") as KubeNode[];
+  expect(made?.spec?.providerID).toBe("legation://west");
+  expect(made?.spec?.unschedulable).toBe(unschedulable);
+});

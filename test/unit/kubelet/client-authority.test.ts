@@ -1,0 +1,49 @@
+import { expect, test } from "vitest";
+import type { ConfigMap, Stored } from "../../../src/api/kubernetes.ts";
+import type { WatchEvent } from "../../../src/kube/client.ts";
+import { ClientAuthority } from "../../../src/kubelet/client-authority.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { Authority } from "../../support/clusters/pki.ts";
+import { fakeClient } from "../cli/client.ts";
+
+function published(version: number, pem: string): Stored<ConfigMap> {
+  return {
+    metadata: {
+      namespace: "kube-system",
+      name: "extension-apiserver-authentication",
+      uid: "published",
+      resourceVersion: String(version),
+    },
+    data: { "client-ca-file": pem },
+  };
+}
+
+test("the authorities of client certificates are what the host publishes now; what cannot be read takes nobody's place", async () => {
+  const [first, second] = await Promise.all([Authority.create("first"), Authority.create("second")]);
+  const events: [WatchEvent<ConfigMap>["type"], string, string | undefined][] = [
+    ["MODIFIED", second.pem, second.pem],
+    ["MODIFIED", "-----BEGIN CERTIFICATE-----\nbm9uZQ==\n-----END CERTIFICATE-----\n", second.pem],
+    ["MODIFIED", " ", undefined],
+    ["MODIFIED", first.pem, first.pem],
+    ["DELETED", first.pem, undefined],
+  ];
+  const told: (string | undefined)[] = [];
+  const authority = new ClientAuthority({
+    host: fakeClient({
+      list: (async () => ({ items: [published(1, first.pem)], resourceVersion: "1", size: 0 })) as never,
+      watch: async function* (_resource: unknown, { onOpen }: { onOpen?: () => void }) {
+        onOpen?.();
+        for (const [index, [type, pem]] of events.entries()) {
+          yield { type, object: published(index + 2, pem), size: 0 };
+        }
+        await new Promise(() => {});
+      } as never,
+    }),
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+    onChange: () => told.push(authority.pem),
+  });
+  await authority.start(new AbortController().signal);
+  await expect.poll(() => told).toEqual([first.pem, ...events.map(([, , pem]) => pem)]);
+});

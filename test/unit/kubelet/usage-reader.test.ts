@@ -1,0 +1,37 @@
+import { expect, test } from "vitest";
+import { DELEGATE_UID_ANNOTATION } from "../../../src/api/keys.ts";
+import type { PodSource } from "../../../src/kubelet/pod-lookup.ts";
+import { UsageReader } from "../../../src/kubelet/usage-reader.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { pod, proxyPod, runningStatus } from "../../support/builders/pod.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+
+test.each([
+  { named: "the delegate that it records", uid: "delegate-uid", measuredAt: "2026-01-01T00:01:00Z", told: ["web-0"] },
+  { named: "another pod in its delegate's place", uid: "other-uid", measuredAt: "2026-01-01T00:01:00Z", told: [] },
+  { named: "a pod of its name that ran before", uid: "delegate-uid", measuredAt: "2025-12-31T23:59:59Z", told: [] },
+])("what is measured of $named is told of a proxy: $told", async ({ uid, measuredAt: timestamp, told }) => {
+  const proxy = proxyPod({ metadata: { annotations: { [DELEGATE_UID_ANNOTATION]: "delegate-uid" } } });
+  const containers = [{ name: "main", usage: { cpu: "250m", memory: "1Mi" } }];
+  const member = {
+    probed: { reachable: true },
+    client: fakeClient({
+      raw: async ({ path }) =>
+        path.includes("/pods?")
+          ? { items: [{ metadata: { namespace: "team", name: "web-0" }, timestamp, containers }] }
+          : { items: [] },
+    }),
+    delegates: { get: () => pod({ uid, status: runningStatus() }) },
+  };
+  const source = { registry: { member: () => member, problem: () => undefined }, proxiesOn: () => [proxy] };
+  const reader = new UsageReader({
+    cluster: "west",
+    source: source as unknown as PodSource,
+    clock: new FakeClock(),
+    log: createLogger({ level: "silent" }),
+  });
+  const { failed, pods } = await reader.read();
+  expect(failed).toBe(false);
+  expect(pods.map((each) => each.pod.metadata?.name)).toEqual(told);
+});
