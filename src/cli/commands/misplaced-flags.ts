@@ -91,7 +91,7 @@ function placed(
 }
 
 function optionIn(options: readonly Option[], word: string): Option | undefined {
-  return word.startsWith("-") ? options.find((option) => option.is(nameOf(word))) : undefined;
+  return word.startsWith("-") ? options.find(({ long, short }) => [long, short].includes(nameOf(word))) : undefined;
 }
 
 /** `--labels` of `--labels=a=b`, and `-n` of `-nx`. */

@@ -154,11 +154,12 @@ describe("the status of a pod", () => {
     );
   });
 
-  test("says nothing of it where the Cluster is gone, or the pod was bound by somebody else", async () => {
+  test("says nothing of it where the Cluster is gone, the pod has ended, or somebody else has bound it", async () => {
     expect(await shown(() => undefined)).not.toContain("trouble:");
     const unread = (): never => {
       throw new Error("nothing is read");
     };
     expect(await shown(unread, replica({ metadata: { annotations: {} } }))).not.toContain("trouble:");
+    expect(await shown(unread, replica({ status: endedStatus(0) }))).not.toContain("trouble:");
   });
 });
