@@ -144,7 +144,7 @@ describe("a first join", () => {
   });
 });
 
-describe("a first join", () => {
+describe("a join", () => {
   test("is refused for the host itself", async () => {
     member = host;
     await expect(joinAs("west")).rejects.toMatchObject({
