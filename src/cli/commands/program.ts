@@ -42,7 +42,10 @@ export async function runProgram(args: readonly string[], session: Session, vers
     await program.parseAsync(withoutSlash(args), { from: "user" });
     return exitCodeOf("ok");
   } catch (error) {
-    if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    if (error instanceof CommanderError) {
+      if (error.code === "commander.unknownOption") await tellMisplaced(args, program, session);
+      return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    }
     const { exit, message, remedy } = diagnose(error, session.signal);
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
@@ -50,6 +53,13 @@ export async function runProgram(args: readonly string[], session: Session, vers
     if (isVerbose(program, session.env)) terminal.progress(stackOf(error));
     return exitCodeOf(exit);
   }
+}
+
+/** A flag that the command has which is named after it is not unknown, only too early. */
+async function tellMisplaced(args: readonly string[], program: Command, session: Session): Promise<void> {
+  const { misplacedFlags } = await import("./misplaced-flags.ts");
+  const told = await misplacedFlags(withoutSlash(args), program.options, COMMANDS, session);
+  if (told !== undefined) session.terminal.progress(told);
 }
 
 /** `status deployment/web` as `status deployment web`: so kubectl names objects. */
