@@ -1,5 +1,8 @@
 import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
 
+// The collector writes the condition and deletes the pod; when that fails, it does so 20 s later.
+const COLLECTED_WITHIN_MS = 30_000;
+
 /** True when no container of the pod will run again: phase Succeeded or Failed. */
 export function isTerminal(pod: Pod): boolean {
   const phase = pod.status?.phase;
@@ -26,6 +29,18 @@ export function deletionAskedAt(pod: Pod): number | undefined {
   const endsAt = Date.parse(pod.metadata?.deletionTimestamp ?? "");
   const askedAt = new Date(endsAt - (deletionGrace(pod) ?? 0) * 1000).getTime();
   return Number.isNaN(askedAt) ? undefined : askedAt;
+}
+
+/**
+ * True when this cluster's pod garbage collector has deleted the pod, by force, since its node was not there. A virtual node that was deleted while
+ * nobody led is made again, and its member was there all the time: nobody has said that nothing runs in it. The collector of a member
+ * writes the same condition, which the proxy shows, too: that comes before anybody here asks for the deletion.
+ */
+export function isCollected(pod: Pod): boolean {
+  const { status, reason, lastTransitionTime } = conditionOf(pod, "DisruptionTarget") ?? {};
+  const askedAt = deletionAskedAt(pod);
+  if (status !== "True" || reason !== "DeletionByPodGC" || askedAt === undefined) return false;
+  return Date.parse(lastTransitionTime ?? "") > askedAt - COLLECTED_WITHIN_MS;
 }
 
 /** True when a scheduler has given the pod a node. */

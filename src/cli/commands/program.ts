@@ -39,10 +39,13 @@ export async function runProgram(args: readonly string[], session: Session, vers
   const { terminal } = session;
   const program = createProgram(session, version);
   try {
-    await program.parseAsync(withKindFirst(program, args), { from: "user" });
+    await program.parseAsync(withoutSlash(program, args), { from: "user" });
     return exitCodeOf("ok");
   } catch (error) {
-    if (error instanceof CommanderError) return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    if (error instanceof CommanderError) {
+      if (error.code === "commander.unknownOption") await tellMisplaced(args, program, session);
+      return exitCodeOf(error.exitCode === 0 ? "ok" : "usage");
+    }
     const { exit, message, remedy } = diagnose(error, session.signal);
     terminal.progress(`${terminal.paintProgress("red", "error:")} ${message}`);
     if (remedy !== undefined) terminal.progress(`       ${remedy}`);
@@ -52,11 +55,15 @@ export async function runProgram(args: readonly string[], session: Session, vers
   }
 }
 
-/**
- * `status deployment/web` as `status deployment web`, so as kubectl names objects; and what it names directly behind `status`,
- * where commander looks for it, wherever it stands.
- */
-function withKindFirst(program: Command, args: readonly string[]): string[] {
+/** A flag that the command has which is named after it is not unknown, only too early. */
+async function tellMisplaced(args: readonly string[], program: Command, session: Session): Promise<void> {
+  const { misplacedFlags } = await import("./misplaced-flags.ts");
+  const told = await misplacedFlags(withoutSlash(program, args), program.options, COMMANDS, session);
+  if (told !== undefined) session.terminal.progress(told);
+}
+
+/** `status deployment/web` as `status deployment web`: so kubectl names objects. */
+function withoutSlash(program: Command, args: readonly string[]): string[] {
   const operands = operandsOf(program, args);
   const [at, next] = operands;
   if (at === undefined || next === undefined || args[at] !== "status") return [...args];
@@ -71,9 +78,8 @@ function withKindFirst(program: Command, args: readonly string[]): string[] {
       remedy: "e.g. `legation status deployment/web`; `legation status` alone shows all members",
     });
   }
-  const between = args.slice(at + 1, next);
   const named = [kind.toLowerCase(), ...(name === undefined ? [] : [name])];
-  return [...args.slice(0, at + 1), ...named, ...between, ...args.slice(next + 1)];
+  return [...args.slice(0, next), ...named, ...args.slice(next + 1)];
 }
 
 // The one flag below `status` that takes a value; commander knows it only once its command is loaded.

@@ -12,6 +12,7 @@ import { type GlobalInput, withGlobals } from "../global-input.ts";
 import type { Outcome } from "../output.ts";
 import type { Connection, Session } from "../session.ts";
 import { journeyOf, journeyText } from "../status/pod.ts";
+import { readMemberNews } from "../status/pod-member.ts";
 import { showFollowing } from "../status/screen.ts";
 import type { Subcommand } from "../subcommand.ts";
 import { asViewer } from "../viewer.ts";
@@ -28,7 +29,7 @@ const POLL_MS = 1000;
 export const statusPodCommand: Subcommand<StatusPodInput> = {
   description:
     "Shows what happened to one pod and when, from the host's own objects: creation, placement with a reason for each " +
-    "member that refused it, its delegate's uid and node, its containers, its end, and its events.",
+    "member that refused it, its delegate's uid and node, its containers, its end, what is wrong with its member, and its events.",
   arguments: [new Argument("<name>", "name of the pod on the host")],
   flags: [flag("-n, --namespace <name>", "its namespace (default: the context's)")],
   examples: [
@@ -57,7 +58,8 @@ async function readPod(options: StatusPodInput, connection: Connection, session:
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
   const told = await listAll(client, events, { namespace, fieldSelector, signal });
   const isMarked = pod.metadata.labels?.[PROXY_LABEL] !== undefined;
-  const journey = journeyOf(pod, told, isMarked ? undefined : await readNamespace(connection, namespace, signal));
+  const own = isMarked ? undefined : await readNamespace(connection, namespace, signal);
+  const journey = journeyOf(pod, told, own, await readMemberNews(client, pod, signal));
   return { document: journey, text: journeyText(journey, terminal) };
 }
 

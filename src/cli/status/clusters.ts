@@ -103,7 +103,8 @@ function clusterStatus(
 
 const UNHEARD = "does `legation controller` run?";
 
-function readinessOf(
+/** Whether a member is ready, as its Cluster and its node say. */
+export function readinessOf(
   { metadata, status }: Stored<Cluster>,
   node: Stored<KubeNode> | undefined,
 ): Pick<ClusterStatus, "ready" | "reason"> {

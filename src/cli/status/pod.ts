@@ -22,6 +22,8 @@ import {
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
 import { whyNotDelegated } from "./not-delegated.ts";
+import type { MemberNews } from "./pod-member.ts";
+import { type Trouble, troubleText } from "./trouble.ts";
 
 /** One station of a pod's way. */
 export interface Station {
@@ -40,6 +42,10 @@ export interface Journey {
   readonly delegateUid?: string;
   readonly memberNode?: string;
   readonly stations: readonly Station[];
+  /** What is wrong with its member. */
+  readonly troubles: readonly Trouble[];
+  /** Why that is not known; absent: it is. */
+  readonly notRead?: string;
   readonly events: readonly {
     readonly at: string;
     readonly type: string;
@@ -50,9 +56,15 @@ export interface Journey {
 
 /**
  * Reads a pod's way from the host's objects alone. The member is the one that Legation has recorded: a pod that somebody else has bound
- * to a virtual node was never on its way there. `own`: the namespace of the pod; read where the pod is not delegated.
+ * to a virtual node was never on its way there. `own`: the namespace of the pod; read where the pod is not delegated. The last:
+ * what is known of its member.
  */
-export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[], own?: Stored<Namespace>): Journey {
+export function journeyOf(
+  pod: Stored<Pod>,
+  events: readonly KubeEvent[],
+  own?: Stored<Namespace>,
+  { troubles, notRead }: MemberNews = { troubles: [] },
+): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
   const delegated = labels[PROXY_LABEL] !== undefined && !isOverflow(pod);
   const cluster = annotations[CLUSTER_ANNOTATION];
@@ -65,6 +77,8 @@ export function journeyOf(pod: Stored<Pod>, events: readonly KubeEvent[], own?: 
     ...(delegateUid === undefined ? {} : { delegateUid }),
     ...(memberNode === undefined ? {} : { memberNode }),
     stations: [created(pod, delegated, own), ...placing(pod, delegated), ...running(pod), ...ending(pod)].sort(byTime),
+    troubles,
+    ...(notRead === undefined ? {} : { notRead }),
     events: events
       .map(({ type = "", reason = "", message = "", lastTimestamp, eventTime, metadata }) => ({
         at: lastTimestamp ?? eventTime ?? metadata?.creationTimestamp ?? "",
@@ -225,7 +239,11 @@ export function journeyText(journey: Journey, terminal: Terminal): string {
     [at ?? "-", at === undefined ? "" : `+${Math.round((Date.parse(at) - start) / 1000)}s`, what],
     ...details.map((detail) => ["", "", `  ${terminal.paint("dim", detail)}`]),
   ]);
-  const way = table(["TIME", "AFTER", `POD ${journey.pod}`], rows);
+  const way = [
+    table(["TIME", "AFTER", `POD ${journey.pod}`], rows),
+    ...journey.troubles.map((trouble) => troubleText(trouble, terminal)),
+    ...(journey.notRead === undefined ? [] : [terminal.paint("dim", journey.notRead)]),
+  ].join("\n");
   if (journey.events.length === 0) return way;
   const events = journey.events.map(({ at, type, reason, message }) => [at, type, reason, message]);
   return `${way}\n\n${table(["TIME", "EVENT", "REASON", "MESSAGE"], events)}`;

@@ -1,8 +1,9 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { counted } from "../counted.ts";
+import type { Terminal } from "../terminal.ts";
 
 /** Something that is wrong with a workload, and what can be done about it. */
 export interface Trouble {
@@ -29,43 +30,63 @@ export function troublesOf(facts: TroubleFacts): Trouble[] {
   return [...lostMembers(facts), ...refused(facts), ...notStarting(facts), ...failed(facts)];
 }
 
-function lostMembers({ namespace, pods, clusters }: TroubleFacts): Trouble[] {
+/** Which members of these pods are lost, and what becomes of the pods there. */
+export function lostMembers({
+  namespace,
+  pods,
+  clusters,
+}: Pick<TroubleFacts, "namespace" | "pods" | "clusters">): Trouble[] {
   return clusters.flatMap(({ metadata: { name }, status }) => {
     const there = pods.filter((pod) => memberOf(pod) === name && !isTerminal(pod));
     const ready = status?.conditions?.find(({ type }) => type === "Ready");
     if (there.length === 0 || ready === undefined || ready.status === "True") return [];
     const what = `${name} is lost since ${ready.lastTransitionTime}: ${ready.message}`;
-    const ending = there.filter(isDeleting);
-    const [first] = ending;
     const live = there.filter((pod) => !isDeleting(pod));
-    return [
-      ...(live.length === 0
-        ? []
-        : [
-            {
-              what: `${what}; its ${counted(live.length)} may run on there, and what is shown of them is old`,
-              remedy: whatBecomes(live),
-            },
-          ]),
-      ...(first === undefined
-        ? []
-        : [
-            {
-              what: `${live.length === 0 ? `${what}; ` : ""}${counted(ending.length)} there cannot end before it is ready again (${first.metadata.name}, …)`,
-              remedy: `where it is gone for good: kubectl -n ${namespace} delete pod ${first.metadata.name} --grace-period=0 --force`,
-            },
-          ]),
-    ];
+    const ending = there.filter(isDeleting);
+    return [...cutOff(live, name, what), ...notEnding(ending, name, live.length === 0 ? `${what}; ` : "", namespace)];
   });
 }
 
-/** As the node lifecycle controller does with pods of a lost node. */
-function whatBecomes(pods: readonly Stored<Pod>[]): string {
+function cutOff(pods: readonly Stored<Pod>[], member: string, what: string): Trouble[] {
+  const [first] = pods;
+  if (first === undefined) return [];
+  const [those, them] = pods.length === 1 ? [`pod ${first.metadata.name}`, "it"] : [counted(pods.length), "them"];
+  return [
+    {
+      what: `${what}; its ${those} may run on there, and what is shown of ${them} is old`,
+      remedy: whatBecomes(pods, member),
+    },
+  ];
+}
+
+function notEnding(pods: readonly Stored<Pod>[], member: string, lead: string, namespace: string): Trouble[] {
+  const [first] = pods;
+  if (first === undefined) return [];
+  const { name } = first.metadata;
+  const [those, example] = pods.length === 1 ? [`pod ${name}`, ""] : [counted(pods.length), ` (${name}, …)`];
+  return [
+    {
+      what: `${lead}${those} there cannot end before ${member} is ready again${example}`,
+      remedy: `where it is gone for good: kubectl -n ${namespace} delete pod ${name} --grace-period=0 --force`,
+    },
+  ];
+}
+
+/** What becomes of pods whose member is lost: as the node lifecycle controller does with pods of a lost node. */
+export function whatBecomes(pods: readonly Stored<Pod>[], member: string): string {
+  const [first] = pods;
+  const one = pods.length === 1;
   const after = pods.map(({ spec }) => evictedAfter(spec?.tolerations ?? []));
   const soonest = after.filter((seconds) => seconds !== undefined).sort((a, b) => a - b)[0];
-  if (soonest === undefined) return "they wait for it to come back, as their tolerations say (legation.dev/failover)";
+  if (soonest === undefined) {
+    return `${one ? "it waits" : "they wait"} for ${member} to come back, as ${one ? "its" : "their"} tolerations say (legation.dev/failover)`;
+  }
+  const when = `${soonest} s after ${one ? "its" : "their"} node has the taint ${LOST_TAINT}`;
+  if (one && first !== undefined && controllerOf(first) === undefined)
+    return `it is deleted ${when}, and nobody replaces it`;
   const staying = after.filter((seconds) => seconds === undefined).length;
-  return `they are replaced elsewhere ${soonest} s after their node has the taint ${LOST_TAINT}${staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for it`}`;
+  const rest = staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for it`;
+  return `${one ? "it is" : "they are"} replaced elsewhere ${when}${rest}`;
 }
 
 /** Seconds; undefined: never. */
@@ -149,4 +170,10 @@ function grouped(
 
 function seePod(namespace: string, [first]: readonly Stored<Pod>[]): string {
   return `see legation status pod ${first?.metadata.name} -n ${namespace}`;
+}
+
+/** As people read it. */
+export function troubleText({ what, remedy }: Trouble, terminal: Terminal): string {
+  const line = `${terminal.paint("red", "trouble:")} ${what}`;
+  return remedy === undefined ? line : `${line}\n  ${remedy}`;
 }

@@ -1,7 +1,7 @@
 import { counted } from "../counted.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import type { Trouble } from "./trouble.ts";
+import { troubleText } from "./trouble.ts";
 import type { PendingPods, WorkloadMember, WorkloadStatus } from "./workload.ts";
 
 /** A workload's status as people read it. */
@@ -37,11 +37,6 @@ export function workloadText(status: WorkloadStatus, terminal: Terminal): string
 
 // What does not fit on a screen is not read.
 const MOST_TROUBLES = 8;
-
-function troubleText({ what, remedy }: Trouble, terminal: Terminal): string {
-  const line = `${terminal.paint("red", "trouble:")} ${what}`;
-  return remedy === undefined ? line : `${line}\n  ${remedy}`;
-}
 
 function memberRow(member: WorkloadMember, divided: boolean, terminal: Terminal): string[] {
   const { cluster, wanted = 0, overflow, has, ready, phases, whyNot = "" } = member;

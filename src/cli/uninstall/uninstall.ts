@@ -1,15 +1,9 @@
 import type { Cluster } from "../../api/cluster.ts";
-import {
-  CLUSTER_FINALIZER,
-  HOST_LABEL,
-  SYSTEM_NAMESPACE,
-  VIRTUAL_NODE_LABEL,
-  VIRTUAL_NODE_PREFIX,
-} from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
-import { apiVersionOf, clusters, leases, namespaces, nodes, secrets, serviceAccounts } from "../../kube/resources.ts";
+import { apiVersionOf, clusters, leases, nodes, secrets } from "../../kube/resources.ts";
 import { counted, some } from "../counted.ts";
 import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
@@ -21,8 +15,9 @@ import { podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
 import { leaveMembers } from "./members.ts";
 import { unlabelNamespaces } from "./namespaces.ts";
-import { type RemovalContext, removeAndWait, removeInstalled } from "./objects.ts";
+import { type RemovalContext, removeInstalled } from "./objects.ts";
 import { listMarkedPods, releaseProxy, unmarkOverflow } from "./proxies.ts";
+import { isOwnSecret, removeSystemNamespace } from "./system-namespace.ts";
 
 /** What an uninstallation left. */
 export interface Uninstalled {
@@ -123,7 +118,10 @@ async function removeClusterNow(
   await remove(host, clusters, { name }, { uid, signal });
   const rest = await host.find(clusters, { name }, { signal });
   if (rest?.metadata.uid === uid) await dropFinalizer(host, clusters, rest, CLUSTER_FINALIZER, signal);
-  await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name: spec.credentialsSecret.name }, { signal });
+  const ref = { namespace: SYSTEM_NAMESPACE, name: spec.credentialsSecret.name };
+  const stored = await host.find(secrets, ref, { signal });
+  if (stored !== undefined && isOwnSecret(stored))
+    await remove(host, secrets, ref, { uid: stored.metadata.uid, signal });
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
@@ -136,40 +134,5 @@ async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Pro
     if (!metadata.name.startsWith(VIRTUAL_NODE_PREFIX)) continue;
     if ((await host.find(nodes, { name: metadata.name }, { signal })) !== undefined) continue;
     await remove(host, leases, { namespace: NODE_LEASE_NAMESPACE, name: metadata.name }, { uid: metadata.uid, signal });
-  }
-}
-
-/** Legation's namespace, unless other hosts have their access to this cluster in it. */
-async function removeSystemNamespace(removal: RemovalContext): Promise<void> {
-  const { host, signal, remains } = removal;
-  const namespace = await host.find(namespaces, { name: SYSTEM_NAMESPACE }, { signal });
-  if (namespace === undefined) return;
-  const accounts = await listAll(host, serviceAccounts, {
-    namespace: SYSTEM_NAMESPACE,
-    labelSelector: HOST_LABEL,
-    signal,
-  });
-  if (accounts.length > 0) {
-    await removeRuntimeObjects(host, signal);
-    const users = accounts.map(({ metadata }) => metadata.name);
-    remains(`Namespace ${SYSTEM_NAMESPACE}: this cluster is a member of other hosts: ${some(users)}`);
-    return;
-  }
-  await removeAndWait(namespaces, namespace, removal);
-}
-
-/** What Legation's processes made in its namespace: certificates, members' credentials and the leader's Lease. */
-async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  for (const resource of [secrets, leases]) {
-    const objects = await listAll(host, resource, {
-      namespace: SYSTEM_NAMESPACE,
-      labelSelector: `!${HOST_LABEL}`,
-      signal,
-    });
-    for (const object of objects) {
-      if ("type" in object && object.type === "kubernetes.io/service-account-token") continue;
-      const { name, uid } = object.metadata;
-      await remove(host, resource, { namespace: SYSTEM_NAMESPACE, name }, { uid, signal });
-    }
   }
 }

@@ -5,6 +5,13 @@ import { isOfNamespace } from "../copying/failures.ts";
 import { CREATE_ENDS_MS } from "../delegation/decisions/model.ts";
 import { leavesDoubt } from "../refusal.ts";
 
+interface Known {
+  readonly uid: string;
+  readonly member: string;
+  /** It was seen there, which its watch may have yet to show. */
+  readonly isThere: boolean;
+}
+
 interface Doubt {
   readonly uid: string;
   readonly member: string;
@@ -23,7 +30,7 @@ export class DoubtfulClaims {
   readonly #begunAt: number;
   readonly #doubts = new Map<ObjectKey, Doubt>();
   /** Of which claim of that name, and of which member, every request is known. */
-  readonly #known = new Map<ObjectKey, Pick<Doubt, "uid" | "member">>();
+  readonly #known = new Map<ObjectKey, Known>();
 
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
@@ -32,7 +39,7 @@ export class DoubtfulClaims {
 
   /** This leader gives the host's claim of this uid, which no member had, to the member. */
   noteGiven(key: ObjectKey, uid: string, member: string): void {
-    this.#known.set(key, { uid, member });
+    this.#known.set(key, { uid, member, isThere: false });
   }
 
   /** The member failed to make the host's claim of this uid, or to say whether it has one. */
@@ -42,9 +49,11 @@ export class DoubtfulClaims {
     this.#doubts.set(key, { uid, member, lastAt: this.#clock.now() });
   }
 
-  /** Whether the member may have it, or make it yet. */
-  has(key: ObjectKey, uid: string, member: string): boolean {
-    return this.#lastAt(key, uid, member) !== undefined;
+  /** Whether the member may have it, or make it yet; a member that has been seen to have it still may. */
+  mayHave(key: ObjectKey, uid: string, member: string): boolean {
+    const known = this.#known.get(key);
+    const isThere = known?.isThere === true && known.uid === uid && known.member === member;
+    return isThere || this.#lastAt(key, uid, member) !== undefined;
   }
 
   /** The same, when the member shows none: what was asked of it before is over after a while. */
@@ -54,9 +63,9 @@ export class DoubtfulClaims {
   }
 
   /** The member has the host's claim of this uid, or has not. */
-  settle(key: ObjectKey, uid: string, member: string): void {
+  settle(key: ObjectKey, uid: string, member: string, isThere: boolean): void {
     this.#doubts.delete(key);
-    this.#known.set(key, { uid, member });
+    this.#known.set(key, { uid, member, isThere });
   }
 
   /** Nothing is left of the claim. */

@@ -134,7 +134,7 @@ export class Executor {
     const { key, log } = context;
     const made = await this.#failures.outlast(key, member, () => this.#make(member, action, context));
     if (made.type === "made" || made.type === "found") {
-      this.#doubtful.settle(key, uid, member.name);
+      this.#doubtful.settle(key, uid, member.name, true);
       return shows(member, made.uid);
     }
     if (made.type === "gone") return () => true;
@@ -150,20 +150,20 @@ export class Executor {
       return ({ copies }) => copies.some(({ member: at }) => at === member.name);
     }
     const there = made.type === "failing" ? await this.#find(member, { uid, message }, context) : undefined;
-    this.#doubtful.settle(key, uid, member.name);
+    this.#doubtful.settle(key, uid, member.name, there !== undefined);
     if (there !== undefined) return shows(member, there);
     log.info(message);
     this.#options.onRefusal(key, uid, member.name, message);
     return () => true;
   }
 
-  /** The uid of a claim that the member has made for requests which are over by now; undefined when none is in doubt, or it has none. */
+  /** The uid of a claim that the member has made for requests which are over by now; undefined when it has none, or surely made none. */
   async #find(
     member: Member,
     { uid, message }: { readonly uid: string; readonly message: string },
     { key, signal }: Context,
   ): Promise<string | undefined> {
-    if (!this.#doubtful.has(key, uid, member.name)) return undefined;
+    if (!this.#doubtful.mayHave(key, uid, member.name)) return undefined;
     try {
       const there = await findByList(member.client, persistentVolumeClaims, refOf(key), signal);
       return there !== undefined && isCopy(there, this.#options.hostId) ? there.metadata.uid : undefined;

@@ -12,7 +12,7 @@ import { leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "../refusal.
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
-import { type Action, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
+import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
 import { KnownFields } from "./known-fields.ts";
 import { mark } from "./look.ts";
@@ -22,7 +22,6 @@ import { shownInMember, shownPrepared } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 export interface CreationOptions extends DelegationOptions {
   readonly memories: Memories;

@@ -8,7 +8,7 @@ import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import type { ActionOf, Observed } from "./decisions/model.ts";
 import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
 import { forwardRefusal, forwardUndone, isUnknownSubresource, resizeReason } from "./forward-refusal.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -19,8 +19,6 @@ type Result = Promise<Shown<Observed> | undefined>;
 /** Nothing was written: the stores show all there is. */
 const atOnce: Shown<Observed> = () => true;
 const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "conditions"]);
-
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
 export class Exchange {

@@ -17,15 +17,15 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../refusal.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import type { Action, ActionOf, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
+import { LateDelegates } from "./late-delegates.ts";
 import { look } from "./look.ts";
 import { shownChanged, shownGone, shownOnProxy, shownPrepared, shownReleased } from "./shown.ts";
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 interface ExecutorOptions extends Omit<CreationOptions, "exchange"> {
   /** Annotations that say when the proxy goes if its owner shrinks. */
@@ -40,11 +40,13 @@ export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exchange: Exchange;
   readonly #creation: Creation;
+  readonly #lateDelegates: LateDelegates;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#exchange = new Exchange(options);
     this.#creation = new Creation({ ...options, exchange: this.#exchange });
+    this.#lateDelegates = new LateDelegates({ ...options, exchange: this.#exchange });
   }
 
   /** How many delegates are being created in a member at this moment. */
@@ -70,6 +72,8 @@ export class Executor {
         return this.#sweep(action, context);
       case "resolve":
         return this.#creation.resolve(action, context);
+      case "ask":
+        return this.#lateDelegates.ask(action, context);
       case "look":
         return look(action, context, { ...this.#options, exchange: this.#exchange });
       case "bind":

@@ -26,6 +26,7 @@ const NAMES: Readonly<Partial<Record<Action["type"], string>>> = {
   delete: "delete delegate",
   sweep: "sweep delegate",
   resolve: "look for delegate",
+  ask: "look for delegate",
   bind: "bind proxy",
   hold: "hold proxy",
   record: "record delegate",

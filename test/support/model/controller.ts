@@ -194,6 +194,14 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
         memories.noteAbsent(step.proxyUid);
       });
     }
+    case "ask": {
+      const pod = truth(memberOf(world, step.member));
+      return forgets((memories) => {
+        if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid)
+          memories.noteUncertain(step.proxyUid, step.member);
+        else memories.noteDenied(step.proxyUid, step.member);
+      });
+    }
     case "look":
       if (truth(memberOf(before, step.member))?.metadata.uid === step.delegateUid) return world;
       return forgets((memories) => memories.noteGone(step.proxyUid, step.delegateUid));

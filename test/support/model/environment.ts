@@ -41,6 +41,8 @@ export interface Scenario {
   readonly running?: boolean;
   /** Begins when the host has no node for the first of them, and a member would take it. */
   readonly offered?: boolean;
+  /** Begins when these have happened, in this order, by their names in a trace. */
+  readonly after?: readonly string[];
   /** Requests may be done though their senders have given them up, or are gone. */
   readonly late?: boolean;
   /** A Cluster may be deleted by force, and made again. */

@@ -72,7 +72,12 @@ export function explore(scenario: Scenario, bounds: Bounds): Exploration {
 
 function firstWorld(scenario: Scenario): World {
   let world = beginning(scenario);
-  const { running = false, offered = false } = scenario;
+  const { running = false, offered = false, after = [] } = scenario;
+  for (const name of after) {
+    const happened = events(world, scenario).find(({ what }) => what === name);
+    if (happened === undefined) throw new Error(`the scenario begins after "${name}", which cannot happen`);
+    world = happened.world;
+  }
   if (!running && !offered) return world;
   let event = events(world, scenario).find(({ what }) => what === "create");
   while (event !== undefined) {

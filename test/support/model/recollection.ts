@@ -17,13 +17,14 @@ export function remember(memory: Recollections, change: (memories: Memories) => 
   change(memories);
   const result: Record<string, Memory> = {};
   for (const uid of ["p1", "p2"]) {
-    const { fresh, uncertain, doubt, promised, attempts, gone } = memories.of(uid);
+    const { fresh, denied, uncertain, doubt, promised, attempts, gone } = memories.of(uid);
     const isKnown = uncertain !== undefined || promised !== undefined || gone !== undefined;
     if (fresh && !isKnown && attempts.size === 0) continue;
     result[uid] = {
       fresh,
       // How often a member refused only changes for how long.
       attempts: new Map([...attempts].map(([name, attempt]) => [name, { ...attempt, refusals: 1 }])),
+      ...(denied === undefined ? {} : { denied }),
       ...(uncertain === undefined ? {} : { uncertain }),
       ...(doubt === undefined ? {} : { doubt }),
       ...(promised === undefined ? {} : { promised }),
@@ -48,9 +49,11 @@ export function later(memory: Recollections): Recollections {
   );
 }
 
-function restore(memories: Memories, uid: string, { fresh, attempts, uncertain, doubt, promised, gone }: Memory): void {
+function restore(memories: Memories, uid: string, memory: Memory): void {
+  const { fresh, denied = [], attempts, uncertain, doubt, promised, gone } = memory;
   if (gone !== undefined) memories.noteGone(uid, gone);
   if (!fresh) memories.noteInherited(uid);
+  for (const member of denied) memories.noteDenied(uid, member);
   if (uncertain !== undefined && doubt !== undefined) {
     const { message } = doubt;
     for (const at of [doubt.since, doubt.lastAt]) memories.noteUncertain(uid, uncertain, { at, message });

@@ -204,9 +204,9 @@ export function keyOf(world: World): string {
   ].join("|");
 }
 
-function memoryKey({ fresh, uncertain, promised, attempts, gone }: Memory): string {
+function memoryKey({ fresh, denied, uncertain, promised, attempts, gone }: Memory): string {
   const each = [...attempts].map(
     ([name, { since, refusal, until, parked }]) => `${name}${since},${refusal?.reason},${until},${parked}`,
   );
-  return [fresh, uncertain, promised, gone, ...each.sort()].join(";");
+  return [fresh, [...(denied ?? [])].sort().join(), uncertain, promised, gone, ...each.sort()].join(";");
 }

@@ -25,10 +25,25 @@ describe("requests that are done long after their senders have given them up, or
     expectRules({ decide, late: true, ...scenario });
   });
 
-  test("but for one that places pods of an earlier leader as soon as a member answers", { timeout: TIMEOUT_MS }, () => {
-    const hasty: Decide = (observed, now) =>
-      decide({ ...observed, members: observed.members.map((member) => ({ ...member, reachableSince: 0 })) }, now);
-    const { violation } = explore({ decide: hasty, late: true, pods: 1, faults: 2 }, { states: 5 * STATES });
+  // East is the better one again for the next leader.
+  const toWest = ["create", "host: seen", "create east p1 false: refused (fault)"];
+  const after = [...toWest, "create in west: its sender killed (fault)"];
+
+  test("of a pod that the next leader would rather give to another member", { timeout: TIMEOUT_MS }, () => {
+    expectRules({ decide, late: true, pods: 1, faults: 2, after });
+  });
+
+  const hasty: Decide = (observed, now) =>
+    decide({ ...observed, members: observed.members.map((member) => ({ ...member, reachableSince: 0 })) }, now);
+  const trusting: Decide = (observed, now) => {
+    const denied = new Set(observed.members.map(({ name }) => name));
+    return decide({ ...observed, memory: { ...observed.memory, denied } }, now);
+  };
+  test.each([
+    { what: "places pods of an earlier leader as soon as a member answers", decides: hasty },
+    { what: "believes what the watches of members show of them", decides: trusting },
+  ])("but for one that $what", { timeout: TIMEOUT_MS }, ({ decides }) => {
+    const { violation } = explore({ decide: decides, late: true, pods: 1, faults: 2, after }, { states: STATES });
     expect(violation?.rule).toMatch(/two live delegates/);
   });
 });

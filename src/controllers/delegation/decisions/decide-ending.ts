@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { conditionOf, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { deletionGrace, isBound, isCollected, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
@@ -89,15 +89,6 @@ function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observ
   if (observed.outOfService(member.name)) return true;
   if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
   return isBound(proxy) && deletionGrace(proxy) === 0 && !isCollected(proxy);
-}
-
-/**
- * The pod garbage collector deletes by force what is bound to a node that is not there. A virtual node that was deleted while nobody led is
- * made again, and its member was there all the time: nobody has said that nothing runs in it.
- */
-function isCollected(proxy: Stored<Pod>): boolean {
-  const { status, reason } = conditionOf(proxy, "DisruptionTarget") ?? {};
-  return status === "True" && reason === "DeletionByPodGC";
 }
 
 function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {

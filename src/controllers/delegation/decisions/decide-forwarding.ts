@@ -3,7 +3,7 @@ import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/
 import { isDeleting } from "../../../pods/phase.ts";
 import { gatePatch } from "../../../pods/readiness.ts";
 import { type Action, isIneffective, type MemberView, type Memory } from "./model.ts";
-import { purposeOf, undone } from "./purpose.ts";
+import { purposeOf, textsOf } from "./purpose.ts";
 
 /**
  * The next of what has changed on the proxy since its delegate was made; the rest is decided on when the delegate shows it. Nothing more
@@ -22,10 +22,7 @@ export function forwards(
   const gates = gatePatch(proxy, delegate);
   const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)]
     .map((patch) => ({ patch, purpose: purposeOf(proxy, delegate, patch) }))
-    .find(({ patch, purpose }) => {
-      const texts = [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
-      return texts.every((text) => !isIneffective(memory, text, now));
-    });
+    .find(({ patch, purpose }) => textsOf(patch, purpose).every((text) => !isIneffective(memory, text, now)));
   if (next === undefined) return [];
   const { patch, purpose } = next;
   const { uid: proxyUid } = proxy.metadata;

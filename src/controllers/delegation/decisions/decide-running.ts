@@ -10,8 +10,17 @@ import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.t
 import { forwards, refusedResize } from "./decide-forwarding.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { createIn, endsUnstarted, isFor, withdraw } from "./delegates.ts";
-import type { Action, DelegationDecision, MemberView, Memory, Observed } from "./model.ts";
+import {
+  type Action,
+  type ActionOf,
+  type DelegationDecision,
+  isIneffective,
+  type MemberView,
+  type Memory,
+  type Observed,
+} from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
+import { statusPurpose, textsOf } from "./purpose.ts";
 import { report } from "./report.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
 
@@ -35,7 +44,7 @@ export function decideRunning(proxy: Stored<Pod>, observed: Observed, now: numbe
   }
   if (delegate !== undefined && isFor(delegate, proxy)) {
     if (endsUnstarted(delegate)) return { actions: [], outcome: "Withdrawing" };
-    return { actions: adopt(proxy, member, delegate), outcome: "Running" };
+    return { actions: adopt(proxy, member, delegate, { memory: observed.memory, now }), outcome: "Running" };
   }
   return vanished(proxy, member, observed, { now, wall });
 }
@@ -87,7 +96,7 @@ export function feedback(proxy: Stored<Pod>, delegate: Stored<Pod>, refused?: Re
 }
 
 /** One status write; nothing when the proxy shows `wanted` already. */
-export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): Action[] {
+export function statusWrite(proxy: Stored<Pod>, wanted: PodStatus): ActionOf<"status">[] {
   const patch = statusPatch(proxy, wanted);
   return patch === undefined ? [] : [{ type: "status", patch, resourceVersion: proxy.metadata.resourceVersion }];
 }
@@ -126,12 +135,19 @@ function lastOf(proxy: Stored<Pod>, delegate: Stored<Pod>, wall: number): Action
 }
 
 /** A second delegate of the same proxy: kept when the proxy has never started, so that it runs at most once. */
-function adopt(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>): Action[] {
+function adopt(
+  proxy: Stored<Pod>,
+  member: MemberView,
+  delegate: Stored<Pod>,
+  { memory, now }: { readonly memory: Memory; readonly now: number },
+): Action[] {
   if (hasStarted(proxy)) return withdraw(member);
   const memberNode = delegate.spec?.nodeName;
   if (memberNode === undefined) return [];
-  // Whether the proxy has changed since is known once that is shown.
-  const without = withoutThoseOf(proxy, member);
+  // Whether the proxy has changed since is known once that is shown. What is refused or undone here must not hold up the rest.
+  const without = withoutThoseOf(proxy, member).filter(({ patch }) =>
+    textsOf(patch, statusPurpose(patch)).every((text) => !isIneffective(memory, text, now)),
+  );
   if (without.length > 0) return without;
   const { uid: proxyUid, resourceVersion } = proxy.metadata;
   return [{ type: "record", proxyUid, resourceVersion, delegateUid: delegate.metadata.uid, memberNode }];
@@ -188,7 +204,7 @@ function makeAgain(proxy: Stored<Pod>, member: MemberView, observed: Observed, n
 }
 
 /** What the delegate on record, which went, had set does not hold for the next one. */
-function withoutThoseOf(proxy: Stored<Pod>, { departed }: MemberView): Action[] {
+function withoutThoseOf(proxy: Stored<Pod>, { departed }: MemberView): ActionOf<"status">[] {
   if (departed === undefined || !isRecorded(departed, proxy)) return [];
   return statusWrite(proxy, { ...proxy.status, conditions: conditionsWithout(proxy, departed) });
 }

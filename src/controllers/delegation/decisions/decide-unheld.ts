@@ -3,7 +3,14 @@ import type { Refusal } from "../../../placement/candidate.ts";
 import { explain } from "../../../placement/rank.ts";
 import { hasStarted, isTerminal } from "../../../pods/phase.ts";
 import { bindTo, createIn, isFor } from "./delegates.ts";
-import { type Action, CREATE_ENDS_MS, type DelegationDecision, mayHold, type Observed } from "./model.ts";
+import {
+  type Action,
+  CREATE_ENDS_MS,
+  type DelegationDecision,
+  type MemberView,
+  mayHold,
+  type Observed,
+} from "./model.ts";
 import { isPrepared, type Needs } from "./needs.ts";
 import { allRefusals, nextExpiry, openMembers, parkable, rankFor, requestsFor } from "./ranking.ts";
 import { type Report, report } from "./report.ts";
@@ -68,7 +75,8 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     return waiting(proxy, observed, { reason, message, now });
   }
   const holding = members.filter(({ name, candidate }) => mayHold(memory, name) && excludes(candidate) === undefined);
-  const unread = holding.filter(({ read }) => !read);
+  const unasked = unaskedOf(holding, observed);
+  const unread = holding.filter((member) => !member.read || (!member.reachable && unasked.includes(member)));
   if (unread.length > 0) {
     const quiet = quietFor(READ_QUIETLY_MS, proxy, observed, now);
     if (quiet !== undefined && unread.every(({ faltering }) => faltering)) return quiet;
@@ -77,8 +85,31 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
     const message = `${names}: may have the pod from before ${since}, and has not answered since`;
     return waiting(proxy, observed, { reason, message, now });
   }
-  const settledAt = Math.max(...holding.map(({ reachableSince }) => reachableSince + SETTLES_MS));
-  return now < settledAt ? { ...NOTHING, requeueAt: settledAt } : undefined;
+  const settledAt = Math.max(...holding.map(settlesAt));
+  if (now < settledAt) return { ...NOTHING, requeueAt: settledAt };
+  const { uid: proxyUid } = proxy.metadata;
+  const ask = (member: MemberView): Action => ({
+    type: "ask",
+    member: member.name,
+    proxyUid,
+    since: settlesAt(member),
+  });
+  return unasked.length > 0 ? { actions: unasked.map(ask), outcome: "Waiting" } : undefined;
+}
+
+/**
+ * Members that may have made the delegate for an earlier leader after they were read: their watches may be behind. Where only one member
+ * may have the pod, the name refuses a second delegate.
+ */
+function unaskedOf(holding: readonly MemberView[], { members, memory, excludes }: Observed): MemberView[] {
+  const open = members.filter(({ candidate }) => excludes(candidate) === undefined);
+  if (memory.fresh || open.length < 2) return [];
+  return holding.filter(({ name }) => memory.denied?.has(name) !== true);
+}
+
+/** When all that an earlier leader had sent to the member has been done; epoch ms. */
+function settlesAt({ reachableSince }: MemberView): number {
+  return reachableSince + SETTLES_MS;
 }
 
 /** The member may have the pod, and answers without saying so: it is asked again and again, unless another could have the pod. */

@@ -13,6 +13,7 @@ export const INEFFECTIVE_MS: number = 5 * 60_000;
 interface Entry {
   fresh: boolean;
   unproven?: Set<string>;
+  denied?: Set<string>;
   attempts: Map<string, Attempt>;
   uncertain?: string;
   doubt?: Doubt;
@@ -61,6 +62,14 @@ export class Memories {
   noteUnproven(proxyUid: string, member: string): void {
     const entry = this.#entry(proxyUid);
     entry.unproven = (entry.unproven ?? new Set()).add(member);
+    entry.denied?.delete(member);
+  }
+
+  /** The member was asked for the delegate of a proxy that was there before this controller led, and does not have it. */
+  noteDenied(proxyUid: string, member: string): void {
+    const entry = this.#entries.get(proxyUid);
+    // The proxy may be gone by now.
+    if (entry !== undefined) entry.denied = (entry.denied ?? new Set()).add(member);
   }
 
   /** A delegate is being created in the member. An attempt under way keeps its time. */

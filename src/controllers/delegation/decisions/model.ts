@@ -69,6 +69,8 @@ export interface Memory {
   readonly fresh: boolean;
   /** Members that it may have a delegate in as long as they have not been read: they are reached in another way than before. */
   readonly unproven?: ReadonlySet<string>;
+  /** Members that were asked for it when all that an earlier leader had sent was done, and that do not have it. */
+  readonly denied?: ReadonlySet<string>;
   readonly attempts: ReadonlyMap<string, Attempt>;
   /** Member where a create was sent and that has not shown the delegate yet: it may be there, so nobody else gets it. */
   readonly uncertain?: string;
@@ -101,6 +103,8 @@ export interface RefusedResize extends ResizeRefusal {
   /** Until when it is not tried again; epoch ms. */
   readonly until: number;
 }
+
+export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 /** Whether something, as `Memory.ineffective` has it, is not to be tried now. */
 export function isIneffective({ ineffective }: Memory, what: string, now: number): boolean {
@@ -196,6 +200,14 @@ export type Action =
       readonly proxyUid: string;
       /** What is noted of the member when it has not. */
       readonly refusal?: Refusal;
+    }
+  /** Asks a member for a delegate that an earlier leader may have had made there a moment ago. */
+  | {
+      readonly type: "ask";
+      readonly member: string;
+      readonly proxyUid: string;
+      /** What was read of the member before says nothing: requests were under way; epoch ms. */
+      readonly since: number;
     }
   /** Asks the member itself for a delegate that it does not show any more, which gets its marks back when it is there. */
   | {

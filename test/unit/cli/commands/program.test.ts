@@ -90,6 +90,50 @@ test("install names the variables that refuse each other, where they are what wa
   expect(half.err.join("")).toContain("--webhook-url: has them run outside");
 });
 
+describe("a flag of a command that is written before it", () => {
+  const belongs = (flags: string, line: string): string => `${flags} after the command: legation ${line}\n`;
+  test.each<[string, string]>([
+    ["-n x status pod y", belongs("-n belongs", "status pod y -n x")],
+    ["-nx status pod y", belongs("-n belongs", "status pod y -nx")],
+    ["--namespace=x status po y -w", belongs("--namespace belongs", "status po y -w --namespace=x")],
+    ["status -n x pod y", belongs("-n belongs", "status pod y -n x")],
+    ["status -n x deployment/web", belongs("-n belongs", "status deployment web -n x")],
+    ["-n x status deployment/web", belongs("-n belongs", "status deployment web -n x")],
+    ["-w status", belongs("-w belongs", "status -w")],
+    ["--member-kubeconfig f join west", belongs("--member-kubeconfig belongs", "join west --member-kubeconfig f")],
+    [
+      "--kubeconfig h --labels a=b --timeout 90s join west -o json",
+      belongs("--labels, --timeout belong", "--kubeconfig h join west -o json --labels a=b --timeout 90s"),
+    ],
+    ["-n status status pod y", belongs("-n belongs", "status pod y -n status")],
+  ])("%s is answered with the right line", async (line, words) => {
+    const session = recordedSession();
+    expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).toContain(words);
+  });
+
+  test("a value with a space is quoted in the right line", async () => {
+    const session = recordedSession();
+    await runProgram(["--member-kubeconfig", "my file's", "join", "west"], session, "1.2.3");
+    expect(session.err.join("")).toContain(`legation join west --member-kubeconfig 'my file'\\''s'`);
+  });
+
+  test.each([
+    "--nonsense x status pod y",
+    "-n x status",
+    "-n x",
+    "-n",
+    "--labels join west",
+    "status pod y --nonsense",
+    "-n x --nonsense status pod y",
+    "-- status pod -n x",
+  ])("nothing is said of %s, where no command that is named has the flag", async (line) => {
+    const session = recordedSession();
+    expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.usage);
+    expect(session.err.join("")).not.toContain("after the command");
+  });
+});
+
 test("the list of commands is there before what any of them needs", async () => {
   const script = `
     import { registerHooks } from "node:module";

@@ -58,7 +58,13 @@ describe("of a workload it is told", () => {
       },
     ]);
     expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for it");
-    expect(troubles([forever], {}, lost)[0]?.remedy).toContain("they wait for it to come back");
+    expect(troubles([forever, forever], {}, lost)[0]?.remedy).toContain("they wait for west to come back");
+    expect(troubles([forever], {}, lost)).toEqual([
+      {
+        what: "west is lost since 2026-01-01T10:00:00Z: connect ECONNREFUSED; its pod c may run on there, and what is shown of it is old",
+        remedy: "it waits for west to come back, as its tolerations say (legation.dev/failover)",
+      },
+    ]);
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
   });
 
@@ -66,7 +72,7 @@ describe("of a workload it is told", () => {
     const ending = replica("a", "west", runningStatus(), { deletionTimestamp: "2026-01-01T10:06:00Z" });
     expect(troubles([ending], {}, lost)).toEqual([
       {
-        what: expect.stringContaining("1 pod there cannot end before it is ready again (a, …)"),
+        what: expect.stringContaining("pod a there cannot end before west is ready again"),
         remedy: "where it is gone for good: kubectl -n shop delete pod a --grace-period=0 --force",
       },
     ]);

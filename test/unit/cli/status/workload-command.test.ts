@@ -177,10 +177,7 @@ test.each([
   [["deploy", "web"]],
   [["deployments", "web", "-n", "team"]],
   [["deploy/web", "-n", "team"]],
-  [["-n", "team", "deployment/web"]],
-  [["-nteam", "deployment/web"]],
-  [["--namespace=team", "Deployment/web"]],
-  [["-n", "team", "deploy", "web"]],
+  [["Deployment/web", "--namespace=team"]],
   [["--verbose", "--context", "job/x", "deploy/web"]],
 ])("a Deployment is named as for kubectl: %j", async (args) => {
   objects = { ...objects, deployments: [deployment(2)] };

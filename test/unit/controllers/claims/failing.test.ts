@@ -140,6 +140,22 @@ describe("no other member gets a claim that an earlier request may have made", (
     expect(shown?.({ copies: [{ member: "west", claim: west.has[0] }] } as never)).toBe(true);
   });
 
+  test.each([[LOST], [["AlreadyExists", "already exists"] as const]])(
+    "when it was found there, and the watch goes on being late: %s",
+    async (first) => {
+      const { clock, west, told, execute } = await executing(first);
+      west.has = [memberClaim(claim())];
+      if (first === LOST) await expect(execute()).rejects.toThrow(LOST[1]);
+      else await execute();
+      west.created = BUSY;
+      for (const at of [50_000, 60_000, 70_000, 80_000]) {
+        clock.now = at;
+        await execute().catch(() => undefined);
+      }
+      expect(told.filter((text) => text.startsWith("refused"))).toEqual([]);
+    },
+  );
+
   test("when it is there already, as far as one can see", async () => {
     for (const created of [["AlreadyExists", "already exists"], QUOTA] as const) {
       const { clock, west, told, execute } = await executing(created);

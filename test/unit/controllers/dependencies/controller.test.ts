@@ -2,17 +2,16 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
-import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
-import type { Resource } from "../../../../src/kube/resources.ts";
+import { configMaps } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { quietClient } from "../quiet-client.ts";
+import { breakableClient } from "../breakable-client.ts";
 
 type Settings = Stored<DependencyObject>;
 
@@ -45,49 +44,13 @@ function copyOf(source: Settings, metadata: object = {}): Settings {
   };
 }
 
-/** An API server with these ConfigMaps, until they cannot be read any more. */
-function clusterWith(items: readonly Settings[], writes: string[], creates: () => void = () => {}) {
-  const state: { broken?: string; cut?: () => void } = {};
-  const check = (): void => {
-    if (state.broken === undefined) return;
-    throw new KubeError(state.broken, { code: "Forbidden", cluster: "x", verb: "list", resource: "configmaps" });
-  };
-  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
-    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
-    if (verb === "create") creates();
-    return { metadata: { uid: "new-uid", resourceVersion: "8" } };
-  };
-  const client = quietClient([], {
-    list: (async ({ plural }: Resource<never>) => {
-      check();
-      return { items: plural === "configmaps" ? items : [], resourceVersion: "7", size: 1 };
-    }) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      check();
-      onOpen?.();
-      await new Promise<void>((resolve) => {
-        state.cut = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    } as never,
-    create: note("create") as never,
-    patch: note("patch") as never,
-    delete: note("delete") as never,
-  });
-  const breakWith = (words: string): void => {
-    state.broken = words;
-    state.cut?.();
-  };
-  return { client, breakWith };
-}
-
 /** A pod that waits for `west`, or is what `parts` say. */
 async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const { host = [], west = [], mounting = 0, unreadable, unknownPods, creates } = clusters;
   const clock = new FakeClock();
   const writes: string[] = [];
-  const onHost = clusterWith(host, []);
-  const inMember = clusterWith(west, writes, creates);
+  const onHost = breakableClient(configMaps, host);
+  const inMember = breakableClient(configMaps, west, { writes, creates });
   if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
   const member = {

@@ -2,21 +2,18 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type NetworkPolicy, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
-import type { ListOptions, WatchOptions } from "../../../../src/kube/client.ts";
-import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
+import { networkPolicies } from "../../../../src/kube/resources.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { quietClient } from "../quiet-client.ts";
+import { breakableClient } from "../breakable-client.ts";
 
 type Policy = Stored<NetworkPolicy>;
 
 const rules = policy({});
 const other = policy({ policyTypes: ["Egress"] });
-const failure = (words: string) =>
-  new KubeError(words, { code: "Forbidden", cluster: "x", verb: "list", resource: "networkpolicies" });
 
 function policy(spec: object, metadata: object = {}): Policy {
   return {
@@ -31,40 +28,6 @@ function copyOf(source: Policy, metadata: object = {}): Policy {
   return { ...copy, metadata: { ...copy.metadata, name, uid: "copy-uid", resourceVersion: "3", ...metadata } };
 }
 
-/** What a cluster has, until it cannot be read any more. */
-function clusterWith(items: readonly Policy[], writes: string[]) {
-  const state: { broken?: string; cut?: () => void } = {};
-  const note =
-    (verb: string) =>
-    async (_resource: unknown, { name = "" }: { name?: string }) => {
-      writes.push(`${verb} ${name}`);
-      return { metadata: { uid: "new-uid", resourceVersion: "8" } };
-    };
-  const client = quietClient([], {
-    list: (async (_resource: unknown, _options: ListOptions) => {
-      if (state.broken !== undefined) throw failure(state.broken);
-      return { items, resourceVersion: "7", size: 1 };
-    }) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
-      if (state.broken !== undefined) throw failure(state.broken);
-      onOpen?.();
-      await new Promise<void>((resolve) => {
-        state.cut = resolve;
-        signal.addEventListener("abort", () => resolve(), { once: true });
-      });
-    } as never,
-    create: (async (_resource: unknown, { metadata }: NetworkPolicy) =>
-      note("create")(_resource, metadata ?? {})) as never,
-    patch: note("patch") as never,
-    delete: note("delete") as never,
-  });
-  const breakWith = (words: string): void => {
-    state.broken = words;
-    state.cut?.();
-  };
-  return { client, breakWith };
-}
-
 /** A pod that waits for `west`, where the host has these policies and the member those. */
 async function waiting(
   host: readonly Policy[],
@@ -73,8 +36,8 @@ async function waiting(
 ) {
   const clock = new FakeClock();
   const writes: string[] = [];
-  const onHost = clusterWith(host, []);
-  const inMember = clusterWith(west, writes);
+  const onHost = breakableClient(networkPolicies, host);
+  const inMember = breakableClient(networkPolicies, west, { writes });
   if (unreadable) inMember.breakWith("not allowed");
   const proxy = proxyPod({ metadata: { namespace: "team" } });
   const proxies = { synced: true };

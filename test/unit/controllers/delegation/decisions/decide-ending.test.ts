@@ -19,7 +19,10 @@ describe("a proxy that is being deleted", () => {
   });
 
   describe("since the pod garbage collector found no node of that name while nobody led", () => {
-    const conditions = [{ type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC" }];
+    const collectedAt = (lastTransitionTime: string) => [
+      { type: "DisruptionTarget", status: "True", reason: "DeletionByPodGC", lastTransitionTime },
+    ];
+    const conditions = collectedAt(deletionTimestamp);
     const collected = (parts: object = {}) =>
       boundProxy({
         metadata: { deletionTimestamp, deletionGracePeriodSeconds: 0 },
@@ -36,12 +39,21 @@ describe("a proxy that is being deleted", () => {
       expect(decide(world(forced, [west]), now).actions[0]).toMatchObject({ type: "delete", graceSeconds: 0 });
     });
 
+    test("has one that lost its marks ended with its own grace, too", () => {
+      const { actions } = decide(world(collected(), [member("west")]), now);
+      expect(actions).toMatchObject([{ type: "look", ends: {} }]);
+      expect(actions[0]).not.toHaveProperty("ends.gracePeriodSeconds");
+    });
+
     test("waits for a member that has not been read, unless that is out of service", () => {
       const west = member("west", { reachable: false, read: false });
       expect(decide(world(collected(), [west]), now).outcome).toBe("Ending");
       expect(decide(world(collected(), [west], { outOfService: () => true }), now).outcome).toBe("Released");
       // By a person's force nobody waits.
       expect(decide(world(collected({ status: runningStatus() }), [west]), now).outcome).toBe("Released");
+      // The member's own collector had written the same, long before.
+      const inMember = { ...runningStatus(), phase: "Failed", conditions: collectedAt("2023-01-01T00:00:00Z") };
+      expect(decide(world(collected({ status: inMember }), [west]), now).outcome).toBe("Released");
       // Its Cluster is gone, too.
       expect(decide(world(collected(), []), now).outcome).toBe("Released");
     });

@@ -3,7 +3,7 @@ import { FORWARDED_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
 import type { Observed } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import { runningStatus } from "../../../../support/builders/pod.ts";
-import { boundProxy, delegateOf, gone, member, world } from "../world.ts";
+import { boundProxy, delegateOf, gone, member, memory, world } from "../world.ts";
 
 const now = Date.parse("2026-02-03T04:05:06Z");
 
@@ -43,6 +43,10 @@ test("a second delegate that is adopted is not shown with the conditions that th
   expect(decide(world(proxy, [west]), now).actions).toMatchObject([
     { type: "status", patch: { status: { conditions: [{ type: "example.com/of-the-first", $patch: "delete" }] } } },
   ]);
+  // What is refused here, or undone, holds up nothing.
+  const [action] = decide(world(proxy, [west]), now).actions;
+  const refused = memory({ ineffective: new Map([[JSON.stringify((action as { patch?: object }).patch), now + 1]]) });
+  expect(decide(world(proxy, [west], { memory: refused }), now).actions).toMatchObject([{ type: "record" }]);
   const rest = { ...proxy, status: { phase: "Pending", conditions: conditions.slice(1) } };
   expect(decide(world(rest, [west]), now).actions).toMatchObject([{ type: "record", delegateUid: "second" }]);
 });

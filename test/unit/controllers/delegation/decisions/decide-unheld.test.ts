@@ -1,5 +1,6 @@
-import { expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
+import type { MemberView, Memory, Observed } from "../../../../../src/controllers/delegation/decisions/model.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { member, memory, world } from "../world.ts";
 
@@ -13,4 +14,48 @@ test.each<[string, string | undefined, string[]]>([
   const excludes = ({ name }: { readonly name: string }) => (name === "west" ? excluded : undefined);
   const inherited = world(proxyPod(), [west, member("east")], { memory: memory({ fresh: false }), excludes });
   expect(decide(inherited, now).actions.map(({ type }) => type)).toEqual(types);
+});
+
+describe("a proxy of an earlier leader that no member shows", () => {
+  const settled = now + 1000;
+  const inherited = (parts: Partial<Memory> = {}): Pick<Observed, "memory"> => ({
+    memory: memory({ fresh: false, ...parts }),
+  });
+  const members = [member("west", { reachableSince: now }), member("east", { reachableSince: now - 500 })];
+
+  test("is placed when each member has been asked for it, at a time when all that was sent before is done", () => {
+    const early = decide(world(proxyPod(), members, inherited()), settled - 1);
+    expect(early).toMatchObject({ actions: [], requeueAt: settled });
+    const due = decide(world(proxyPod(), members, inherited()), settled);
+    expect(due.actions).toEqual([
+      { type: "ask", member: "west", proxyUid: "uid-1", since: settled },
+      { type: "ask", member: "east", proxyUid: "uid-1", since: settled - 500 },
+    ]);
+    const half = decide(world(proxyPod(), members, inherited({ denied: new Set(["east"]) })), settled);
+    expect(half.actions).toMatchObject([{ type: "ask", member: "west" }]);
+    const asked = decide(world(proxyPod(), members, inherited({ denied: new Set(["east", "west"]) })), settled);
+    expect(asked.actions).toMatchObject([{ type: "create" }]);
+  });
+
+  test("waits for one that cannot be asked, and not for one that has denied it and is lost since", () => {
+    const lost = [member("west", { reachable: false }), member("east")];
+    const unasked = decide(world(proxyPod(), lost, inherited({ denied: new Set(["east"]) })), now);
+    expect(unasked.actions).toMatchObject([
+      { type: "report", message: expect.stringContaining("west: may have the pod from before the controller started") },
+    ]);
+    const closed = { reason: "ClusterNotReady", message: "it does not answer" } as const;
+    const [west, east] = lost as [MemberView, MemberView];
+    const away = { ...west, candidate: { ...west.candidate, closed } };
+    const denied = new Set(["east", "west"]);
+    expect(decide(world(proxyPod(), [away, east], inherited({ denied })), now).actions).toMatchObject([
+      { type: "create", member: "east" },
+    ]);
+  });
+
+  test.each([
+    ["there is no other member", members.slice(0, 1), inherited()],
+    ["no earlier leader has seen it", members, {}],
+  ])("is asked for nowhere when %s", (_, all, parts) => {
+    expect(decide(world(proxyPod(), all, parts), settled).actions).toMatchObject([{ type: "create" }]);
+  });
 });

@@ -26,6 +26,17 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now, refusals: 0 });
   });
 
+  test("is which members were asked for a pod of an earlier leader's and have not got it, as long as each is reached in the same way", () => {
+    const memories = new Memories();
+    memories.noteInherited("uid-1");
+    for (const member of ["west", "east"]) memories.noteDenied("uid-1", member);
+    memories.noteUnproven("uid-1", "west");
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+    memories.forget("uid-1");
+    memories.noteDenied("uid-1", "east");
+    expect(memories.of("uid-1")).toEqual({ fresh: true, attempts: new Map() });
+  });
+
   // What the model check (test/unit/model) has found: done late, it would be a second delegate beside the one elsewhere.
   test("is that a create whose answer was lost may be done for a whole attempt's time from then on", () => {
     const memories = new Memories();

@@ -1,0 +1,117 @@
+import { HOST_LABEL } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isKubeError } from "../../kube/errors.ts";
+import { listPages } from "../../kube/list-pages.ts";
+import { pods } from "../../kube/resources.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import type { Memories } from "./decisions/memory.ts";
+import type { Action, Observed } from "./decisions/model.ts";
+import type { Exchange } from "./exchange.ts";
+import type { DelegationOptions } from "./options.ts";
+import { shownInMember } from "./shown.ts";
+
+type AskAction = Extract<Action, { readonly type: "ask" }>;
+type Context = ActionContext<ObjectKey>;
+
+interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
+  readonly memories: Memories;
+  readonly exchange: Pick<Exchange, "tellOnce">;
+}
+
+interface Asked {
+  /** How many proxies it was asked for one by one. */
+  singly: number;
+  listing?: Listing;
+}
+
+interface Listing {
+  /** Epoch ms. */
+  readonly begunAt: number;
+  /** Uids of the proxies whose delegates it has, and the store has not. */
+  readonly unshown: Promise<ReadonlySet<string>>;
+}
+
+// A list has all that the host has in the member: that is for many proxies at once.
+const FEW = 10;
+// A member that is reachable mostly answers in less.
+const QUIETLY_MS = 5000;
+
+/** Finds delegates that the last requests of an earlier leader have made, and that no watch has shown yet. */
+export class LateDelegates {
+  readonly #options: LateDelegatesOptions;
+  readonly #asked = new WeakMap<Member, Asked>();
+
+  constructor(options: LateDelegatesOptions) {
+    this.#options = options;
+  }
+
+  /** Finds out whether the member has the proxy's delegate. Rejects with KubeError: as long as nobody answers, nothing is known. */
+  async ask(action: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const { proxyUid } = action;
+    const { memories, registry } = this.#options;
+    const member = registry.member(action.member);
+    if (member === undefined) return undefined;
+    try {
+      if (await this.#has(member, action, context)) {
+        memories.noteUncertain(proxyUid, member.name);
+        return shownInMember(member.name, (pod) => ownerOf(pod)?.uid === proxyUid);
+      }
+    } catch (error) {
+      member.noteFailure(error);
+      this.#tell(action, error, context);
+      throw error;
+    }
+    memories.noteDenied(proxyUid, member.name);
+    return () => true;
+  }
+
+  async #has(member: Member, action: AskAction, { key, signal }: Context): Promise<boolean> {
+    const asked = this.#asked.get(member) ?? { singly: 0 };
+    this.#asked.set(member, asked);
+    if (asked.singly >= FEW) return (await this.#unshown(member, asked, action.since, signal)).has(action.proxyUid);
+    asked.singly += 1;
+    try {
+      const pod = await member.client.find(pods, objectRef(key), { signal });
+      return pod !== undefined && ownerOf(pod)?.uid === action.proxyUid;
+    } catch (error) {
+      asked.singly -= 1;
+      throw error;
+    }
+  }
+
+  /** One list answers for all proxies whose earlier leaders' requests were over when it was begun. */
+  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Listing["unshown"] {
+    if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
+    const listing = { begunAt: this.#options.clock.now(), unshown: this.#list(member, signal) };
+    asked.listing = listing;
+    listing.unshown.catch(() => {
+      if (asked.listing === listing) delete asked.listing;
+    });
+    return listing.unshown;
+  }
+
+  async #list(member: Member, signal: AbortSignal): Promise<ReadonlySet<string>> {
+    const labelSelector = `${HOST_LABEL}=${this.#options.identity.id}`;
+    const unshown = new Set<string>();
+    for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
+      for (const pod of page) {
+        const owner = ownerOf(pod)?.uid;
+        if (owner !== undefined && !isShown(member, pod)) unshown.add(owner);
+      }
+    }
+    return unshown;
+  }
+
+  #tell({ member, proxyUid, since }: AskAction, error: unknown, { key }: Context): void {
+    const { clock, exchange } = this.#options;
+    if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
+    const message = `${member}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
+    exchange.tellOnce(key, proxyUid, "ClusterNotReady", message);
+  }
+}
+
+function isShown({ delegates }: Member, { metadata }: Stored<Pod>): boolean {
+  return delegates.get(objectKey(metadata))?.metadata.uid === metadata.uid;
+}

@@ -1,0 +1,86 @@
+import { describe, expect, test } from "vitest";
+import type { KubeObject, Secret, Stored } from "../../../../src/api/kubernetes.ts";
+import { Discovery } from "../../../../src/cli/discovery/discovery.ts";
+import { removeSystemNamespace } from "../../../../src/cli/uninstall/system-namespace.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { fakeClient } from "../client.ts";
+
+const { signal } = new AbortController();
+const installed = { "app.kubernetes.io/managed-by": "legation", "app.kubernetes.io/part-of": "legation" };
+const ofMember = { "legation.dev/cluster": "west" };
+const joined = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
+
+/** What is deleted and told where the namespace has these Secrets, and that many other hosts have their access there. */
+async function removal(stored: readonly Secret[], otherHosts: number) {
+  const deleted: string[] = [];
+  const told: string[] = [];
+  const accounts = Array.from({ length: otherHosts }, (_, index) => ({ metadata: { name: `legation-host-${index}` } }));
+  let namespace: Stored<KubeObject> | undefined = {
+    metadata: { name: "legation-system", uid: "n", resourceVersion: "1" },
+  };
+  const host = fakeClient({
+    find: (async () => namespace) as never,
+    list: (async (resource: Resource<KubeObject>) => ({
+      items: { serviceaccounts: accounts, secrets: stored }[resource.plural] ?? [],
+      resourceVersion: "1",
+      size: 0,
+    })) as never,
+    delete: (async (resource: Resource<KubeObject>, { name }: { name: string }, { uid }: { uid?: string }) => {
+      deleted.push(`${resource.plural}/${name}${uid === undefined ? "" : ` ${uid}`}`);
+      if (resource.plural === "namespaces") namespace = undefined;
+    }) as never,
+  });
+  await removeSystemNamespace({
+    host,
+    discovery: new Discovery(host, signal),
+    signal,
+    report: () => {},
+    remains: (what) => told.push(what),
+  });
+  return { deleted, told };
+}
+
+function secret(name: string, metadata: object = {}, more: object = {}): Stored<Secret> {
+  return { metadata: { name, uid: `uid of ${name}`, resourceVersion: "1", ...metadata }, ...more };
+}
+
+const TOKEN = "kubernetes.io/service-account-token";
+const tls = { type: "kubernetes.io/tls" };
+const certificate = "legation-webhook-certificate";
+
+describe("where other hosts have their access to this cluster", () => {
+  test.each<[string, Stored<Secret>, boolean]>([
+    ["the webhook's own certificate goes", secret(certificate, { labels: installed }, tls), true],
+    [
+      "a member's credentials that `join` made go",
+      secret("member-west", { labels: ofMember, annotations: joined }),
+      true,
+    ],
+    ["a pull secret stays", secret("registry", {}, { type: "kubernetes.io/dockerconfigjson" }), false],
+    ["a certificate that the webhook was given stays", secret("legation-webhook-tls", {}, tls), false],
+    [
+      "a certificate of that name that is somebody else's stays",
+      secret(certificate, { labels: { "app.kubernetes.io/managed-by": "cert-manager" } }, tls),
+      false,
+    ],
+    ["credentials that an operator wrote stay", secret("member-west"), false],
+    ["credentials that an operator wrote and labelled stay", secret("west", { labels: ofMember }), false],
+    ["the token of an operator's account stays", secret("reader", { labels: installed }, { type: TOKEN }), false],
+  ])("%s", async (_, found, goes) => {
+    const stays = !goes && found.type !== TOKEN;
+    const { deleted, told } = await removal([found], 1);
+    const { name, uid } = found.metadata;
+    // Of Leases, the one by which controllers elect their leader.
+    expect(deleted).toEqual(["leases/legation-controller", ...(goes ? [`secrets/${name} ${uid}`] : [])]);
+    expect(told).toEqual([
+      "Namespace legation-system: this cluster is a member of other hosts: legation-host-0",
+      ...(stays ? [`Secrets in legation-system that Legation did not make: ${name}`] : []),
+    ]);
+  });
+});
+
+test("the namespace goes with all that is in it where no other host needs it", async () => {
+  const { deleted, told } = await removal([secret("registry")], 0);
+  expect(deleted).toEqual(["namespaces/legation-system n"]);
+  expect(told).toEqual([]);
+});

@@ -1,0 +1,54 @@
+import type { KubeObject } from "../../../src/api/kubernetes.ts";
+import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import type { Resource } from "../../../src/kube/resources.ts";
+import { quietClient } from "./quiet-client.ts";
+
+/** What a cluster has of one resource, until it cannot be read any more. */
+export interface BreakableClient {
+  readonly client: ClusterClient;
+  /** From now on lists and watches are refused, in these words; watches that are open end. */
+  readonly breakWith: (words: string) => void;
+}
+
+/** Notes writes as `create settings`; `creates` is called at each creation, and may throw. */
+export function breakableClient(
+  { plural }: { readonly plural: string },
+  items: readonly KubeObject[],
+  { writes = [], creates = () => {} }: { readonly writes?: string[]; readonly creates?: (() => void) | undefined } = {},
+): BreakableClient {
+  const state: { broken?: string; cut?: () => void } = {};
+  const check = (): void => {
+    if (state.broken === undefined) return;
+    throw new KubeError(state.broken, { code: "Forbidden", cluster: "x", verb: "list", resource: plural });
+  };
+  const note = (verb: string) => async (_resource: unknown, ref: { name?: string; metadata?: { name?: string } }) => {
+    writes.push(`${verb} ${ref.name ?? ref.metadata?.name}`);
+    if (verb === "create") creates();
+    return { metadata: { uid: "new-uid", resourceVersion: "8" } };
+  };
+  const client = quietClient([], {
+    list: (async (resource: Resource<never>) => {
+      check();
+      return { items: resource.plural === plural ? items : [], resourceVersion: "7", size: 1 };
+    }) as never,
+    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+      check();
+      onOpen?.();
+      await new Promise<void>((resolve) => {
+        state.cut = resolve;
+        signal.addEventListener("abort", () => resolve(), { once: true });
+      });
+    } as never,
+    create: note("create") as never,
+    patch: note("patch") as never,
+    delete: note("delete") as never,
+  });
+  return {
+    client,
+    breakWith: (words) => {
+      state.broken = words;
+      state.cut?.();
+    },
+  };
+}

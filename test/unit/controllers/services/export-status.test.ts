@@ -1,0 +1,142 @@
+import { describe, expect, onTestFinished, test } from "vitest";
+import { COPY_LABEL, HOST_LABEL, OWNER_ANNOTATION } from "../../../../src/api/keys.ts";
+import type { ExportCondition, KubeObject, ServiceExport, Stored } from "../../../../src/api/kubernetes.ts";
+import { ExportStatus } from "../../../../src/controllers/services/export-status.ts";
+import { toExport } from "../../../../src/copies/services.ts";
+import type { ListOptions, Patch, WriteOptions } from "../../../../src/kube/client.ts";
+import { ByteBudget } from "../../../../src/kube/limits.ts";
+import type { Resource } from "../../../../src/kube/resources.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { HOST } from "../../../support/builders/claim.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { fakeClient } from "../../cli/client.ts";
+import { quietClient } from "../quiet-client.ts";
+
+const source = { metadata: { name: "web", namespace: "team", uid: "service", resourceVersion: "7" } };
+const onHost: Stored<ServiceExport> = { metadata: { ...source.metadata, uid: "export", resourceVersion: "9" } };
+const valid: ExportCondition = { type: "Valid", status: "True", reason: "Ok", message: "fine" };
+
+/** The ServiceExport that this host made in a member, or what the parts make of it. */
+function made({
+  labels = {},
+  annotations = {},
+  ...metadata
+}: Partial<KubeObject["metadata"]> = {}): Stored<ServiceExport> {
+  const { metadata: own } = toExport({ metadata: { ...source.metadata, uid: "copy" } }, source, HOST);
+  return {
+    metadata: {
+      ...own,
+      name: "web",
+      uid: "made",
+      resourceVersion: "3",
+      ...metadata,
+      labels: { ...own?.labels, ...labels },
+      annotations: { ...own?.annotations, ...annotations },
+    },
+    status: { conditions: [valid] },
+  };
+}
+
+interface Scene {
+  readonly members: Readonly<Record<string, readonly Stored<ServiceExport>[]>>;
+  /** Of the members, those that have pods of the namespace. */
+  readonly withPods?: readonly string[];
+  readonly state?: "present" | "missing" | "unknown";
+}
+
+/** What is written on the host where members have these ServiceExports, and by what each member was asked for them. */
+async function telling({ members, withPods = Object.keys(members), state = "present" }: Scene) {
+  const clock = new FakeClock();
+  const log = createLogger({ level: "silent" });
+  const writes: string[] = [];
+  let shown = onHost;
+  const asked: (string | undefined)[] = [];
+  const host = fakeClient({
+    patch: (async (
+      _: Resource<never>,
+      ref: { namespace: string; name: string },
+      patch: Patch,
+      { subresource }: WriteOptions,
+    ) => {
+      const { metadata, status } = patch.body as {
+        metadata: { uid: string };
+        status: { conditions: ExportCondition[] };
+      };
+      const told = status.conditions.map(({ type, status: is, message }) => `${type} ${is} ${message}`);
+      writes.push(`${ref.namespace}/${ref.name} ${subresource} ${metadata.uid}: ${told.join()}`);
+      shown = { metadata: { ...onHost.metadata, resourceVersion: String(9 + writes.length) }, status };
+      return { metadata: shown.metadata };
+    }) as never,
+  });
+  const joined = Object.entries(members).map(([name, items]) => ({
+    name,
+    memory: new ByteBudget(1e6),
+    watches: new Set(),
+    client: quietClient([], {
+      list: (async (_: Resource<never>, { labelSelector }: ListOptions) => {
+        asked.push(labelSelector);
+        return { items, resourceVersion: "7", size: 1 };
+      }) as never,
+    }),
+  }));
+  const status = new ExportStatus({
+    host,
+    hostId: HOST.id,
+    exportOf: (namespace: string, name: string) =>
+      state === "present" && `${namespace}/${name}` === "team/web"
+        ? { state, object: shown }
+        : { state: state === "present" ? "missing" : state },
+    hasPods: (member: string, namespace: string) => withPods.includes(member) && namespace === "team",
+    clock,
+    log,
+  } as never);
+  onTestFinished(() => status.stop());
+  for (const member of joined) status.listenTo(member as never);
+  await clock.advance(100);
+  return { clock, status, writes, asked, joined };
+}
+
+const told = (words: string): string[] => [`team/web status export: Valid True ${words}`];
+
+describe("on the host's ServiceExport is told what is said", () => {
+  test.each<[string, Scene, string[]]>([
+    ["of the one that this host made", { members: { west: [made()] } }, told("west: fine")],
+    ["of no other host's", { members: { west: [made({ labels: { [HOST_LABEL]: "other-id" } })] } }, []],
+    [
+      "of no other host's beside its own in another member",
+      { members: { east: [made({ labels: { [HOST_LABEL]: "other-id" } })], west: [made()] } },
+      told("west: fine"),
+    ],
+    ["of none that is the member's own", { members: { west: [{ ...onHost, status: { conditions: [valid] } }] } }, []],
+    ["of none that is no copy", { members: { west: [made({ labels: { [COPY_LABEL]: "no" } })] } }, []],
+    [
+      "of none that does not say whose it is",
+      { members: { west: [made({ annotations: { [OWNER_ANNOTATION]: "" } })] } },
+      [],
+    ],
+    [
+      "by members that have pods of the namespace",
+      { members: { east: [made()], west: [made()] }, withPods: ["east"] },
+      told("east: fine"),
+    ],
+    ["of none by another name", { members: { west: [made({ name: "db" })] } }, []],
+    ["of none in another namespace", { members: { west: [made({ namespace: "other" })] } }, []],
+    ["of none once the host exports it no more", { members: { west: [made()] }, state: "missing" }, []],
+    ["of none before it is known whether the host exports it", { members: { west: [made()] }, state: "unknown" }, []],
+  ])("%s", async (_, scene, expected) => {
+    expect((await telling(scene)).writes).toEqual(expected);
+  });
+});
+
+test("members are asked for the copies that this host made, and for no others", async () => {
+  const { asked } = await telling({ members: { west: [made()] } });
+  expect(asked).toEqual([`${HOST_LABEL}=${HOST.id},${COPY_LABEL}=true`]);
+});
+
+test("what a member has said does not count any more once it has left", async () => {
+  const { clock, status, writes, joined } = await telling({ members: { east: [made()], west: [made()] } });
+  expect(writes.at(-1)).toBe(told("east: fine; west: fine")[0]);
+  status.onMembers(joined.filter(({ name }) => name === "west") as never);
+  await clock.advance(20_000);
+  expect(writes.at(-1)).toBe(told("west: fine")[0]);
+});
