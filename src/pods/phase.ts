@@ -1,7 +1,7 @@
 import type { ContainerStatus, OwnerReference, Pod, PodCondition } from "../api/kubernetes.ts";
 
-// The collector writes the condition and deletes the pod; when that fails, it does so 20 s later.
-const COLLECTED_WITHIN_MS = 30_000;
+// The collector writes the condition and deletes the pod; when that fails, it tries again each 20 s. Clocks differ, too.
+const COLLECTED_WITHIN_MS = 5 * 60_000;
 
 /** True when no container of the pod will run again: phase Succeeded or Failed. */
 export function isTerminal(pod: Pod): boolean {

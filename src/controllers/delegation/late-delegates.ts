@@ -70,11 +70,18 @@ export class LateDelegates {
   async #has(member: Member, action: AskAction, { key, signal }: Context): Promise<boolean> {
     const asked = this.#asked.get(member) ?? { singly: 0 };
     this.#asked.set(member, asked);
-    if (asked.singly >= FEW) return (await this.#unshown(member, asked, action.since, signal)).has(action.proxyUid);
-    asked.singly += 1;
-    try {
+    const find = async (): Promise<boolean> => {
       const pod = await member.client.find(pods, objectRef(key), { signal });
       return pod !== undefined && ownerOf(pod)?.uid === action.proxyUid;
+    };
+    if (asked.singly >= FEW) {
+      const unshown = await this.#unshown(member, asked, action.since, signal);
+      // It was there when that was listed.
+      return unshown.has(action.proxyUid) && (await find());
+    }
+    asked.singly += 1;
+    try {
+      return await find();
     } catch (error) {
       asked.singly -= 1;
       throw error;

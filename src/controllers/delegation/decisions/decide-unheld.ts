@@ -99,11 +99,11 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
 
 /**
  * Members that may have made the delegate for an earlier leader after they were read: their watches may be behind. Where only one member
- * may have the pod, the name refuses a second delegate.
+ * may have the pod, the name refuses a second delegate. Once a member has shown it, or this leader has made it, the earlier one's last is known.
  */
 function unaskedOf(holding: readonly MemberView[], { members, memory, excludes }: Observed): MemberView[] {
   const open = members.filter(({ candidate }) => excludes(candidate) === undefined);
-  if (memory.fresh || open.length < 2) return [];
+  if (memory.fresh || memory.attempts.size > 0 || open.length < 2) return [];
   return holding.filter(({ name }) => memory.denied?.has(name) !== true);
 }
 

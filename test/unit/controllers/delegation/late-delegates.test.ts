@@ -89,7 +89,8 @@ test("for the first ten proxies it is asked one by one, and one list answers for
   await askFew();
   await Promise.all([1, 2, 3].map((number) => ask(number)));
   await ask(4);
-  expect(requests).toEqual([`list ${HOST_LABEL}=host-id`, `list ${HOST_LABEL}=host-id`]);
+  const pages = [`list ${HOST_LABEL}=host-id`, `list ${HOST_LABEL}=host-id`];
+  expect(requests).toEqual([...pages, "find"]);
   expect([1, 2, 3, 4].map((number) => memories.of(`uid-${number}`).uncertain)).toEqual([
     undefined,
     "west",
@@ -97,6 +98,20 @@ test("for the first ten proxies it is asked one by one, and one list answers for
     undefined,
     undefined,
   ]);
+});
+
+test("what was listed and has gone since is denied", async () => {
+  const has = [pair(1).delegate, pair(2).delegate];
+  const { ask, askFew, memories, requests } = asking({ has });
+  await askFew();
+  await ask(1);
+  expect(memories.of("uid-1").uncertain).toBe("west");
+  has.shift();
+  memories.noteAbsent("uid-1");
+  await ask(1);
+  expect(memories.of("uid-1").uncertain).toBeUndefined();
+  expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  expect(requests.filter((request) => request === "find")).toHaveLength(2);
 });
 
 test("a list that was begun before the earlier leader's requests were over does not count, nor one that failed", async () => {
