@@ -102,8 +102,14 @@ describe("of the member of a pod it is told", () => {
     [
       "that its node is cordoned, and that a pod which has overflowed waits",
       cordoned,
-      replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      replica({ spec: { tolerations }, metadata: { annotations: { "legation.dev/cluster": "west" } } }),
       [`${cordonWords}; this pod gets no delegate there before that ends`, uncordon],
+    ],
+    [
+      "that its node is cordoned, and that a bound pod stays before it has a delegate, too",
+      cordoned,
+      replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      [`${cordonWords}; this pod is bound to it and stays`, undefined],
     ],
     [
       "nothing of a cordon when the pod is being deleted",
