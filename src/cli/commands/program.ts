@@ -72,6 +72,9 @@ function withoutSlash(program: Command, args: readonly string[]): string[] {
   const [, kind = "", name] = /^([^/]+)(?:\/([^/]+))?$/.exec(written) ?? [];
   const known = kinds.some((each) => [each.name, ...(each.aliases ?? [])].includes(kind.toLowerCase()));
   if (!known) {
+    // Behind a flag that commander does not know the word may be its value, and help is for all lines.
+    const isHelp = args.includes("--help") || args.includes("-h");
+    if (isHelp || !knowsFlags(program, args.slice(0, next))) return [...args];
     throw new Failure("usage", {
       object: "legation status",
       problem: `${JSON.stringify(written)} is nothing that it shows; write ${kinds.map((each) => each.name).join(", ")}`,
@@ -82,15 +85,40 @@ function withoutSlash(program: Command, args: readonly string[]): string[] {
   return [...args.slice(0, next), ...named, ...args.slice(next + 1)];
 }
 
-// The one flag below `status` that takes a value; commander knows it only once its command is loaded.
+// Flags below `status`; commander knows them only once its command is loaded.
 const NAMESPACE_FLAGS = ["-n", "--namespace"];
+const WATCH_FLAGS = ["-w", "--watch"];
+
+/** The flags of a line that may show a workload's status: those with a value, and those without. */
+function statusFlags({ options }: Command): {
+  readonly valued: ReadonlySet<string>;
+  readonly plain: ReadonlySet<string>;
+} {
+  const namesOf = (required: boolean): string[] =>
+    options
+      .filter((option) => option.required === required)
+      .flatMap(({ short, long }) => [short, long])
+      .filter((name) => name !== undefined);
+  return {
+    valued: new Set([...namesOf(true), ...NAMESPACE_FLAGS]),
+    plain: new Set([...namesOf(false), ...WATCH_FLAGS]),
+  };
+}
 
 /** Where in a command line its words are that are neither flags nor their values. */
 function operandsOf(program: Command, args: readonly string[]): number[] {
-  const valued = program.options.filter(({ required }) => required).flatMap(({ short, long }) => [short, long]);
-  const takesValue = new Set([...valued, ...NAMESPACE_FLAGS]);
-  const isValue = (index: number): boolean => index > 0 && takesValue.has(args[index - 1]);
+  const { valued } = statusFlags(program);
+  const isValue = (index: number): boolean => index > 0 && valued.has(args[index - 1] ?? "");
   return args.flatMap((arg, index) => (arg.startsWith("-") || isValue(index) ? [] : [index]));
+}
+
+/** Whether all words that begin like flags are flags: `-w`, `-n shop`, `-nshop`, `--namespace=shop`. */
+function knowsFlags(program: Command, words: readonly string[]): boolean {
+  const { valued, plain } = statusFlags(program);
+  return words.every((word) => {
+    if (!word.startsWith("-") || plain.has(word)) return true;
+    return valued.has(word.startsWith("--") ? (word.split("=")[0] ?? word) : word.slice(0, 2));
+  });
 }
 
 function stackOf(error: unknown): string {

@@ -18,7 +18,7 @@ import { isMakerOf, isPodOf, type NamedWorkload } from "../plan/owned-pods.ts";
 import { readClaims, readHost } from "../plan/read-host.ts";
 import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
 import type { HostState } from "../plan/simulation.ts";
-import { podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
+import { outerMetadata, podOf, podsOf, type WorkloadKind, type WorkloadPods } from "../plan/workloads.ts";
 import type { Connection, Session } from "../session.ts";
 import { showFollowing } from "../status/screen.ts";
 import { timeOf } from "../status/trouble.ts";
@@ -90,7 +90,7 @@ async function readWorkload(
     ...workload,
     replicas: podsWanted(object, kind, runs),
     pods,
-    metadata: object.metadata,
+    metadata: outerMetadata(object, kind),
     template: spec.metadata,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),

@@ -8,6 +8,7 @@ import { Failure } from "../failure.ts";
 import { type Applied, applyManifest, removeManifest, waitEstablished } from "../manifests/apply.ts";
 import { kindsOf, listInstalled } from "../manifests/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
+import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 import { type InstallOptions, planInstall } from "./plan.ts";
 import { prepareWebhooks } from "./prepare-webhooks.ts";
 
@@ -96,6 +97,7 @@ async function refuseNodesNamedAsOurs(client: ClusterClient, signal: AbortSignal
   const taken = all
     .filter(({ metadata }) => metadata.name.startsWith(VIRTUAL_NODE_PREFIX))
     .filter(({ metadata }) => metadata.labels?.[VIRTUAL_NODE_LABEL] === undefined)
+    .filter((node) => !isVirtualNodeOf(node, node.metadata.name.slice(VIRTUAL_NODE_PREFIX.length)))
     .map(({ metadata }) => metadata.name);
   if (taken.length === 0) return;
   throw new Failure("refused", {

@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { apiVersionOf, clusters, nodes } from "../../kube/resources.ts";
@@ -9,6 +9,7 @@ import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { hostAccountName } from "../member/names.ts";
+import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 
 export interface Validation {
   readonly host: ClusterClient;
@@ -75,7 +76,7 @@ function notThatMember(
 
 async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortSignal): Promise<void> {
   const node = await host.find(nodes, { name: virtualNodeName(name) }, { signal });
-  if (node === undefined || node.metadata.labels?.[VIRTUAL_NODE_LABEL] === name) return;
+  if (node === undefined || isVirtualNodeOf(node, name)) return;
   throw new Failure("refused", {
     object: `Node ${virtualNodeName(name)}`,
     problem: "exists on the host and is not Legation's, so there can be no virtual node of that name",

@@ -69,7 +69,10 @@ const jobStatus = z.looseObject({
 });
 const jobFields = z.looseObject({ spec: jobSpec, status: jobStatus.nullish() });
 const cronJobFields = z.looseObject({
-  spec: z.looseObject({ suspend: z.boolean().nullish(), jobTemplate: z.looseObject({ spec: jobSpec }) }),
+  spec: z.looseObject({
+    suspend: z.boolean().nullish(),
+    jobTemplate: z.looseObject({ metadata: templateMetadata.nullish(), spec: jobSpec }),
+  }),
 });
 const statefulSetFields = z.looseObject({
   spec: z.looseObject({
@@ -131,6 +134,13 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
       };
     }
   }
+}
+
+/** A workload's metadata, with all annotations that admission copies into its pod template: a CronJob's Job template may have some. */
+export function outerMetadata(object: WrittenObject, kind: WorkloadKind): WrittenObject["metadata"] {
+  if (kind !== "CronJob") return object.metadata;
+  const { jobTemplate } = readFields(cronJobFields, object).spec;
+  return { ...object.metadata, annotations: { ...object.metadata.annotations, ...jobTemplate.metadata?.annotations } };
 }
 
 // Its controller makes no more pods as soon as one of them is True (pkg/controller/job).

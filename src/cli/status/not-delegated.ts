@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
-import { asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
+import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
 import { delegationModeOf, isWanted, overflowModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
@@ -37,8 +37,10 @@ export function whyNotDelegated(
   }
   const { annotations = {} } = metadata;
   const mode = delegationModeOf(labels);
-  if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(annotations, name, workload)}`;
+  if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(metadata, name, workload)}`;
   if (annotations[DELEGATE_ANNOTATION] === "false") return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
+  const unread = unreadIn(annotations, workload);
+  if (unread !== undefined) return unread;
   const read = parsePlacement(annotations);
   if (read.ok && isWanted(read.placement, mode)) {
     const hasNode = overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata);
@@ -52,13 +54,29 @@ export function whyNotDelegated(
   if (misplaced !== undefined) {
     return `${misplaced} is a label there, and says something only as an annotation: write it under metadata.annotations`;
   }
-  return `nothing asks for it: ${WRITE_ANNOTATION}`;
+  return `nothing asks for it: ${writeAnnotation(metadata, workload)}`;
 }
 
 const MADE_BEFORE =
   "made before delegation was asked for: delete them to have them made anew (a pod without a controller, create it again)";
 
 const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
+
+/** What to write; where the workload itself is not known, it may have the annotation already. */
+function writeAnnotation({ ownerReferences = [] }: PodMetadata, workload: OwnWorkload | undefined): string {
+  const isMade = ownerReferences.some(({ controller }) => controller === true);
+  if (workload !== undefined || !isMade) return WRITE_ANNOTATION;
+  return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
+}
+
+/** What is wrong with the first annotation that cannot be read, and what to write. The template of today counts more than its pod. */
+function unreadIn(annotations: Annotations, workload: OwnWorkload | undefined): string | undefined {
+  for (const each of [workload?.template?.annotations ?? annotations, workload?.metadata?.annotations]) {
+    const read = parsePlacement(each ?? {});
+    if (!read.ok) return read.problems[0]?.message;
+  }
+  return undefined;
+}
 
 /** As admission passes a pod over. */
 function whyNever({ labels = {}, annotations = {}, ownerReferences = [] }: PodMetadata): string | undefined {
@@ -83,14 +101,13 @@ function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string 
 }
 
 /** What is left to do once the namespace is in mode `annotated`. */
-function nextStep(
-  annotations: NonNullable<ObjectMeta["annotations"]>,
-  namespace: string,
-  workload: OwnWorkload | undefined,
-): string {
+function nextStep(metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string {
+  const { annotations = {} } = metadata;
+  const unread = unreadIn(annotations, workload);
+  if (unread !== undefined) return `put right what cannot be read: ${unread}`;
   if (asks(annotations) || asks(workload?.template?.annotations)) return "make its pods anew";
   if (asks(workload?.metadata?.annotations)) return carryOver(namespace, workload);
-  return WRITE_ANNOTATION;
+  return writeAnnotation(metadata, workload);
 }
 
 /** How annotations of a workload come into its template: admission copies them at its next update. */

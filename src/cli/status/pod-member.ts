@@ -7,7 +7,7 @@ import { clusters, nodes } from "../../kube/resources.ts";
 import { CORDONED } from "../../placement/member-candidate.ts";
 import { isNodeReady } from "../../placement/node-fit.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { isDeleting, isTerminal } from "../../pods/phase.ts";
+import { isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
 import { readinessOf } from "./clusters.ts";
 import { lostMembers, type Trouble, whatBecomes } from "./trouble.ts";
 
@@ -66,12 +66,15 @@ function unheard(pod: Stored<Pod>, cluster: Stored<Cluster>, node: Stored<KubeNo
 function cordoned(pod: Stored<Pod>, member: string, node: Stored<KubeNode> | undefined): Trouble[] {
   if (node?.spec?.unschedulable !== true || isDeleting(pod)) return [];
   const isThere = pod.metadata.annotations?.[DELEGATE_UID_ANNOTATION] !== undefined;
+  const what = `${member}: ${CORDONED.message}`;
+  // A cordon counts only until a pod is bound: its delegate is created all the same.
+  if (!isThere && isBound(pod)) return [{ what: `${what}; this pod is bound to it and stays` }];
   const meaning = isThere
     ? "this pod stays there, and one that replaces it goes elsewhere"
     : "this pod gets no delegate there before that ends";
   return [
     {
-      what: `${member}: ${CORDONED.message}; ${meaning}`,
+      what: `${what}; ${meaning}`,
       remedy: `so that pods go there again: kubectl uncordon ${node.metadata.name}`,
     },
   ];

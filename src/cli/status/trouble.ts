@@ -85,8 +85,19 @@ export function whatBecomes(pods: readonly Stored<Pod>[], member: string): strin
   if (one && first !== undefined && controllerOf(first) === undefined)
     return `it is deleted ${when}, and nobody replaces it`;
   const staying = after.filter((seconds) => seconds === undefined).length;
-  const rest = staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for it`;
+  const rest = staying === 0 ? "" : `; ${staying} of them ${staying === 1 ? "waits" : "wait"} for ${member}`;
+  const maker = first === undefined ? undefined : controllerOf(first);
+  if (maker?.kind === "StatefulSet") return `${anew(one, maker.name, member, when)}${rest}`;
   return `${one ? "it is" : "they are"} replaced elsewhere ${when}${rest}`;
+}
+
+/** A StatefulSet makes a pod again only when the last one of that name is gone. */
+function anew(one: boolean, statefulSet: string, member: string, when: string): string {
+  const [are, stay, them, they] = one ? ["it is", "stays", "it", "it is"] : ["they are", "stay", "them", "they are"];
+  return (
+    `${are} deleted ${when}, and then ${stay} Terminating; StatefulSet ${statefulSet} makes ${them} anew only when ` +
+    `${member} is ready again, its node is tainted out of service, or ${they} deleted by force`
+  );
 }
 
 /** Seconds; undefined: never. */

@@ -122,6 +122,8 @@ async function removeClusterNow(
   const stored = await host.find(secrets, ref, { signal });
   if (stored !== undefined && isOwnSecret(stored))
     await remove(host, secrets, ref, { uid: stored.metadata.uid, signal });
+  // By name: it may have lost the label by which the rest are found.
+  await removeVirtualNode(host, name, signal);
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {

@@ -71,6 +71,11 @@ describe("the command line", () => {
     [["status", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
     [["status", "deployment/"], EXIT_CODES.usage, '"deployment/" is nothing that it shows'],
     [["status", "pod/a", "pod/b"], EXIT_CODES.usage, "too many arguments for 'pod'"],
+    [["status", "--kubeconf", "host.yaml"], EXIT_CODES.usage, "(Did you mean --kubeconfig?)"],
+    [["status", "-l", "app=web"], EXIT_CODES.usage, "unknown option '-l'"],
+    [["status", "--timeout", "5m"], EXIT_CODES.usage, "unknown option '--timeout'"],
+    [["status", "-wn", "shop", "pod", "web"], EXIT_CODES.usage, "unknown option '-n'"],
+    [["-ojson", "status", "--namespace=shop", "west"], EXIT_CODES.usage, '"west" is nothing that it shows'],
     [["--version"], EXIT_CODES.ok, ""],
   ])("%j exits with %d", async (args, code, message) => {
     const session = recordedSession();
@@ -78,6 +83,15 @@ describe("the command line", () => {
     expect(session.err.join("")).toContain(message);
   });
 });
+
+test.each([["status --help west"], ["status west -h"], ["status --kubeconf host.yaml --help"]])(
+  "%s is answered with the help of status",
+  async (line) => {
+    const session = recordedSession();
+    expect(await runProgram(line.split(" "), session, "1.2.3")).toBe(EXIT_CODES.ok);
+    expect(session.out.join("")).toContain("Usage: legation status");
+  },
+);
 
 test("install names the variables that refuse each other, where they are what was written", async () => {
   const session = recordedSession({ env: { LEGATION_IMAGE: "x:1", LEGATION_WEBHOOK_URL: "https://h" } });

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test, vi } from "vitest";
 import { parse } from "yaml";
-import type { ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
+import type { KubeNode, ObjectRef, Secret } from "../../../../src/api/kubernetes.ts";
 import { type JoinOptions, join } from "../../../../src/cli/join/join.ts";
 import { clusterRoleBindings, clusterRoles } from "../../../../src/cli/member/access.ts";
 import type { Connection } from "../../../../src/cli/session.ts";
@@ -163,6 +163,12 @@ describe("a join", () => {
     expect(uidOfAccount()).toBeUndefined();
     // The node that an earlier Cluster of the name has left is.
     host.put(nodes, { metadata: { name: "legation-west", labels: { "legation.dev/cluster": "west" } } });
+    await expect(joinAs("west")).resolves.toBeDefined();
+  });
+
+  test("takes the node that an earlier Cluster of the name has left, also without its label", async () => {
+    const left: KubeNode = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
+    host.put(nodes, left);
     await expect(joinAs("west")).resolves.toBeDefined();
   });
 

@@ -5,6 +5,10 @@ import { namespace } from "../plan/host.ts";
 const annotated = namespace("team");
 const all = namespace("team", { labels: { "legation.dev/delegation": "all" } });
 const daemonSet = [{ apiVersion: "apps/v1", kind: "DaemonSet", name: "log", uid: "d", controller: true }];
+const replicaSet = [{ apiVersion: "apps/v1", kind: "ReplicaSet", name: "web-abc", uid: "r", controller: true }];
+const unreadable = { annotations: { "legation.dev/delegate": "yes" } };
+const UNREADABLE = 'annotation legation.dev/delegate: "yes" is neither "true" nor "false"; write one of them';
+const MAY_HAVE = "when the workload has it already, `legation status KIND NAME` says what carries it over";
 const asks = { annotations: { "legation.dev/delegate": "true" } };
 
 const LABEL = "kubectl label namespace team legation.dev/delegation=annotated";
@@ -78,6 +82,20 @@ test.each([
     MADE_BEFORE,
   ],
   ["it was made before anybody asked", asks, annotated, MADE_BEFORE],
+  [
+    "it asks for nothing, and its workload may",
+    { ownerReferences: replicaSet },
+    annotated,
+    `nothing asks for it: ${WRITE}; ${MAY_HAVE}`,
+  ],
+  [
+    "its namespace has no label, and its workload may ask",
+    { ownerReferences: replicaSet },
+    namespace("team", { labels: {} }),
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then ${WRITE}; ${MAY_HAVE}`,
+  ],
+  ["its annotation cannot be read", unreadable, annotated, UNREADABLE],
+  ["its annotation cannot be read where all are delegated", unreadable, all, UNREADABLE],
   ["its namespace may not be read", {}, undefined, "its namespace, workload or itself did not ask for delegation"],
 ])("a pod is not delegated since %s", (_case, metadata, own, why) => {
   expect(whyNotDelegated(metadata, own)).toBe(why);
@@ -120,8 +138,20 @@ describe("when annotations are on the workload, but not in its pod template", ()
     expect(said).toContain(`${LABEL}\`, then write \`kubectl rollout restart deployment web -n team\``);
   });
 
+  test.each([
+    ["workload", { metadata: unreadable, template: {} }],
+    ["template", { template: unreadable }],
+  ])("says what is wrong with an annotation of its %s that cannot be read, and what to write", (_, parts) => {
+    const workload = { kind: "Deployment", name: "web", ...parts };
+    expect(whyNotDelegated({}, annotated, workload)).toBe(UNREADABLE);
+    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain(
+      `then put right what cannot be read: ${UNREADABLE}`,
+    );
+  });
+
   test("a template that has them by now is said to be newer than the pod", () => {
     const workload = { kind: "ReplicaSet", name: "web", metadata: asks, template: asks };
     expect(whyNotDelegated({}, annotated, workload)).toBe(MADE_BEFORE);
+    expect(whyNotDelegated(unreadable, annotated, workload)).toBe(MADE_BEFORE);
   });
 });

@@ -9,6 +9,8 @@ import { host, type MemberParts } from "../plan/host.ts";
 import { recordedSession } from "../session.ts";
 
 const owner = { apiVersion: "apps/v1", kind: "StatefulSet", name: "web", uid: "s", controller: true };
+const anew =
+  "StatefulSet web makes it anew only when west is ready again, its node is tainted out of service, or it is deleted by force";
 const since = "2026-01-01T10:00:00Z";
 const taint = "node.kubernetes.io/unreachable";
 const tolerations = [{ key: taint, operator: "Exists", effect: "NoExecute", tolerationSeconds: 300 }];
@@ -58,11 +60,20 @@ describe("of the member of a pod it is told", () => {
     ["nothing when all is well", {}, replica(), []],
     ["nothing when the pod has ended", lost, replica({ status: endedStatus(0) }), []],
     [
-      "that it is lost, and when the pod is replaced",
+      "that it is lost, and when a StatefulSet makes the pod anew",
       lost,
       replica(),
       [
         `west is lost since ${since}: connect ECONNREFUSED; its pod web-0 may run on there, and what is shown of it is old`,
+        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
+      ],
+    ],
+    [
+      "that it is lost, and when the pod is replaced",
+      lost,
+      replica({ metadata: { ownerReferences: [{ ...owner, kind: "ReplicaSet" }] } }),
+      [
+        expect.stringContaining("west is lost since"),
         `it is replaced elsewhere 300 s after its node has the taint ${taint}`,
       ],
     ],
@@ -90,7 +101,7 @@ describe("of the member of a pod it is told", () => {
       replica(),
       [
         "west: its node legation-west is not Ready, so what is shown may be old: does `legation controller` run?",
-        `it is replaced elsewhere 300 s after its node has the taint ${taint}`,
+        `it is deleted 300 s after its node has the taint ${taint}, and then stays Terminating; ${anew}`,
       ],
     ],
     [
@@ -102,8 +113,14 @@ describe("of the member of a pod it is told", () => {
     [
       "that its node is cordoned, and that a pod which has overflowed waits",
       cordoned,
-      replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      replica({ spec: { tolerations }, metadata: { annotations: { "legation.dev/cluster": "west" } } }),
       [`${cordonWords}; this pod gets no delegate there before that ends`, uncordon],
+    ],
+    [
+      "that its node is cordoned, and that a bound pod stays before it has a delegate, too",
+      cordoned,
+      replica({ metadata: { annotations: { "legation.dev/cluster": "west" } } }),
+      [`${cordonWords}; this pod is bound to it and stays`, undefined],
     ],
     [
       "nothing of a cordon when the pod is being deleted",

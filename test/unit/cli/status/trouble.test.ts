@@ -57,7 +57,7 @@ describe("of a workload it is told", () => {
         remedy: "they are replaced elsewhere 300 s after their node has the taint node.kubernetes.io/unreachable",
       },
     ]);
-    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for it");
+    expect(troubles([replica("a", "west"), forever], {}, lost)[0]?.remedy).toContain("; 1 of them waits for west");
     expect(troubles([forever, forever], {}, lost)[0]?.remedy).toContain("they wait for west to come back");
     expect(troubles([forever], {}, lost)).toEqual([
       {
@@ -66,6 +66,16 @@ describe("of a workload it is told", () => {
       },
     ]);
     expect(troubles([replica("d", "east")], {}, lost)).toEqual([]);
+  });
+
+  test("that a StatefulSet does not replace its pods elsewhere", () => {
+    const ownerReferences = [{ apiVersion: "apps/v1", kind: "StatefulSet", name: "db", uid: "s", controller: true }];
+    const [a, b] = ["db-0", "db-1"].map((name) => replica(name, "west", runningStatus(), { ownerReferences }));
+    if (a === undefined || b === undefined) throw new Error("there are two");
+    expect(troubles([a, b], {}, lost)[0]?.remedy).toBe(
+      "they are deleted 300 s after their node has the taint node.kubernetes.io/unreachable, and then stay Terminating; " +
+        "StatefulSet db makes them anew only when west is ready again, its node is tainted out of service, or they are deleted by force",
+    );
   });
 
   test("which pods cannot end there, and how to let them go", () => {

@@ -185,6 +185,19 @@ test.each([
   expect(heading()).toEqual(["Deployment team/web: 2 wanted, 0 there, 0 ready"]);
 });
 
+test("annotations of a CronJob's Job template are its own, too", async () => {
+  const annotations = { "legation.dev/delegate": "true" };
+  const jobTemplate = { metadata: { annotations }, spec: { template: template({ restartPolicy: "Never" }) } };
+  const ownerReferences = [{ apiVersion: "batch/v1", kind: "Job", name: "web-29000000", uid: "j", controller: true }];
+  objects = {
+    ...objects,
+    cronjobs: [stored(cronJob({}, {}), { spec: { schedule: "@daily", jobTemplate } }, { annotations: {} })],
+    pods: [pod({ name: "web-29000000-x", metadata: { namespace: "team", ownerReferences } })],
+  };
+  expect(await run("cronjob", "web")).toBe(0);
+  expect(session.out.join("")).toContain("the annotations of CronJob web are not in its pod template: ");
+});
+
 test("a pod that is not delegated says why, by its namespace as it is now", async () => {
   objects = { ...objects, pods: [pod({ name: "web", metadata: { namespace: "team" } })] };
   expect(await run("pod", "web")).toBe(0);

@@ -1,0 +1,33 @@
+import { expect, test } from "vitest";
+import type { KubeNode } from "../../../../src/api/kubernetes.ts";
+import { install } from "../../../../src/cli/install/install.ts";
+import { fakeClient } from "../client.ts";
+
+/** An installation on a host with this node, which ends with its first write. */
+function installBeside(node: KubeNode): Promise<unknown> {
+  const client = fakeClient({
+    raw: async () => ({ resources: [{ name: "configmaps", kind: "ConfigMap", namespaced: true, verbs: ["list"] }] }),
+    find: async () => undefined,
+    list: async () => ({ items: [node], resourceVersion: "1", size: 0 }) as never,
+    create: () => Promise.reject(new Error("written")),
+    patch: () => Promise.reject(new Error("written")),
+  });
+  const { signal } = new AbortController();
+  return install([], { clusterName: "host", version: "1.2.3" }, { client, signal, onApplied: () => {} });
+}
+
+const metadata = { name: "legation-west" };
+
+test.each<[string, KubeNode]>([
+  ["its label", { metadata: { ...metadata, labels: { "legation.dev/cluster": "west" } } }],
+  ["its provider id alone", { metadata, spec: { providerID: "legation://west" } }],
+])("an installation passes over a virtual node that is known by %s", async (_, node) => {
+  await expect(installBeside(node)).rejects.toThrow("written");
+});
+
+test.each<[string, KubeNode]>([
+  ["without a provider id", { metadata }],
+  ["with the provider id of another name", { metadata, spec: { providerID: "legation://east" } }],
+])("an installation is refused beside a node of that prefix %s", async (_, node) => {
+  await expect(installBeside(node)).rejects.toThrow('has nodes whose names begin with "legation-"');
+});
