@@ -55,7 +55,11 @@ describe("a proxy of an earlier leader that no member shows", () => {
   test.each([
     ["there is no other member", members.slice(0, 1), inherited()],
     ["no earlier leader has seen it", members, {}],
-    ["it was shown, and withdrawn", members, inherited({ attempts: new Map([["north", { since: now, refusals: 0 }]]) })],
+    [
+      "it was shown, and withdrawn",
+      members,
+      inherited({ attempts: new Map([["north", { since: now, refusals: 0 }]]) }),
+    ],
   ])("is asked for nowhere when %s", (_, all, parts) => {
     expect(decide(world(proxyPod(), all, parts), settled).actions).toMatchObject([{ type: "create" }]);
   });
