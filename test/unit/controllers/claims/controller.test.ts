@@ -6,10 +6,10 @@ import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Interval } from "../../../../src/runtime/unled.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
-import { claim, HOST, memberClaim } from "../../../support/builders/claim.ts";
+import { claim, memberClaim } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 type Claim = Stored<PersistentVolumeClaim>;
@@ -63,16 +63,11 @@ async function reading({ unreadable, unled = [], reachable = true, ...has }: Clu
   const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { volumes: mounted } });
   const claims = new ClaimController({
     host: clientOf("host"),
-    identity: HOST,
-    registry: { members: () => members, member: (name: string) => members.find((member) => member.name === name) },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    ...surroundings(members, clock),
     proxies: () => ({ get: () => proxy }),
     unled,
     confirmLease: async () => true,
-    onRead: () => {},
     onProxy: (key: string) => woken.push(key),
-    clock,
-    log: createLogger({ level: "silent" }),
   } as never);
   onTestFinished(() => claims.stop());
   claims.onMembers();

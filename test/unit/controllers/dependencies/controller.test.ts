@@ -3,15 +3,14 @@ import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { configMaps } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
+import { answeringMember, surroundings } from "../fleet.ts";
 
 type Settings = Stored<DependencyObject>;
 
@@ -53,28 +52,14 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
   const inMember = breakableClient(configMaps, west, { writes, creates });
   if (unreadable !== undefined) (unreadable === "host" ? onHost : inMember).breakWith("not allowed");
   const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
-  const member = {
-    name: "west",
-    reachable: true,
-    reachableSince: 0,
+  const member = answeringMember("west", inMember.client, {
     read: unknownPods !== "west",
-    client: inMember.client,
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
     delegates: { list: () => [], usersOf: () => mounting, using: () => [] },
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  });
   const controller = new DependencyController({
     host: onHost.client,
-    identity: HOST,
-    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    ...surroundings([member], clock),
     proxies: () => proxies,
-    onRead: () => {},
-    onProxy: () => {},
-    clock,
-    log: createLogger({ level: "silent" }),
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();

@@ -2,13 +2,12 @@ import { describe, expect, onTestFinished, test } from "vitest";
 import { type NetworkPolicy, objectKey, type Stored } from "../../../../src/api/kubernetes.ts";
 import { NetworkPolicyController } from "../../../../src/controllers/network-policies/controller.ts";
 import { toPolicyCopy } from "../../../../src/copies/network-policies.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import { networkPolicies } from "../../../../src/kube/resources.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
+import { answeringMember, surroundings } from "../fleet.ts";
 
 type Policy = Stored<NetworkPolicy>;
 
@@ -41,29 +40,15 @@ async function waiting(
   if (unreadable) inMember.breakWith("not allowed");
   const proxy = proxyPod({ metadata: { namespace: "team" } });
   const proxies = { synced: true };
-  const member = {
-    name: "west",
-    reachable: true,
-    reachableSince: 0,
+  const member = answeringMember("west", inMember.client, {
     read,
-    client: inMember.client,
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
     delegates: { list: () => [], liveIn: () => live },
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  });
   const controller = new NetworkPolicyController({
     host: onHost.client,
-    identity: HOST,
-    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    ...surroundings([member], clock),
     authorEvents: { tell: () => {} },
     proxies: () => ({ ...proxies, get: () => proxy, list: () => [proxy], byIndex: () => [proxy] }),
-    onRead: () => {},
-    onProxy: () => {},
-    clock,
-    log: createLogger({ level: "silent" }),
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();

@@ -4,13 +4,12 @@ import { ServiceController } from "../../../../src/controllers/services/controll
 import { type ServiceKind, type ServiceObject, toServiceCopy } from "../../../../src/copies/services.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
-import { ByteBudget } from "../../../../src/kube/limits.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
 import { Store } from "../../../../src/runtime/store.ts";
-import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { answeringMember, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 type Objects = readonly Stored<ServiceObject>[];
@@ -74,28 +73,14 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   };
   const proxies = new Store<Pod>();
   proxies.synced = synced;
-  const member = {
-    name: "west",
-    reachable: true,
-    reachableSince: 0,
-    read: true,
-    client: clientWith({ services: copies }),
-    memory: new ByteBudget(1e6),
-    watches: new Set(),
+  const member = answeringMember("west", clientWith({ services: copies }), {
     delegates: { list: () => [], liveIn: () => live },
-    answerOf: (promise: Promise<unknown>) => promise,
-    noteFailure: () => {},
-  };
+  });
   const controller = new ServiceController({
     host: clientWith({ services, endpointslices: slices }),
-    identity: HOST,
-    registry: { members: () => [member], member: (name: string) => (name === "west" ? member : undefined) },
-    memberNamespaces: { createIn: (_m: object, _n: string, _s: object, make: () => unknown) => make() },
+    ...surroundings([member], clock),
     authorEvents: { tell: () => {} },
     proxies: () => proxies,
-    onProxy: () => {},
-    clock,
-    log: createLogger({ level: "silent" }),
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();
