@@ -115,6 +115,11 @@ export function virtualNodeName(cluster: string): string {
   return VIRTUAL_NODE_PREFIX + cluster;
 }
 
+/** `spec.providerID` of a member's virtual node, which nobody can change. */
+export function providerIdOf(cluster: string): string {
+  return `legation://${cluster}`;
+}
+
 /** The member cluster that a virtual node stands for; undefined for any other node, and for none. */
 export function clusterOfNode(nodeName: string | undefined): string | undefined {
   return nodeName?.startsWith(VIRTUAL_NODE_PREFIX) === true ? nodeName.slice(VIRTUAL_NODE_PREFIX.length) : undefined;

@@ -32,11 +32,19 @@ export function deletionAskedAt(pod: Pod): number | undefined {
 }
 
 /**
+ * The grace period in seconds that somebody asked for, who knows that the pod ends: its own counts, as a kubelet gives it, where that was
+ * the pod garbage collector. Undefined then, and before any deletion.
+ */
+export function askedGrace(pod: Pod): number | undefined {
+  return isCollected(pod) ? undefined : deletionGrace(pod);
+}
+
+/**
  * True when this cluster's pod garbage collector has deleted the pod, by force, since its node was not there. A virtual node that was deleted while
  * nobody led is made again, and its member was there all the time: nobody has said that nothing runs in it. The collector of a member
  * writes the same condition, which the proxy shows, too: that comes before anybody here asks for the deletion.
  */
-export function isCollected(pod: Pod): boolean {
+function isCollected(pod: Pod): boolean {
   const { status, reason, lastTransitionTime } = conditionOf(pod, "DisruptionTarget") ?? {};
   const askedAt = deletionAskedAt(pod);
   if (status !== "True" || reason !== "DeletionByPodGC" || askedAt === undefined) return false;

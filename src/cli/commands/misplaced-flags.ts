@@ -1,4 +1,5 @@
 import { Command, type Option } from "commander";
+import { flagIn } from "../flag.ts";
 import type { Session } from "../session.ts";
 import type { CommandEntry } from "../subcommand.ts";
 
@@ -77,8 +78,8 @@ function placed(
     const option = global ?? optionIn(own, word);
     if (option === undefined) return undefined;
     const words = [word];
-    if (option.required && word === nameOf(word)) words.push(args[index++] ?? "");
-    if (global === undefined) flags.push({ name: nameOf(word), words });
+    if (option.required && word === flagIn(word)) words.push(args[index++] ?? "");
+    if (global === undefined) flags.push({ name: flagIn(word), words });
     else kept.push(...words);
   }
   // Otherwise a command's name was a flag's value.
@@ -91,12 +92,7 @@ function placed(
 }
 
 function optionIn(options: readonly Option[], word: string): Option | undefined {
-  return word.startsWith("-") ? options.find(({ long, short }) => [long, short].includes(nameOf(word))) : undefined;
-}
-
-/** `--labels` of `--labels=a=b`, and `-n` of `-nx`. */
-function nameOf(word: string): string {
-  return word.startsWith("--") ? (word.split("=")[0] ?? word) : word.slice(0, 2);
+  return word.startsWith("-") ? options.find(({ long, short }) => [long, short].includes(flagIn(word))) : undefined;
 }
 
 /** As a shell takes it for one word. */

@@ -1,6 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { diagnose, exitCodeOf, Failure } from "../failure.ts";
-import { flag } from "../flag.ts";
+import { flag, flagIn } from "../flag.ts";
 import type { Session } from "../session.ts";
 import { addCommands } from "../subcommand.ts";
 import { COMMANDS } from "./list.ts";
@@ -115,10 +115,7 @@ function operandsOf(program: Command, args: readonly string[]): number[] {
 /** Whether all words that begin like flags are flags: `-w`, `-n shop`, `-nshop`, `--namespace=shop`. */
 function knowsFlags(program: Command, words: readonly string[]): boolean {
   const { valued, plain } = statusFlags(program);
-  return words.every((word) => {
-    if (!word.startsWith("-") || plain.has(word)) return true;
-    return valued.has(word.startsWith("--") ? (word.split("=")[0] ?? word) : word.slice(0, 2));
-  });
+  return words.every((word) => !word.startsWith("-") || plain.has(word) || valued.has(flagIn(word)));
 }
 
 function stackOf(error: unknown): string {

@@ -1,5 +1,5 @@
 import { type Cluster, RELEASED_CONDITION } from "../../api/cluster.ts";
-import { CLUSTER_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { KubeNode, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { clusters, leases, nodes } from "../../kube/resources.ts";
@@ -63,7 +63,7 @@ export async function successor(
 
 /** Whether a node by the name of a Cluster's virtual node is that; one that has lost its label still is. */
 export function isVirtualNodeOf({ metadata, spec }: Stored<KubeNode>, cluster: string): boolean {
-  return metadata.labels?.[VIRTUAL_NODE_LABEL] === cluster || spec?.providerID === `legation://${cluster}`;
+  return metadata.labels?.[VIRTUAL_NODE_LABEL] === cluster || spec?.providerID === providerIdOf(cluster);
 }
 
 /** Removes the virtual node and its lease; a node of that name which is not Legation's is left alone. */

@@ -4,6 +4,7 @@ import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from
 import { delegationModeOf, isWanted, overflowModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
+import { controllerOf } from "../../pods/phase.ts";
 import { RESERVED_NAMESPACES } from "../plan/admission.ts";
 import type { WrittenObject } from "../plan/documents.ts";
 
@@ -63,9 +64,8 @@ const MADE_BEFORE =
 const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
 
 /** What to write; where the workload itself is not known, it may have the annotation already. */
-function writeAnnotation({ ownerReferences = [] }: PodMetadata, workload: OwnWorkload | undefined): string {
-  const isMade = ownerReferences.some(({ controller }) => controller === true);
-  if (workload !== undefined || !isMade) return WRITE_ANNOTATION;
+function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefined): string {
+  if (workload !== undefined || controllerOf({ metadata }) === undefined) return WRITE_ANNOTATION;
   return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
 }
 
@@ -79,14 +79,15 @@ function unreadIn(annotations: Annotations, workload: OwnWorkload | undefined): 
 }
 
 /** As admission passes a pod over. */
-function whyNever({ labels = {}, annotations = {}, ownerReferences = [] }: PodMetadata): string | undefined {
+function whyNever(metadata: PodMetadata): string | undefined {
+  const { labels = {}, annotations = {} } = metadata;
   if (labels[HOST_LABEL] !== undefined) {
     return `the label ${HOST_LABEL} is there, so another host delegates to this cluster: its delegates are never delegated`;
   }
   if (annotations[MIRROR_ANNOTATION] !== undefined) {
     return "static pods, which a kubelet of this cluster runs by itself, are never delegated";
   }
-  if (ownerReferences.some(({ kind, controller }) => kind === "DaemonSet" && controller === true)) {
+  if (controllerOf({ metadata })?.kind === "DaemonSet") {
     return "pods of DaemonSets belong to nodes of this cluster";
   }
   return undefined;

@@ -1,4 +1,4 @@
-import { DELEGATE_FINALIZER, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
+import { DELEGATE_FINALIZER, providerIdOf, VIRTUAL_NODE_LABEL, virtualNodeName } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { nodes, pods } from "../../kube/resources.ts";
 import { counted, some } from "../counted.ts";
@@ -22,7 +22,7 @@ export async function emptyNode(options: UnjoinOptions, context: UnjoinContext):
   if (found !== undefined && !isVirtualNodeOf(found, name)) {
     report(
       `${host.cluster}: Node ${node} is not Legation's (its label ${VIRTUAL_NODE_LABEL} is not ${name}, and its ` +
-        `spec.providerID not legation://${name}) and stays as it is`,
+        `spec.providerID not ${providerIdOf(name)}) and stays as it is`,
     );
     return true;
   }

@@ -5,16 +5,18 @@ import { isOfNamespace } from "../copying/failures.ts";
 import { CREATE_ENDS_MS } from "../delegation/decisions/model.ts";
 import { leavesDoubt } from "../refusal.ts";
 
-interface Known {
+/** The host's claim of this uid, and a member. */
+interface Given {
   readonly uid: string;
   readonly member: string;
+}
+
+interface Known extends Given {
   /** It was seen there, which its watch may have yet to show. */
   readonly isThere: boolean;
 }
 
-interface Doubt {
-  readonly uid: string;
-  readonly member: string;
+interface Doubt extends Given {
   /** When the last of them failed; epoch ms. */
   readonly lastAt: number;
 }
@@ -52,8 +54,7 @@ export class DoubtfulClaims {
   /** Whether the member may have it, or make it yet; a member that has been seen to have it still may. */
   mayHave(key: ObjectKey, uid: string, member: string): boolean {
     const known = this.#known.get(key);
-    const isThere = known?.isThere === true && known.uid === uid && known.member === member;
-    return isThere || this.#lastAt(key, uid, member) !== undefined;
+    return (known?.isThere === true && isOf(known, uid, member)) || this.#lastAt(key, uid, member) !== undefined;
   }
 
   /** The same, when the member shows none: what was asked of it before is over after a while. */
@@ -76,9 +77,12 @@ export class DoubtfulClaims {
 
   /** When the last of the requests that left it open failed, at the latest; epoch ms. Undefined: none did. */
   #lastAt(key: ObjectKey, uid: string, member: string): number | undefined {
-    const isIt = (one: Pick<Doubt, "uid" | "member"> | undefined): boolean => one?.uid === uid && one.member === member;
     const doubt = this.#doubts.get(key);
-    if (isIt(doubt)) return doubt?.lastAt;
-    return isIt(this.#known.get(key)) ? undefined : this.#begunAt;
+    if (isOf(doubt, uid, member)) return doubt?.lastAt;
+    return isOf(this.#known.get(key), uid, member) ? undefined : this.#begunAt;
   }
+}
+
+function isOf(given: Given | undefined, uid: string, member: string): boolean {
+  return given?.uid === uid && given.member === member;
 }

@@ -14,6 +14,7 @@ import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
+import { findDelegate } from "./find-delegate.ts";
 import { KnownFields } from "./known-fields.ts";
 import { mark } from "./look.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -81,10 +82,9 @@ export class Creation {
   }
 
   /** Looks for the proxy's delegate in the member itself; undefined when it is not there. */
-  async #find(member: Member, proxyUid: string, { key, signal }: Context): Result {
-    const pod = await member.client.find(pods, objectRef(key), { signal });
-    if (pod === undefined || ownerOf(pod)?.uid !== proxyUid) return undefined;
-    return shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
+  async #find(member: Member, proxyUid: string, context: Context): Result {
+    const pod = await findDelegate(member, proxyUid, context);
+    return pod && shownInMember(member.name, (shown) => shown.metadata.uid === pod.metadata.uid);
   }
 
   /** The member is known not to have the proxy's delegate. */

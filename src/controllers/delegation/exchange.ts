@@ -7,6 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { isFutile } from "./decisions/futile.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { ActionOf, Observed } from "./decisions/model.ts";
 import { type Purpose, statusPurpose, undone } from "./decisions/purpose.ts";
@@ -113,7 +114,7 @@ export class Exchange {
     const { uid } = patch.metadata;
     const purpose = statusPurpose(patch);
     const { memories, clock } = this.#options;
-    if (this.#isIneffective(uid, action) || memories.isIneffective(uid, undone(purpose), clock.now())) return undefined;
+    if (isFutile(memories.of(uid), patch, purpose, clock.now())) return undefined;
     const options = { subresource: "status", signal, metadataOnly: true };
     const body = { ...patch, metadata: { uid, resourceVersion } };
     try {
@@ -143,7 +144,7 @@ export class Exchange {
    * True when the same patch changed nothing a while ago: an API server that is older than the other drops fields it does
    * not know, and a cluster's admission may undo or refuse what others write. Without this it would be sent again and again.
    */
-  #isIneffective(proxyUid: string, { patch }: ActionOf<"status" | "forward">): boolean {
+  #isIneffective(proxyUid: string, { patch }: ActionOf<"forward">): boolean {
     const { memories, clock } = this.#options;
     return memories.isIneffective(proxyUid, JSON.stringify(patch), clock.now());
   }

@@ -1,5 +1,5 @@
 import { HOST_LABEL } from "../../api/keys.ts";
-import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
@@ -7,12 +7,13 @@ import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import type { ActionOf, Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
+import { findDelegate } from "./find-delegate.ts";
 import type { DelegationOptions } from "./options.ts";
 import { shownInMember } from "./shown.ts";
 
-type AskAction = Extract<Action, { readonly type: "ask" }>;
+type AskAction = ActionOf<"ask">;
 type Context = ActionContext<ObjectKey>;
 
 interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
@@ -67,17 +68,14 @@ export class LateDelegates {
     return () => true;
   }
 
-  async #has(member: Member, action: AskAction, { key, signal }: Context): Promise<boolean> {
+  async #has(member: Member, { proxyUid, since }: AskAction, context: Context): Promise<boolean> {
     const asked = this.#asked.get(member) ?? { singly: 0 };
     this.#asked.set(member, asked);
-    const find = async (): Promise<boolean> => {
-      const pod = await member.client.find(pods, objectRef(key), { signal });
-      return pod !== undefined && ownerOf(pod)?.uid === action.proxyUid;
-    };
+    const find = async (): Promise<boolean> => (await findDelegate(member, proxyUid, context)) !== undefined;
     if (asked.singly >= FEW) {
-      const unshown = await this.#unshown(member, asked, action.since, signal);
+      const unshown = await this.#unshown(member, asked, since, context.signal);
       // It was there when that was listed.
-      return unshown.has(action.proxyUid) && (await find());
+      return unshown.has(proxyUid) && (await find());
     }
     asked.singly += 1;
     try {

@@ -7,12 +7,12 @@ import { pods } from "../../kube/resources.ts";
 import { madeByHost, marksOf, ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
-import type { Action, Observed } from "./decisions/model.ts";
+import type { ActionOf, Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
 import type { DelegationOptions } from "./options.ts";
 import { shownInMember } from "./shown.ts";
 
-type LookAction = Extract<Action, { readonly type: "look" }>;
+type LookAction = ActionOf<"look">;
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 

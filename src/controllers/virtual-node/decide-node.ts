@@ -3,6 +3,7 @@ import { writtenTaintsSchema } from "../../api/cluster-policy.ts";
 import {
   NODE_LABELS_ANNOTATION,
   NODE_TAINTS_ANNOTATION,
+  providerIdOf,
   VIRTUAL_NODE_LABEL,
   VIRTUAL_NODE_TAINT,
   virtualNodeName,
@@ -62,7 +63,7 @@ export function desiredNode(observed: Observed, wall: number): KubeNode {
     spec: {
       ...(unschedulable ? { unschedulable } : {}),
       taints: [...(desiredTaints({ ...observed, node: observed.deleted }) ?? before)],
-      providerID: `legation://${observed.name}`,
+      providerID: providerIdOf(observed.name),
     },
     status: desiredStatus(observed, undefined, wall),
   };

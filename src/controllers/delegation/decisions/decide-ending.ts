@@ -3,7 +3,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { statusFrom } from "../../../pods/feedback.ts";
 import { lostStatus } from "../../../pods/lost-status.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { deletionGrace, isBound, isCollected, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { askedGrace, deletionGrace, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { awaitsDelegate, holdsFinalizer } from "./decide-awaited.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { boundMember, feedback, isRecorded, statusWrite, unheardOf, verdict } from "./decide-running.ts";
@@ -88,12 +88,12 @@ function mayBeAbandoned(member: MemberView, proxy: Stored<Pod>, observed: Observ
   if (member.reachable && member.read) return false;
   if (observed.outOfService(member.name)) return true;
   if (member.delegate !== undefined && isTerminal(member.delegate)) return true;
-  return isBound(proxy) && deletionGrace(proxy) === 0 && !isCollected(proxy);
+  return isBound(proxy) && askedGrace(proxy) === 0;
 }
 
 function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, bound: boolean): Action[] {
   // The API server deletes an unbound pod with grace 0 whatever was asked; the delegate may run and keeps its own.
-  const graceSeconds = bound ? askedGrace(proxy, delegate) : undefined;
+  const graceSeconds = bound ? graceOf(proxy, delegate) : undefined;
   const { uid } = delegate.metadata;
   const asked = isDeleting(delegate);
   const shorter = graceSeconds !== undefined && graceSeconds < (deletionGrace(delegate) ?? 0);
@@ -104,13 +104,9 @@ function end(proxy: Stored<Pod>, member: MemberView, delegate: Stored<Pod>, boun
   return bound && isRecorded(delegate, proxy) ? [...deletes, ...feedback(proxy, delegate)] : deletes;
 }
 
-/**
- * What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. A kubelet gives
- * pods their own grace, too, whose objects went with its node.
- */
-function askedGrace(proxy: Stored<Pod>, delegate: Stored<Pod>): number | undefined {
-  if (isCollected(proxy)) return undefined;
-  const asked = deletionGrace(proxy);
+/** What the caller asked for; undefined when that was nothing but the proxy's own, and the delegate has another by an override. */
+function graceOf(proxy: Stored<Pod>, delegate: Stored<Pod>): number | undefined {
+  const asked = askedGrace(proxy);
   const own = proxy.spec?.terminationGracePeriodSeconds;
   return asked === own && delegate.spec?.terminationGracePeriodSeconds !== own ? undefined : asked;
 }

@@ -2,8 +2,9 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { forwardPatches, type ResizeRefusal, resizeNeeded } from "../../../pods/forward.ts";
 import { isDeleting } from "../../../pods/phase.ts";
 import { gatePatch } from "../../../pods/readiness.ts";
-import { type Action, isIneffective, type MemberView, type Memory } from "./model.ts";
-import { purposeOf, textsOf } from "./purpose.ts";
+import { isFutile } from "./futile.ts";
+import type { Action, MemberView, Memory } from "./model.ts";
+import { purposeOf } from "./purpose.ts";
 
 /**
  * The next of what has changed on the proxy since its delegate was made; the rest is decided on when the delegate shows it. Nothing more
@@ -22,7 +23,7 @@ export function forwards(
   const gates = gatePatch(proxy, delegate);
   const next = [...(gates === undefined ? [] : [gates]), ...forwardPatches(proxy, delegate, again)]
     .map((patch) => ({ patch, purpose: purposeOf(proxy, delegate, patch) }))
-    .find(({ patch, purpose }) => textsOf(patch, purpose).every((text) => !isIneffective(memory, text, now)));
+    .find(({ patch, purpose }) => !isFutile(memory, patch, purpose, now));
   if (next === undefined) return [];
   const { patch, purpose } = next;
   const { uid: proxyUid } = proxy.metadata;

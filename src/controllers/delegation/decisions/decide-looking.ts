@@ -1,6 +1,6 @@
 import { DELEGATE_UID_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
-import { deletionGrace, isCollected, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { askedGrace, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import { isFor } from "./delegates.ts";
 import { MARKS } from "./memory.ts";
 import type { DelegationDecision, MemberView, Observed } from "./model.ts";
@@ -24,7 +24,7 @@ export function decideLooking(
   const outcome = "Looking";
   const look = { type: "look", member: name, proxyUid, delegateUid } as const;
   if (isDeleting(proxy)) {
-    const gracePeriodSeconds = isCollected(proxy) ? undefined : deletionGrace(proxy);
+    const gracePeriodSeconds = askedGrace(proxy);
     const ends = gracePeriodSeconds === undefined ? {} : { gracePeriodSeconds };
     return { actions: [{ ...look, ends }], outcome };
   }

@@ -10,17 +10,10 @@ import { awaitsDelegate, decideAwaited, LOOK_AGAIN_MS } from "./decide-awaited.t
 import { forwards, refusedResize } from "./decide-forwarding.ts";
 import { decideLooking } from "./decide-looking.ts";
 import { createIn, endsUnstarted, isFor, withdraw } from "./delegates.ts";
-import {
-  type Action,
-  type ActionOf,
-  type DelegationDecision,
-  isIneffective,
-  type MemberView,
-  type Memory,
-  type Observed,
-} from "./model.ts";
+import { isFutile } from "./futile.ts";
+import type { Action, ActionOf, DelegationDecision, MemberView, Memory, Observed } from "./model.ts";
 import { isPrepared, whyUnprepared } from "./needs.ts";
-import { statusPurpose, textsOf } from "./purpose.ts";
+import { statusPurpose } from "./purpose.ts";
 import { report } from "./report.ts";
 import { unknownPlacement } from "./unknown-placement.ts";
 
@@ -145,8 +138,8 @@ function adopt(
   const memberNode = delegate.spec?.nodeName;
   if (memberNode === undefined) return [];
   // Whether the proxy has changed since is known once that is shown. What is refused or undone here must not hold up the rest.
-  const without = withoutThoseOf(proxy, member).filter(({ patch }) =>
-    textsOf(patch, statusPurpose(patch)).every((text) => !isIneffective(memory, text, now)),
+  const without = withoutThoseOf(proxy, member).filter(
+    ({ patch }) => !isFutile(memory, patch, statusPurpose(patch), now),
   );
   if (without.length > 0) return without;
   const { uid: proxyUid, resourceVersion } = proxy.metadata;

@@ -19,11 +19,6 @@ export function undone({ wanted }: Purpose): string {
   return `undone ${JSON.stringify(wanted)}`;
 }
 
-/** The texts by which `Memory.ineffective` may know a write: what it sends, and what it is for. */
-export function textsOf(patch: object, purpose: Purpose | undefined): string[] {
-  return [JSON.stringify(patch), ...(purpose === undefined ? [] : [undone(purpose)])];
-}
-
 /** Undefined for what nobody can undo, or what says nothing new but a time. */
 export function purposeOf(proxy: Pod, delegate: Stored<Pod>, { subresource, body }: ForwardPatch): Purpose | undefined {
   if (subresource === "status") return gatesPurpose(proxy, delegate, body.status);
