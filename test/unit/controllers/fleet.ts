@@ -1,8 +1,12 @@
+import { objectKey, type Pod, type Stored } from "../../../src/api/kubernetes.ts";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { ByteBudget } from "../../../src/kube/limits.ts";
 import type { Clock } from "../../../src/runtime/clock.ts";
+import type { ReflectorEvent } from "../../../src/runtime/reflector.ts";
+import type { Store } from "../../../src/runtime/store.ts";
 import { createLogger } from "../../../src/telemetry/logger.ts";
 import { HOST } from "../../support/builders/claim.ts";
+import type { FakeClock } from "../../support/clock/fake-clock.ts";
 
 /** A member that answers, as controllers of what pods need see it; `parts` has what else they ask of it. */
 export function answeringMember(
@@ -34,5 +38,19 @@ export function surroundings(members: readonly { readonly name: string }[], cloc
     onProxy: () => {},
     clock,
     log: createLogger({ level: "silent" }),
+  };
+}
+
+/** Makes or changes a proxy on the host, tells the controller, and lets it act. */
+export function puttingInto(
+  proxies: Store<Pod>,
+  controller: { onProxy(event: ReflectorEvent<Pod>): void },
+  clock: FakeClock,
+): (object: Stored<Pod>) => Promise<void> {
+  return async (object) => {
+    const previous = proxies.get(objectKey(object.metadata));
+    proxies.set(object);
+    controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
+    await clock.advance(10);
   };
 }

@@ -3,6 +3,7 @@ import { CLUSTER_FINALIZER } from "../../../../src/api/keys.ts";
 import { Interruption } from "../../../../src/cli/failure.ts";
 import type { UnjoinOptions } from "../../../../src/cli/unjoin/options.ts";
 import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
+import type { ClusterClient } from "../../../../src/kube/client.ts";
 
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
@@ -112,6 +113,31 @@ describe("unjoin with a kubeconfig of the member", () => {
   });
 });
 
+/** `unjoin west` of a member with these metadata of its kube-system, which has nothing of the host. */
+function leavingEmpty(
+  host: ClusterClient,
+  metadata: object,
+  options: Partial<UnjoinOptions>,
+  signal: AbortSignal,
+): Promise<unknown> {
+  const client = fakeClient({
+    get: async () => ({ metadata }) as never,
+    find: async () => undefined,
+    list: async () => ({ items: [] }) as never,
+  });
+  return unjoin(
+    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
+    {
+      host,
+      member: { client } as never,
+      connectText: () => Promise.reject(new Error("not expected")),
+      asController: () => Promise.reject(new Error("not expected")),
+      signal,
+      report: () => {},
+    },
+  );
+}
+
 describe("unjoin that is cut while it looks what runs on the virtual node", () => {
   /** Whether the node is cordoned afterwards. */
   async function cut(
@@ -136,23 +162,7 @@ describe("unjoin that is cut while it looks what runs on the virtual node", () =
         throw new Error(how);
       },
     });
-    const client = fakeClient({
-      get: async () => ({ metadata }) as never,
-      find: async () => undefined,
-      list: async () => ({ items: [] }) as never,
-    });
-    const leaving = unjoin(
-      { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
-      {
-        host,
-        member: { client } as never,
-        connectText: () => Promise.reject(new Error("not expected")),
-        asController: () => Promise.reject(new Error("not expected")),
-        signal: interruption.signal,
-        report: () => {},
-      },
-    );
-    await expect(leaving).rejects.toThrow(how);
+    await expect(leavingEmpty(host, metadata, options, interruption.signal)).rejects.toThrow(how);
     return unschedulable;
   }
 
@@ -434,23 +444,7 @@ test.each([
     createSubresource: async () => drained(),
     delete: async () => drained(),
   });
-  const client = fakeClient({
-    get: async () => ({ metadata }) as never,
-    find: async () => undefined,
-    list: async () => ({ items: [] }) as never,
-  });
-  const leaving = unjoin(
-    { name: "west", drain: false, force: false, timeoutMs: 1000, ...options },
-    {
-      host,
-      member: { client } as never,
-      connectText: () => Promise.reject(new Error("not expected")),
-      asController: () => Promise.reject(new Error("not expected")),
-      signal,
-      report: () => {},
-    },
-  );
-  await expect(leaving).rejects.toThrow(message);
+  await expect(leavingEmpty(host, metadata, options, signal)).rejects.toThrow(message);
   expect(unschedulable).toBe(cordoned);
 });
 

@@ -10,7 +10,7 @@ import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
-import { answeringMember, surroundings } from "../fleet.ts";
+import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
 
 type Settings = Stored<DependencyObject>;
 
@@ -68,12 +68,7 @@ async function waiting(clusters: Clusters, parts: PodParts = {}) {
     metadata: { namespace: "team", ...parts.metadata },
     spec: { volumes, automountServiceAccountToken: false, ...parts.spec },
   });
-  const put = async (object: Stored<Pod>): Promise<void> => {
-    const previous = proxies.get(objectKey(object.metadata));
-    proxies.set(object);
-    controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
-    await clock.advance(10);
-  };
+  const put = puttingInto(proxies, controller, clock);
   await put(proxy);
   proxies.synced = unknownPods !== "host";
   controller.onProxies(member as never);

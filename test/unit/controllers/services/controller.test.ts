@@ -9,7 +9,7 @@ import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
 import { endedStatus, proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
-import { answeringMember, surroundings } from "../fleet.ts";
+import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
 import { quietClient } from "../quiet-client.ts";
 
 type Objects = readonly Stored<ServiceObject>[];
@@ -84,12 +84,7 @@ async function going({ services = [], slices = [], copies = [], live = 0, synced
   } as never);
   onTestFinished(() => controller.stop());
   controller.onMembers();
-  const put = async (object: Stored<Pod>): Promise<void> => {
-    const previous = proxies.get(objectKey(object.metadata));
-    proxies.set(object);
-    controller.onProxy(previous === undefined ? { type: "added", object } : { type: "updated", object, previous });
-    await clock.advance(10);
-  };
+  const put = puttingInto(proxies, controller, clock);
   const proxy = proxyPod({ metadata: { namespace: "team", labels: { app: "web" } } });
   await put(proxy);
   return {
