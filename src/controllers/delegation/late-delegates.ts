@@ -7,7 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
-import type { ActionOf, Observed } from "./decisions/model.ts";
+import type { ActionOf, AskedMember, Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -19,6 +19,14 @@ type Context = ActionContext<ObjectKey>;
 interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
   readonly exchange: Pick<Exchange, "tellOnce">;
+}
+
+/** What a member has said of a proxy's delegate. */
+interface Answer {
+  readonly asked: AskedMember;
+  readonly has: boolean;
+  /** Why it has said nothing; absent when it has. */
+  readonly error?: unknown;
 }
 
 interface Asked {
@@ -48,27 +56,41 @@ export class LateDelegates {
     this.#options = options;
   }
 
-  /** Finds out whether the member has the proxy's delegate. Rejects with KubeError: as long as nobody answers, nothing is known. */
-  async ask(action: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
-    const { proxyUid } = action;
-    const { memories, registry } = this.#options;
-    const member = registry.member(action.member);
-    if (member === undefined) return undefined;
-    try {
-      if (await this.#has(member, action, context)) {
-        memories.noteUncertain(proxyUid, member.name);
-        return shownInMember(member.name, (pod) => ownerOf(pod)?.uid === proxyUid);
-      }
-    } catch (error) {
-      member.noteFailure(error);
-      this.#tell(action, error, context);
-      throw error;
+  /**
+   * Finds out which of the members has the proxy's delegate. All are asked at once, and what one says is noted when it says so. Unless one
+   * has it, rejects with the KubeError of one that failed, when each has answered or failed: as long as nobody answers, nothing is known.
+   */
+  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const told = await Promise.all(members.map((asked) => this.#answerOf(asked, proxyUid, context)));
+    const answers = told.filter((answer) => answer !== undefined);
+    const shown = answers
+      .filter(({ has }) => has)
+      .map(({ asked }) => shownInMember(asked.name, (pod) => ownerOf(pod)?.uid === proxyUid));
+    const failed = mostPatient(answers);
+    if (shown.length === 0 && failed !== undefined) {
+      this.#tell(failed.asked, proxyUid, failed.error, context);
+      throw failed.error;
     }
-    memories.noteDenied(proxyUid, member.name);
-    return () => true;
+    return answers.length === 0 ? undefined : (observed) => shown.every((isShownBy) => isShownBy(observed));
   }
 
-  async #has(member: Member, { proxyUid, since }: AskAction, context: Context): Promise<boolean> {
+  /** Undefined when the member has left. */
+  async #answerOf(asked: AskedMember, proxyUid: string, context: Context): Promise<Answer | undefined> {
+    const { memories, registry } = this.#options;
+    const member = registry.member(asked.name);
+    if (member === undefined) return undefined;
+    try {
+      const has = await this.#has(member, proxyUid, asked.since, context);
+      if (has) memories.noteUncertain(proxyUid, member.name);
+      else memories.noteDenied(proxyUid, member.name);
+      return { asked, has };
+    } catch (error) {
+      member.noteFailure(error);
+      return { asked, has: false, error };
+    }
+  }
+
+  async #has(member: Member, proxyUid: string, since: number, context: Context): Promise<boolean> {
     const asked = this.#asked.get(member) ?? { singly: 0 };
     this.#asked.set(member, asked);
     const find = async (): Promise<boolean> => (await findDelegate(member, proxyUid, context)) !== undefined;
@@ -109,14 +131,25 @@ export class LateDelegates {
     return unshown;
   }
 
-  #tell({ member, proxyUid, since }: AskAction, error: unknown, { key }: Context): void {
+  #tell({ name, since }: AskedMember, proxyUid: string, error: unknown, { key }: Context): void {
     const { clock, exchange } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
-    const message = `${member}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
+    const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
     exchange.tellOnce(key, proxyUid, "ClusterNotReady", message);
   }
 }
 
 function isShown({ delegates }: Member, { metadata }: Stored<Pod>): boolean {
   return delegates.get(objectKey(metadata))?.metadata.uid === metadata.uid;
+}
+
+/** Of the answers that failed, one that is to be waited for as long as any; the first of several. */
+function mostPatient(answers: readonly Answer[]): Answer | undefined {
+  const failures = answers.filter(({ error }) => error !== undefined);
+  return failures.toSorted((a, b) => restMs(b.error) - restMs(a.error))[0];
+}
+
+/** How long a failed member wants to be left alone, in milliseconds. */
+function restMs(error: unknown): number {
+  return isKubeError(error) ? (error.retryAfterMs ?? 0) : 0;
 }
