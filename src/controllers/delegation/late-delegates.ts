@@ -21,12 +21,17 @@ interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "ide
   readonly exchange: Pick<Exchange, "tellOnce">;
 }
 
-/** What a member has said of a proxy's delegate. */
-interface Answer {
+/** What a member was asked for a proxy. */
+interface Sent {
+  readonly member: Member;
   readonly asked: AskedMember;
-  readonly has: boolean;
-  /** Why it has said nothing; absent when it has. */
-  readonly error?: unknown;
+  /** Its delegate, or the proxies whose delegates the member has and does not show. */
+  readonly said: Promise<Stored<Pod> | undefined> | Listing["unshown"];
+}
+
+interface Failure {
+  readonly asked: AskedMember;
+  readonly error: unknown;
 }
 
 interface Asked {
@@ -57,53 +62,63 @@ export class LateDelegates {
   }
 
   /**
-   * Finds out which of the members has the proxy's delegate. All are asked at once, and what one says is noted when it says so. Unless one
-   * has it, rejects with the KubeError of one that failed, when each has answered or failed: as long as nobody answers, nothing is known.
+   * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
+   * failed, when each has answered or failed: as long as nobody answers, nothing is known.
    */
   async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
-    const told = await Promise.all(members.map((asked) => this.#answerOf(asked, proxyUid, context)));
-    const answers = told.filter((answer) => answer !== undefined);
-    const shown = answers
-      .filter(({ has }) => has)
-      .map(({ asked }) => shownInMember(asked.name, (pod) => ownerOf(pod)?.uid === proxyUid));
-    const failed = mostPatient(answers);
-    if (shown.length === 0 && failed !== undefined) {
-      this.#tell(failed.asked, proxyUid, failed.error, context);
-      throw failed.error;
+    const sent: Sent[] = [];
+    for (const asked of members) {
+      const member = this.#options.registry.member(asked.name);
+      if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
     }
-    return answers.length === 0 ? undefined : (observed) => shown.every((isShownBy) => isShownBy(observed));
+    const shown: Shown<Observed>[] = [];
+    const failures: Failure[] = [];
+    // Noted in order, which costs thousands of proxies that wait for the same lists the least: nothing is decided before all have answered.
+    for (const { member, asked, said } of sent) {
+      try {
+        if (await this.#note(member, proxyUid, said, context)) shown.push(shownInMember(asked.name, isOf(proxyUid)));
+      } catch (error) {
+        failures.push({ asked, error });
+      }
+    }
+    const failure = mostPatient(failures);
+    if (shown.length === 0 && failure !== undefined) {
+      this.#tell(failure, proxyUid, context);
+      throw failure.error;
+    }
+    return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
   }
 
-  /** Undefined when the member has left. */
-  async #answerOf(asked: AskedMember, proxyUid: string, context: Context): Promise<Answer | undefined> {
-    const { memories, registry } = this.#options;
-    const member = registry.member(asked.name);
-    if (member === undefined) return undefined;
-    try {
-      const has = await this.#has(member, proxyUid, asked.since, context);
-      if (has) memories.noteUncertain(proxyUid, member.name);
-      else memories.noteDenied(proxyUid, member.name);
-      return { asked, has };
-    } catch (error) {
-      member.noteFailure(error);
-      return { asked, has: false, error };
-    }
-  }
-
-  async #has(member: Member, proxyUid: string, since: number, context: Context): Promise<boolean> {
+  #send(member: Member, { since }: AskedMember, proxyUid: string, context: Context): Sent["said"] {
     const asked = this.#asked.get(member) ?? { singly: 0 };
     this.#asked.set(member, asked);
-    const find = async (): Promise<boolean> => (await findDelegate(member, proxyUid, context)) !== undefined;
-    if (asked.singly >= FEW) {
-      const unshown = await this.#unshown(member, asked, since, context.signal);
-      // It was there when that was listed.
-      return unshown.has(proxyUid) && (await find());
-    }
+    if (asked.singly >= FEW) return this.#unshown(member, asked, since, context.signal);
     asked.singly += 1;
-    try {
-      return await find();
-    } catch (error) {
+    const found = this.#find(member, proxyUid, context);
+    found.catch(() => {
       asked.singly -= 1;
+    });
+    return found;
+  }
+
+  /** Notes what the member has said of the proxy; true when it has the delegate. Rejects with KubeError. */
+  async #note(member: Member, proxyUid: string, said: Sent["said"], context: Context): Promise<boolean> {
+    const { memories, registry } = this.#options;
+    let found = await said;
+    // It was there when that was listed.
+    if (isList(found)) found = found.has(proxyUid) ? await this.#find(member, proxyUid, context) : undefined;
+    // While others were waited for, the proxy may have gone, or the member may have been connected anew.
+    if (memories.of(proxyUid).fresh || registry.member(member.name) !== member) return false;
+    if (found === undefined) memories.noteDenied(proxyUid, member.name);
+    else memories.noteUncertain(proxyUid, member.name);
+    return found !== undefined;
+  }
+
+  async #find(member: Member, proxyUid: string, context: Context): Promise<Stored<Pod> | undefined> {
+    try {
+      return await findDelegate(member, proxyUid, context);
+    } catch (error) {
+      member.noteFailure(error);
       throw error;
     }
   }
@@ -113,7 +128,8 @@ export class LateDelegates {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
     const listing = { begunAt: this.#options.clock.now(), unshown: this.#list(member, signal) };
     asked.listing = listing;
-    listing.unshown.catch(() => {
+    listing.unshown.catch((error: unknown) => {
+      member.noteFailure(error);
       if (asked.listing === listing) delete asked.listing;
     });
     return listing.unshown;
@@ -131,7 +147,7 @@ export class LateDelegates {
     return unshown;
   }
 
-  #tell({ name, since }: AskedMember, proxyUid: string, error: unknown, { key }: Context): void {
+  #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
     const { clock, exchange } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
     const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
@@ -143,13 +159,19 @@ function isShown({ delegates }: Member, { metadata }: Stored<Pod>): boolean {
   return delegates.get(objectKey(metadata))?.metadata.uid === metadata.uid;
 }
 
-/** Of the answers that failed, one that is to be waited for as long as any; the first of several. */
-function mostPatient(answers: readonly Answer[]): Answer | undefined {
-  const failures = answers.filter(({ error }) => error !== undefined);
-  return failures.toSorted((a, b) => restMs(b.error) - restMs(a.error))[0];
+function isOf(proxyUid: string): (delegate: Stored<Pod>) => boolean {
+  return (delegate) => ownerOf(delegate)?.uid === proxyUid;
 }
 
-/** How long a failed member wants to be left alone, in milliseconds. */
-function restMs(error: unknown): number {
+function isList(said: Stored<Pod> | ReadonlySet<string> | undefined): said is ReadonlySet<string> {
+  return said instanceof Set;
+}
+
+/** The failure that is to be left alone longest; the first of several. */
+function mostPatient(failures: readonly Failure[]): Failure | undefined {
+  return failures.toSorted((a, b) => restMs(b) - restMs(a))[0];
+}
+
+function restMs({ error }: Failure): number {
   return isKubeError(error) ? (error.retryAfterMs ?? 0) : 0;
 }

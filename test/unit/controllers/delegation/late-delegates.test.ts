@@ -169,16 +169,37 @@ describe("of members that are asked at once", () => {
     new KubeError("busy", { code: "TooManyRequests", cluster: "east", verb: "list", resource: "pods", retryAfterMs });
   const broken = failure("ServerError", "etcdserver: request timed out");
 
-  test("each is noted when it answers, though another hangs; the pod is looked at again when that has failed", async () => {
+  test("one that hangs and fails keeps no other's answer from being noted", async () => {
     const { askAll, members, memories } = asking({});
     const west = Promise.withResolvers<void>();
     members.west.state.answers = west.promise;
     const asked = askAll(1, ["west", "east"]);
-    await vi.waitFor(() => expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]));
+    expect([members.west.requests, members.east.requests]).toEqual([["find"], ["find"]]);
     west.reject(broken);
     await expect(asked).rejects.toBe(broken);
-    expect(members.west.failures).toEqual([broken]);
+    expect([members.west.failures, members.east.failures]).toEqual([[broken], []]);
     expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+  });
+
+  test("one that fails is suspected at once, whoever else hangs", async () => {
+    const { askAll, members } = asking({});
+    members.west.state.answers = new Promise(() => {});
+    members.east.state.failure = broken;
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.failures).toEqual([broken]));
+  });
+
+  test("nothing is noted of one that was connected anew meanwhile, nor of a pod that has gone", async () => {
+    const { askAll, members, memories } = asking({}, { has: [pair(2).delegate] });
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = [askAll(1, ["west", "east"]), askAll(2, ["west", "east"])];
+    members.east = memberOf("east", {});
+    memories.forget("uid-2");
+    west.resolve();
+    await Promise.all(asked);
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    expect(memories.of("uid-2")).toEqual(new Memories().of("uid-2"));
   });
 
   test("one that has the pod keeps it, whatever the others fail with", async () => {
