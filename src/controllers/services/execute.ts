@@ -17,7 +17,7 @@ import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
-import { type Action, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
+import { type Action, type ActionOf, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
 
 export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onStays"> {
@@ -32,7 +32,6 @@ export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onSta
 
 type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 /** Why a member has no copy like its source. */
 interface Refused {

@@ -11,7 +11,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
-import type { Action, CopyKey, Observed } from "./model.ts";
+import type { ActionOf, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
@@ -23,7 +23,6 @@ export interface ExportsOptions {
 
 type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 // ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
 const AGAIN_MS = 10 * 60_000;
