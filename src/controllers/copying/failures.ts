@@ -14,9 +14,12 @@ export interface Failing {
   readonly restMs: number;
 }
 
-/** How long a member is not asked again for a copy that it refuses, or that somebody else's object is in the way of. */
-// Whoever forbids it there, or has that object, may think again, and a quota may be raised.
+/**
+ * How long a member is not asked again for a copy that it refuses, or that somebody else's object is in the way of: whoever forbids it
+ * there, or has that object, may think again, and a quota may be raised.
+ */
 export const REFUSED_FOR_MS = 60_000;
+
 // As long as a delegate's.
 const FAILING_FOR_MS = 30_000;
 // Longer than any pause between two attempts: what failed before is over.
