@@ -101,7 +101,7 @@ export class Executor {
     try {
       return await write(member);
     } catch (error) {
-      member.noteFailure(error);
+      if (!this.#failures.hasNoted(error)) member.noteFailure(error);
       throw error;
     }
   }

@@ -28,6 +28,9 @@ export class Failures<Key extends string> {
   /** Epoch ms, by `member/key`; the one that failed last comes last. */
   readonly #failing = new Map<string, { readonly since: number; readonly lastAt: number }>();
 
+  /** Those of which members have been told. */
+  readonly #noted = new WeakSet<KubeError>();
+
   constructor(clock: Pick<Clock, "now">) {
     this.#clock = clock;
   }
@@ -49,10 +52,16 @@ export class Failures<Key extends string> {
       const since = Math.max(this.#note(place), member.reachableSince);
       if (this.#clock.now() < since + PASSES_MS) throw error;
       member.noteFailure(error);
+      this.#noted.add(error);
       const restMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
       const detail = isOfNamespace(error) ? `${error.verb} ${error.resource}: ${error.detail}` : error.detail;
       return { type: "failing", error, detail, restMs };
     }
+  }
+
+  /** Whether the member has been told of this failure here, whoever throws it again. */
+  hasNoted(error: unknown): boolean {
+    return isKubeError(error) && this.#noted.has(error);
   }
 
   /** Since when it has been failing; epoch ms. */

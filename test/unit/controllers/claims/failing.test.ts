@@ -89,11 +89,13 @@ test.each<[Answer, string]>([
 );
 
 test("of a claim that may have been made its pods hear, and no other member gets it", async () => {
-  const { clock, told, execute } = await executing(["ServerError", "etcdserver: request timed out"]);
+  const { clock, told, noted, execute } = await executing(["ServerError", "etcdserver: request timed out"]);
   await expect(execute()).rejects.toThrow("timed out");
   clock.now = 10_000;
   await expect(execute()).rejects.toThrow("timed out");
   expect(told).toEqual([`in doubt in west: ${what} etcdserver: request timed out`]);
+  // The member hears of each failure once.
+  expect(noted).toHaveLength(2);
 });
 
 describe("no other member gets a claim that an earlier request may have made", () => {
