@@ -3,7 +3,7 @@ import { CLUSTER_DEFAULTS, type Cluster } from "../api/cluster.ts";
 import type { ObjectKey, Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { type Amounts, parseAmounts } from "../api/quantity.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError } from "../kube/errors.ts";
+import { isKubeError, type KubeError } from "../kube/errors.ts";
 import { ByteBudget } from "../kube/limits.ts";
 import type { Candidate } from "../placement/candidate.ts";
 import { BEING_REMOVED, CORDONED, candidateOf, NO_VIRTUAL_NODE, notAnswering } from "../placement/member-candidate.ts";
@@ -69,6 +69,7 @@ export class Member {
   readonly #identity: Identity;
   readonly #probe: Probe;
   readonly #promptness: Promptness;
+  readonly #noted = new WeakSet<KubeError>();
   readonly #foreign: ForeignUsage;
   readonly #listener: MemberListener;
   #probed: ProbeResult = NOT_PROBED;
@@ -293,9 +294,10 @@ export class Member {
     return value;
   }
 
-  /** A request failed in a way that may mean trouble for the whole member. */
+  /** A request failed in a way that may mean trouble for the whole member. One failure counts once, however often it is told. */
   noteFailure(error: unknown): void {
-    if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError")) return;
+    if (!isKubeError(error, "AnswerLost", "NotSent", "ServerError") || this.#noted.has(error)) return;
+    this.#noted.add(error);
     this.#promptness.failed();
     this.#identity.doubt();
     this.#probe.hurry();

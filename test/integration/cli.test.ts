@@ -486,7 +486,8 @@ describe("a member's life", () => {
       await kubectl(host, ["-n", "legation-system", "get", "secret", "member-east", "-o", "json"]),
     );
     const { annotations, namespace: system } = stored.metadata;
-    const left = { ...stored, metadata: { name: "member-gone", namespace: system, annotations } };
+    const labels = { "legation.dev/cluster": "gone" };
+    const left = { ...stored, metadata: { name: "member-gone", namespace: system, labels, annotations } };
     await kubectl(host, ["create", "-f", "-"], { input: JSON.stringify(left) });
     const run = await legationOn(host, "unjoin", "gone");
     expect(run.code, run.stderr).toBe(0);

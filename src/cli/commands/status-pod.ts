@@ -1,17 +1,19 @@
 import { Argument } from "commander";
 import { z } from "zod";
 import { PROXY_LABEL } from "../../api/keys.ts";
-import type { Namespace, Stored } from "../../api/kubernetes.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import type { Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { events, namespaces, pods } from "../../kube/resources.ts";
 import { Failure } from "../failure.ts";
 import { flag } from "../flag.ts";
 import { toggle } from "../flags.ts";
 import { type GlobalInput, withGlobals } from "../global-input.ts";
+import { readable } from "../member/joined.ts";
 import type { Outcome } from "../output.ts";
 import type { Connection, Session } from "../session.ts";
-import { journeyOf, journeyText } from "../status/pod.ts";
+import { readOwnWorkload } from "../status/own-workload.ts";
+import { journeyOf, journeyText, type Own } from "../status/pod.ts";
 import { readMemberNews } from "../status/pod-member.ts";
 import { showFollowing } from "../status/screen.ts";
 import type { Subcommand } from "../subcommand.ts";
@@ -58,21 +60,17 @@ async function readPod(options: StatusPodInput, connection: Connection, session:
   const fieldSelector = `involvedObject.uid=${pod.metadata.uid}`;
   const told = await listAll(client, events, { namespace, fieldSelector, signal });
   const isMarked = pod.metadata.labels?.[PROXY_LABEL] !== undefined;
-  const own = isMarked ? undefined : await readNamespace(connection, namespace, signal);
+  const own = isMarked ? undefined : await readOwn(client, pod, signal);
   const journey = journeyOf(pod, told, own, await readMemberNews(client, pod, signal));
   return { document: journey, text: journeyText(journey, terminal) };
 }
 
-/** Undefined for an account that may read pods alone. */
-async function readNamespace(
-  { client }: Connection,
-  name: string,
-  signal: AbortSignal,
-): Promise<Stored<Namespace> | undefined> {
-  try {
-    return await client.find(namespaces, { name }, { signal });
-  } catch (error) {
-    if (isKubeError(error, "Forbidden")) return undefined;
-    throw error;
-  }
+/** The pod's namespace and workload, as far as the account may read them. */
+async function readOwn(client: ClusterClient, pod: Stored<Pod>, signal: AbortSignal): Promise<Own> {
+  const { namespace: name = "" } = pod.metadata;
+  const [namespace, workload] = await Promise.all([
+    readable(client.find(namespaces, { name }, { signal })),
+    readOwnWorkload(client, pod, signal),
+  ]);
+  return { namespace, workload };
 }

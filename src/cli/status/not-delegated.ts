@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
-import { delegationModeOf, isWanted, overflowModeOf } from "../../api/delegation-mode.ts";
+import { delegationModeOf, overflowModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/phase.ts";
@@ -36,28 +36,62 @@ export function whyNotDelegated(
   if (RESERVED_NAMESPACES.has(name)) {
     return `namespace ${name} serves this cluster itself, and what runs there is never delegated`;
   }
-  const { annotations = {} } = metadata;
+  const said = whatIsSaid(metadata, workload);
   const mode = delegationModeOf(labels);
-  if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(metadata, name, workload)}`;
-  if (annotations[DELEGATE_ANNOTATION] === "false") return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
-  const unread = unreadIn(annotations, workload);
-  if (unread !== undefined) return unread;
-  const read = parsePlacement(annotations);
-  if (read.ok && isWanted(read.placement, mode)) {
-    const hasNode = overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata);
-    if (hasNode) return "spec.nodeName was written by the author: in overflow mode such pods are never delegated";
+  if (mode === undefined) return `${noMode(namespace)}, then ${nextStep(said, metadata, name, workload)}`;
+  // Who needs not ask is not asked whether the annotations do.
+  const counts = mode === "annotated" || said.is === "declined" || said.is === "unread" ? said : ASKED;
+  switch (counts.is) {
+    case "declined":
+      return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
+    case "unread":
+      return counts.problem;
+    case "asked": {
+      const read = parsePlacement(annotationsOf(metadata, workload));
+      const hasNode = read.ok && overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata);
+      return hasNode ? NODE_WRITTEN : MADE_BEFORE;
+    }
+    case "not carried over":
+      return `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${carryOver(name, workload)}`;
+    case "label":
+      return `${counts.key} is a label there, and says something only as an annotation: write it under metadata.annotations`;
+    case "nothing":
+      return `nothing asks for it: ${writeAnnotation(metadata, workload)}`;
   }
-  if (mode !== "annotated" || asks(annotations) || asks(workload?.template?.annotations)) return MADE_BEFORE;
-  if (asks(workload?.metadata?.annotations)) {
-    return `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${carryOver(name, workload)}`;
-  }
-  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
-  if (misplaced !== undefined) {
-    return `${misplaced} is a label there, and says something only as an annotation: write it under metadata.annotations`;
-  }
-  return `nothing asks for it: ${writeAnnotation(metadata, workload)}`;
 }
 
+/** What annotations say of delegation: the first of these that is so. */
+type Said =
+  | { readonly is: "declined" }
+  | { readonly is: "unread"; readonly problem: string }
+  | { readonly is: "asked" }
+  /** The workload asks, and its pod template does not. */
+  | { readonly is: "not carried over" }
+  /** What would say something as an annotation is a label. */
+  | { readonly is: "label"; readonly key: string }
+  | { readonly is: "nothing" };
+
+const ASKED: Said = { is: "asked" };
+
+function whatIsSaid(metadata: PodMetadata, workload: OwnWorkload | undefined): Said {
+  const annotations = annotationsOf(metadata, workload);
+  if (annotations[DELEGATE_ANNOTATION] === "false") return { is: "declined" };
+  for (const each of [annotations, workload?.metadata?.annotations]) {
+    const read = parsePlacement(each ?? {});
+    if (!read.ok) return { is: "unread", problem: read.problems[0]?.message ?? "" };
+  }
+  if (asks(annotations)) return ASKED;
+  if (asks(workload?.metadata?.annotations)) return { is: "not carried over" };
+  const misplaced = Object.keys({ ...workload?.metadata?.labels, ...metadata.labels }).find(isAuthorKey);
+  return misplaced === undefined ? { is: "nothing" } : { is: "label", key: misplaced };
+}
+
+/** Those of the template, which the next pods get, where it is known; else the pod's. */
+function annotationsOf({ annotations = {} }: PodMetadata, workload: OwnWorkload | undefined): Annotations {
+  return workload?.template === undefined ? annotations : (workload.template.annotations ?? {});
+}
+
+const NODE_WRITTEN = "spec.nodeName was written by the author: in overflow mode such pods are never delegated";
 const MADE_BEFORE =
   "made before delegation was asked for: delete them to have them made anew (a pod without a controller, create it again)";
 
@@ -67,15 +101,6 @@ const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on
 function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefined): string {
   if (workload !== undefined || controllerOf({ metadata }) === undefined) return WRITE_ANNOTATION;
   return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
-}
-
-/** What is wrong with the first annotation that cannot be read, and what to write. The template of today counts more than its pod. */
-function unreadIn(annotations: Annotations, workload: OwnWorkload | undefined): string | undefined {
-  for (const each of [workload?.template?.annotations ?? annotations, workload?.metadata?.annotations]) {
-    const read = parsePlacement(each ?? {});
-    if (!read.ok) return read.problems[0]?.message;
-  }
-  return undefined;
 }
 
 /** As admission passes a pod over. */
@@ -102,13 +127,21 @@ function noMode({ metadata: { name, labels = {} } }: Stored<Namespace>): string 
 }
 
 /** What is left to do once the namespace is in mode `annotated`. */
-function nextStep(metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string {
-  const { annotations = {} } = metadata;
-  const unread = unreadIn(annotations, workload);
-  if (unread !== undefined) return `put right what cannot be read: ${unread}`;
-  if (asks(annotations) || asks(workload?.template?.annotations)) return "make its pods anew";
-  if (asks(workload?.metadata?.annotations)) return carryOver(namespace, workload);
-  return writeAnnotation(metadata, workload);
+function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload: OwnWorkload | undefined): string {
+  switch (said.is) {
+    case "declined":
+      return `write the annotation ${DELEGATE_ANNOTATION}: "true" in place of "false"`;
+    case "unread":
+      return `put right what cannot be read: ${said.problem}`;
+    case "asked":
+      return "make its pods anew";
+    case "not carried over":
+      return carryOver(namespace, workload);
+    case "label":
+      return `write ${said.key} under metadata.annotations: it is a label there`;
+    case "nothing":
+      return writeAnnotation(metadata, workload);
+  }
 }
 
 /** How annotations of a workload come into its template: admission copies them at its next update. */

@@ -21,7 +21,7 @@ import {
 } from "../../pods/phase.ts";
 import { table } from "../table.ts";
 import type { Terminal } from "../terminal.ts";
-import { whyNotDelegated } from "./not-delegated.ts";
+import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
 import type { MemberNews } from "./pod-member.ts";
 import { type Trouble, troubleText } from "./trouble.ts";
 
@@ -54,15 +54,21 @@ export interface Journey {
   }[];
 }
 
+/** What says whether a pod is delegated, beside itself. */
+export interface Own {
+  readonly namespace?: Stored<Namespace> | undefined;
+  readonly workload?: OwnWorkload | undefined;
+}
+
 /**
  * Reads a pod's way from the host's objects alone. The member is the one that Legation has recorded: a pod that somebody else has bound
- * to a virtual node was never on its way there. `own`: the namespace of the pod; read where the pod is not delegated. The last:
- * what is known of its member.
+ * to a virtual node was never on its way there. `own`: the pod's namespace and workload; read where the pod is not delegated. The
+ * last: what is known of its member.
  */
 export function journeyOf(
   pod: Stored<Pod>,
   events: readonly KubeEvent[],
-  own?: Stored<Namespace>,
+  own: Own = {},
   { troubles, notRead }: MemberNews = { troubles: [] },
 ): Journey {
   const { name, namespace, annotations = {}, labels = {} } = pod.metadata;
@@ -97,7 +103,7 @@ function byTime(a: Station, b: Station): number {
   return Date.parse(a.at ?? FAR) - Date.parse(b.at ?? FAR);
 }
 
-function created(pod: Stored<Pod>, delegated: boolean, namespace: Stored<Namespace> | undefined): Station {
+function created(pod: Stored<Pod>, delegated: boolean, { namespace, workload }: Own): Station {
   const { creationTimestamp, annotations = {}, ownerReferences = [] } = pod.metadata;
   const owner = ownerReferences.find(({ controller }) => controller === true);
   const scheduler = annotations[SCHEDULER_NAME_ANNOTATION];
@@ -106,7 +112,7 @@ function created(pod: Stored<Pod>, delegated: boolean, namespace: Stored<Namespa
   return station(creationTimestamp, delegated || overflows ? `created, ${as}` : "created; it is not delegated", [
     ...(owner === undefined ? [] : [`by ${owner.kind} ${owner.name}`]),
     ...(scheduler === undefined ? [] : [`its own scheduler there is ${scheduler}`]),
-    ...(delegated || overflows ? [] : [whyNotDelegated(pod.metadata, namespace)]),
+    ...(delegated || overflows ? [] : [whyNotDelegated(pod.metadata, namespace, workload)]),
   ]);
 }
 

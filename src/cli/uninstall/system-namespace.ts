@@ -1,10 +1,11 @@
-import { CONTROLLER_LEASE, HOST_LABEL, SYSTEM_NAMESPACE, TOKEN_EXPIRES_ANNOTATION } from "../../api/keys.ts";
+import { CONTROLLER_LEASE, HOST_LABEL, SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
 import { leases, namespaces, secrets, serviceAccounts } from "../../kube/resources.ts";
 import { some } from "../counted.ts";
 import { INSTALLED_LABELS } from "../manifests/labels.ts";
+import { joinedMemberOf } from "../member/credentials.ts";
 import { remove } from "../removal.ts";
 import { type RemovalContext, removeAndWait } from "./objects.ts";
 
@@ -51,7 +52,8 @@ async function removeRuntimeObjects(host: ClusterClient, signal: AbortSignal): P
 }
 
 /** Whether Legation made the Secret: the webhook its certificate, or `join` a member's credentials. Others keep theirs themselves. */
-export function isOwnSecret({ metadata: { labels = {}, annotations = {} } }: Stored<Secret>): boolean {
+export function isOwnSecret(secret: Stored<Secret>): boolean {
+  const { labels = {} } = secret.metadata;
   const isInstalled = Object.entries(INSTALLED_LABELS).every(([key, value]) => labels[key] === value);
-  return isInstalled || TOKEN_EXPIRES_ANNOTATION in annotations;
+  return isInstalled || joinedMemberOf(secret) !== undefined;
 }

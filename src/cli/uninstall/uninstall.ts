@@ -1,5 +1,5 @@
 import type { Cluster } from "../../api/cluster.ts";
-import { CLUSTER_FINALIZER, SYSTEM_NAMESPACE, VIRTUAL_NODE_LABEL, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
+import { CLUSTER_FINALIZER, clusterOfNode, SYSTEM_NAMESPACE, VIRTUAL_NODE_PREFIX } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { listAll } from "../../kube/list-pages.ts";
@@ -9,7 +9,7 @@ import { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { type KindName, kindsOf } from "../manifests/installed.ts";
 import type { Manifest } from "../manifests/load.ts";
-import { NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
+import { isVirtualNodeOf, NODE_LEASE_NAMESPACE, removeVirtualNode } from "../member/remove-cluster.ts";
 import type { HostContext } from "../member/stored-connection.ts";
 import { podName, unfinished } from "../proxies/list.ts";
 import { dropFinalizer, remove } from "../removal.ts";
@@ -122,14 +122,14 @@ async function removeClusterNow(
   const stored = await host.find(secrets, ref, { signal });
   if (stored !== undefined && isOwnSecret(stored))
     await remove(host, secrets, ref, { uid: stored.metadata.uid, signal });
-  // By name: it may have lost the label by which the rest are found.
-  await removeVirtualNode(host, name, signal);
 }
 
 async function removeVirtualNodes(host: ClusterClient, signal: AbortSignal): Promise<void> {
-  const virtualNodes = await listAll(host, nodes, { labelSelector: VIRTUAL_NODE_LABEL, signal });
-  for (const node of virtualNodes)
-    await removeVirtualNode(host, node.metadata.labels?.[VIRTUAL_NODE_LABEL] ?? "", signal);
+  // Not by their label, which somebody may have taken off.
+  for (const node of await listAll(host, nodes, { dropManagedFields: true, signal })) {
+    const cluster = clusterOfNode(node.metadata.name);
+    if (cluster !== undefined && isVirtualNodeOf(node, cluster)) await removeVirtualNode(host, cluster, signal);
+  }
   // Leases of virtual nodes that went without them; a real node may have such a name, so it must be gone.
   const rest = await listAll(host, leases, { namespace: NODE_LEASE_NAMESPACE, signal });
   for (const { metadata } of rest) {

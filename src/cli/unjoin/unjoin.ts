@@ -3,17 +3,17 @@ import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
 import { KubeError } from "../../kube/errors.ts";
-import { clusters, secrets } from "../../kube/resources.ts";
+import { clusters } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember } from "../member/clean.ts";
 import { type CleaningContext, reportsOf } from "../member/cleaning.ts";
+import { findCredentials, removeCredentials } from "../member/credentials.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
-import { credentialsSecretName, hostAccountName } from "../member/names.ts";
+import { hostAccountName } from "../member/names.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
 import { storedConnection } from "../member/stored-connection.ts";
-import { remove } from "../removal.ts";
 import type { Connection } from "../session.ts";
 import { emptyNode } from "./empty-node.ts";
 import type { UnjoinContext, UnjoinOptions } from "./options.ts";
@@ -31,8 +31,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const { host, signal, report } = context;
   const hostId = await clusterId(host, signal);
   const cluster = await host.find(clusters, { name }, { signal });
-  const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
-  const stored = await host.find(secrets, secret, { signal });
+  const stored = await findCredentials(host, name, cluster, signal);
   const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
   if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
@@ -64,10 +63,7 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
 
   const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor });
   await refuseSuccessor();
-  const uid = stored?.metadata.uid;
-  if (uid !== undefined && (await remove(host, secrets, secret, { uid, signal }))) {
-    report(`${host.cluster}: Secret ${secret.name} removed`);
-  }
+  await removeCredentials(host, name, stored, { signal, report });
   return { name, remained };
 }
 

@@ -224,9 +224,16 @@ test("a member that does not permit the question is not asked before each list, 
     await clock.advance(5_000);
   }
   expect([asked, member.reachable]).toEqual([1, true]);
-  member.noteFailure(failed("AnswerLost"));
+  const lost = failed("AnswerLost");
+  member.noteFailure(lost);
+  await clock.advance(5_000);
+  // Told again, it is the same failure.
+  member.noteFailure(lost);
   await clock.advance(5_000);
   expect(asked).toBe(2);
+  member.noteFailure(failed("AnswerLost"));
+  await clock.advance(5_000);
+  expect(asked).toBe(3);
   await member.stop();
 });
 

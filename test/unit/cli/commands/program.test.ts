@@ -50,6 +50,21 @@ describe("the command line", () => {
     expect(flags.length).toBeGreaterThan(15);
   });
 
+  const statusFlags = subcommands
+    .filter(([path]) => /^legation status\b/.test(path))
+    .flatMap(([, { options }]) =>
+      options.flatMap(({ short, long, required }) => [short, long].map((name) => ({ name, required }))),
+    );
+  test.each([...new Map(statusFlags.map(({ name = "", required }) => [name, required]))])(
+    "a line of `legation status` with its flag %s is understood before the command is loaded",
+    async (name, required) => {
+      const session = recordedSession();
+      const args = ["status", name, ...(required ? ["x"] : []), "west"];
+      expect(await runProgram(args, session, "1.2.3")).toBe(EXIT_CODES.usage);
+      expect(session.err.join("")).toContain('"west" is nothing that it shows');
+    },
+  );
+
   test.each(subcommands)("%s leaves it to the terminal's width where lines of its help end", (_path, command) => {
     const texts = [command.description(), ...command.options.map(({ description }) => description)];
     for (const text of texts) expect(text).not.toContain("\n");

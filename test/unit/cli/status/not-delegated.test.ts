@@ -94,6 +94,18 @@ test.each([
     namespace("team", { labels: {} }),
     `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then ${WRITE}; ${MAY_HAVE}`,
   ],
+  [
+    "its namespace has no label, and it declines",
+    { annotations: { "legation.dev/delegate": "false" } },
+    namespace("team", { labels: {} }),
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then write the annotation legation.dev/delegate: "true" in place of "false"`,
+  ],
+  [
+    "its namespace has no label, and what should be an annotation is one",
+    { labels: { "legation.dev/clusters": "west" } },
+    namespace("team", { labels: {} }),
+    `namespace team has no label legation.dev/delegation: write \`${LABEL}\`, then write legation.dev/clusters under metadata.annotations: it is a label there`,
+  ],
   ["its annotation cannot be read", unreadable, annotated, UNREADABLE],
   ["its annotation cannot be read where all are delegated", unreadable, all, UNREADABLE],
   ["its namespace may not be read", {}, undefined, "its namespace, workload or itself did not ask for delegation"],
@@ -147,6 +159,17 @@ describe("when annotations are on the workload, but not in its pod template", ()
     expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain(
       `then put right what cannot be read: ${UNREADABLE}`,
     );
+  });
+
+  test("what a pod has, and its template not, is not what its next pods get", () => {
+    const workload = { kind: "ReplicaSet", name: "web", metadata: {}, template: {} };
+    expect(whyNotDelegated(asks, annotated, workload)).toBe(`nothing asks for it: ${WRITE}`);
+    expect(whyNotDelegated(asks, namespace("team", { labels: {} }), workload)).toContain(`then ${WRITE}`);
+    const declining = { annotations: { "legation.dev/delegate": "false" } };
+    expect(whyNotDelegated({}, all, { ...workload, template: declining })).toBe(
+      'the annotation legation.dev/delegate there is "false"',
+    );
+    expect(whyNotDelegated(declining, all, { ...workload, template: asks })).toBe(MADE_BEFORE);
   });
 
   test("a template that has them by now is said to be newer than the pod", () => {

@@ -151,7 +151,7 @@ describe("the status of a pod", () => {
   const shown = async (find: (plural: string) => object | undefined, pod = replica()): Promise<string> => {
     const client = fakeClient({ find: (async ({ plural }: { plural: string }) => find(plural)) as never });
     const news = await readMemberNews(client, pod, signal);
-    return journeyText(journeyOf(pod, [], undefined, news), recordedSession().terminal);
+    return journeyText(journeyOf(pod, [], {}, news), recordedSession().terminal);
   };
 
   test("says below the pod's way what is wrong with its member, and what to do", async () => {

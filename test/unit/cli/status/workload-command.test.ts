@@ -204,3 +204,51 @@ test("a pod that is not delegated says why, by its namespace as it is now", asyn
   expect(session.out.join("")).toContain("created; it is not delegated\n");
   expect(session.out.join("")).toContain("nothing asks for it: write the annotation legation.dev/delegate");
 });
+
+test.each([
+  [
+    "Deployment",
+    "write `kubectl rollout restart deployment web -n team`",
+    { deployments: [stored(replicated("Deployment", 1))] },
+  ],
+  ["ReplicaSet", "the annotations of ReplicaSet web-abc are not in its pod template: ", {}],
+  [
+    "Deployment whose template has them by now",
+    "made before delegation was asked for",
+    { deployments: [deployment(1)] },
+  ],
+])("a pod that is not delegated says what the annotations of its %s come to", async (_kind, said, found) => {
+  const ref = { apiVersion: "apps/v1", controller: true };
+  const replicaSet = stored(
+    replicated("ReplicaSet", 1),
+    {},
+    {
+      name: "web-abc",
+      uid: "rs",
+      ownerReferences: [{ ...ref, kind: "Deployment", name: "web", uid: "web" }],
+    },
+  );
+  const ownerReferences = [{ ...ref, kind: "ReplicaSet", name: "web-abc", uid: "rs" }];
+  const own = pod({ name: "web-abc-1", metadata: { namespace: "team", ownerReferences } });
+  objects = { ...objects, ...found, replicasets: [replicaSet], pods: [own] };
+  expect(await run("pod", "web-abc-1")).toBe(0);
+  expect(session.out.join("")).toContain(said);
+  expect(session.out.join("")).not.toContain("when the workload has it already");
+});
+
+test("a pod whose workload is another one by now, or may not be read, says where to look", async () => {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "gone", controller: true };
+  const own = pod({ name: "web-1", metadata: { namespace: "team", ownerReferences: [owner] } });
+  const forbidden = new KubeError("", { code: "Forbidden", cluster: "host", verb: "get", resource: "replicasets" });
+  const unreadable: Objects = {
+    get replicasets(): never {
+      throw forbidden;
+    },
+  };
+  for (const found of [{ replicasets: [stored(replicated("ReplicaSet", 1))] }, unreadable]) {
+    objects = Object.defineProperties(found, Object.getOwnPropertyDescriptors({ ...objects, pods: [own] }));
+    session.out.length = 0;
+    expect(await run("pod", "web-1")).toBe(0);
+    expect(session.out.join("")).toContain("when the workload has it already, `legation status KIND NAME` says");
+  }
+});

@@ -65,6 +65,11 @@ describe("where other hosts have their access to this cluster", () => {
     ],
     ["credentials that an operator wrote stay", secret("member-west"), false],
     ["credentials that an operator wrote and labelled stay", secret("west", { labels: ofMember }), false],
+    [
+      "credentials of theirs whose token the controller of 0.1.0 renewed stay",
+      secret("w", { annotations: joined }),
+      false,
+    ],
     ["the token of an operator's account stays", secret("reader", { labels: installed }, { type: TOKEN }), false],
   ])("%s", async (_, found, goes) => {
     const stays = !goes && found.type !== TOKEN;

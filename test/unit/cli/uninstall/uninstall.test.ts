@@ -1,43 +1,49 @@
 import { expect, test } from "vitest";
 import type { KubeNode } from "../../../../src/api/kubernetes.ts";
 import { uninstall } from "../../../../src/cli/uninstall/uninstall.ts";
-import type { ClusterClient } from "../../../../src/kube/client.ts";
 import { clusters, leases, nodes } from "../../../../src/kube/resources.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
-/** A host whose nodes have no label of Legation any more. */
-function withoutLabels({ client }: MemoryCluster): ClusterClient {
-  const list: ClusterClient["list"] = async (resource, options) =>
-    resource.plural === nodes.plural && options?.labelSelector !== undefined
-      ? { items: [], resourceVersion: "1", size: 0 }
-      : await client.list(resource, options);
-  return { ...client, list };
-}
-
-async function uninstallFrom(host: MemoryCluster): Promise<void> {
-  host.put(clusters, { metadata: { name: "west" }, spec: { credentialsSecret: { name: "west" } } } as object);
+async function uninstallFrom(host: MemoryCluster, joined = ["west"]): Promise<void> {
+  for (const name of joined)
+    host.put(clusters, { metadata: { name }, spec: { credentialsSecret: { name } } } as object);
   const connectText = () => Promise.reject(new Error("there are no credentials"));
   const { signal } = new AbortController();
-  await uninstall([], { force: false }, { host: withoutLabels(host), connectText, signal, report: () => {} });
+  await uninstall([], { force: false }, { host: host.client, connectText, signal, report: () => {} });
 }
 
-test("a virtual node that has lost its label goes with its Cluster and its Lease", async () => {
+test.each([
+  ["with its Cluster", ["west"]],
+  ["when its Cluster is gone, too", []],
+])("a virtual node that has lost its label goes, and its Lease, %s", async (_when, joined) => {
   const host = new MemoryCluster("host", "host-1");
   const node: KubeNode = { metadata: { name: "legation-west" }, spec: { providerID: "legation://west" } };
   const lease = { namespace: "kube-node-lease", name: "legation-west" };
   host.put(nodes, node);
   host.put(leases, { metadata: lease });
-  await uninstallFrom(host);
+  await uninstallFrom(host, joined);
   expect(host.peek(nodes, { name: "legation-west" })).toBeUndefined();
   expect(host.peek(leases, lease)).toBeUndefined();
 });
 
-test("a node of the host's own by the name of a virtual node stays, and its Lease", async () => {
-  const host = new MemoryCluster("host", "host-1");
-  const lease = { namespace: "kube-node-lease", name: "legation-west" };
-  host.put(nodes, { metadata: { name: "legation-west" } });
-  host.put(leases, { metadata: lease });
-  await uninstallFrom(host);
-  expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
-  expect(host.peek(leases, lease)).toBeDefined();
-});
+test.each([
+  ["without a providerID", undefined, ["west"]],
+  ["without a providerID, and no Cluster,", undefined, []],
+  ["with a cloud's providerID", "kind://docker/host/legation-west", []],
+  ["with the providerID of another virtual node", "legation://east", []],
+])(
+  "a node of the host's own by the name of a virtual node, %s stays, and its Lease",
+  async (_which, providerID, joined) => {
+    const host = new MemoryCluster("host", "host-1");
+    const lease = { namespace: "kube-node-lease", name: "legation-west" };
+    const node: KubeNode = {
+      metadata: { name: "legation-west" },
+      spec: providerID === undefined ? {} : { providerID },
+    };
+    host.put(nodes, node);
+    host.put(leases, { metadata: lease });
+    await uninstallFrom(host, joined);
+    expect(host.peek(nodes, { name: "legation-west" })).toBeDefined();
+    expect(host.peek(leases, lease)).toBeDefined();
+  },
+);

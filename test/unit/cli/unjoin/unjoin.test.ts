@@ -9,6 +9,7 @@ import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
 const HOST = "0123456789-host";
+const SPEC = { credentialsSecret: { name: "member-west" } };
 const { signal } = new AbortController();
 
 interface Member {
@@ -36,7 +37,7 @@ function leave(
   const meta = (name: string, uid: string): object => ({ metadata: { name, uid, resourceVersion: "1" } });
   const cluster = (name: string): never => {
     const annotations = { "legation.dev/member-uid": identified[name] };
-    return { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", annotations } } as never;
+    return { metadata: { name, uid: `uid-of-${name}`, resourceVersion: "1", annotations }, spec: SPEC } as never;
   };
   const host = fakeClient({
     get: async () => meta("kube-system", HOST) as never,
@@ -190,7 +191,7 @@ test.each([
     get: async () => ({ metadata: { ...metadata, uid: HOST } }) as never,
     find: async ({ plural }) => {
       if (deleted) throw waited;
-      return (plural === "clusters" ? { metadata, spec: {} } : undefined) as never;
+      return (plural === "clusters" ? { metadata, spec: SPEC } : undefined) as never;
     },
     patch: async () => ({}) as never,
     delete: async () => {
@@ -231,14 +232,15 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
   const NODE = { resource: { plural: "nodes" }, ref: { name: "legation-west" } };
   const POD = { resource: { plural: "pods" }, ref: { name: "web-0", namespace: "shop" } };
   const SECRET = { resource: { plural: "secrets" }, ref: { name: "member-west", namespace: SYSTEM } };
+  const annotations = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
 
   function joined(): { readonly host: MemoryCluster; readonly member: MemoryCluster; readonly joinAgain: () => void } {
     const host = new MemoryCluster("host", HOST);
     const member = new MemoryCluster("west", "member-1");
     const join = (): void => {
       for (const { resource, ref } of ACCESS) member.put(resource, { metadata: { ...ref, labels } });
-      host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels } });
-      host.put({ plural: "clusters" }, Object.assign({ metadata: { ...CLUSTER } }, { spec: {} }));
+      host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
+      host.put({ plural: "clusters" }, Object.assign({ metadata: { ...CLUSTER } }, { spec: SPEC }));
       host.put(NODE.resource, { metadata: { ...NODE.ref, labels } });
     };
     member.put({ plural: "namespaces" }, { metadata: { name: "shop", labels } });
@@ -309,7 +311,8 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
   test("leaves a Secret that somebody has put in the place of the one that was there", async () => {
     const both = joined();
     both.member.afterDelete = (plural) => {
-      if (plural === "clusterroles") both.host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels } });
+      if (plural === "clusterroles")
+        both.host.put(SECRET.resource, { metadata: { ...SECRET.ref, labels, annotations } });
     };
     await leaves(both);
     expect(both.host.peek(SECRET.resource, SECRET.ref)).toBeDefined();
@@ -337,7 +340,7 @@ describe("unjoin of a member whose host", () => {
     member.put({ plural: "serviceaccounts" }, { metadata: { ...access, labels } });
     member.put({ plural: "clusterroles" }, { metadata: { name: access.name, labels } });
     member.put(pods, { metadata: { ...POD, labels } });
-    host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: {} }));
+    host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: SPEC }));
     const leave = (): Promise<unknown> =>
       unjoin(
         { name: "west", drain: false, force: false, timeoutMs: 1000 },
@@ -410,11 +413,50 @@ describe("unjoin of a member whose host", () => {
     expect(lines).toContain("host: Cluster west removed");
   });
 
+  const annotations = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
+  const ofWest = { "legation.dev/cluster": "west" };
+
+  test("has the Secret that `join` made loses that", async () => {
+    const { host, lines, leave: leaves } = standing();
+    host.put(secrets, { metadata: { ...ref, labels: ofWest, annotations } });
+    await leaves();
+    expect(host.peek(secrets, ref)).toBeUndefined();
+    expect(lines).toContain("host: Secret member-west removed");
+  });
+
+  test.each([
+    ["bare", {}],
+    ["labelled", { labels: ofWest }],
+    ["whose token the controller of 0.1.0 renewed", { annotations }],
+    ["of another member", { labels: { "legation.dev/cluster": "east" }, annotations }],
+  ])("has a Secret of its operator's, %s, keeps that, and is told", async (_which, metadata) => {
+    const { host, lines, leave: leaves } = standing();
+    host.put(secrets, { metadata: { ...ref, ...metadata } });
+    await leaves();
+    expect(host.peek(secrets, ref)).toBeDefined();
+    expect(lines.filter((line) => line.includes("Secret"))).toEqual([
+      "host: Secret member-west stays, since `legation join west` did not make it; delete it when nothing needs it",
+    ]);
+  });
+
+  test("keeps the member's credentials in a Secret of another name keeps that, and is told", async () => {
+    const { host, lines, leave: leaves } = standing();
+    const own = { name: "from-vault", namespace: SYSTEM };
+    host.put(secrets, { metadata: own });
+    const spec = { credentialsSecret: { name: own.name } };
+    host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec }));
+    await leaves();
+    expect(host.peek(secrets, own)).toBeDefined();
+    expect(lines.filter((line) => line.includes("Secret"))).toEqual([
+      "host: Secret from-vault stays, since `legation join west` did not make it; delete it when nothing needs it",
+    ]);
+  });
+
   test("is told of the Cluster again at the end leaves the Secret, which may be that one's by now", async () => {
     const { host, member, leave: leaves } = standing();
-    host.put(secrets, { metadata: { ...ref, labels } });
+    host.put(secrets, { metadata: { ...ref, labels, annotations } });
     member.afterDelete = (plural) => {
-      if (plural === "clusterroles") host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: {} }));
+      if (plural === "clusterroles") host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec: SPEC }));
     };
     await expect(leaves()).rejects.toMatchObject({ exit: "refused" });
     expect(host.peek(secrets, ref)).toBeDefined();
@@ -465,7 +507,7 @@ describe("unjoin of a Cluster that the controller keeps", () => {
       get: async () => ({ metadata: { name: "kube-system", uid: HOST, resourceVersion: "1" } }) as never,
       find: async ({ plural }) =>
         (plural === "clusters" && patches.length === 0
-          ? { metadata, spec: {}, status: { conditions } }
+          ? { metadata, spec: SPEC, status: { conditions } }
           : undefined) as never,
       delete: async () => {},
       list: async () => ({ items: [] }) as never,

@@ -1,0 +1,38 @@
+import type { KubeObject, ObjectMeta, Pod, Stored } from "../../api/kubernetes.ts";
+import type { ClusterClient } from "../../kube/client.ts";
+import { controllerOf } from "../../pods/phase.ts";
+import { readable } from "../member/joined.ts";
+import { objectOf } from "../plan/documents.ts";
+import { WORKLOAD_RESOURCES } from "../plan/resources.ts";
+import { outerMetadata, podsOf, workloadKind } from "../plan/workloads.ts";
+import type { OwnWorkload } from "./not-delegated.ts";
+
+// A pod is of a ReplicaSet, and that of a Deployment; of a Job, and that of a CronJob. Owners that somebody wrote may go round in a circle.
+const LEVELS = 2;
+
+/**
+ * The outermost of Kubernetes' own workloads that a pod is of, which is the one that authors annotate. Undefined for a pod that has
+ * none, and where it is gone or may not be read. Rejects with KubeError.
+ */
+export async function readOwnWorkload(
+  client: ClusterClient,
+  pod: Stored<Pod>,
+  signal: AbortSignal,
+): Promise<OwnWorkload | undefined> {
+  const { namespace = "" } = pod.metadata;
+  let found: OwnWorkload | undefined;
+  let metadata: ObjectMeta = pod.metadata;
+  for (let level = 0; level < LEVELS; level++) {
+    const owner = controllerOf({ metadata });
+    const kind = owner === undefined ? undefined : workloadKind(owner);
+    if (owner === undefined || kind === undefined) return found;
+    const { name } = owner;
+    const reading = client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
+    const stored: Stored<KubeObject> | undefined = await readable(reading);
+    if (stored?.metadata.uid !== owner.uid) return found;
+    const object = objectOf(stored, `${kind} ${namespace}/${name}`);
+    found = { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
+    metadata = stored.metadata;
+  }
+  return found;
+}
