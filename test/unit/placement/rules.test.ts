@@ -5,7 +5,7 @@ import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { groupRule } from "../../../src/placement/group-rule.ts";
+import { type GroupFacts, groupRule } from "../../../src/placement/group-rule.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
@@ -337,3 +337,24 @@ test.each<["Honor" | "Ignore", Partial<Candidate>, string[]]>([
     expect(rank({ requests: podRequests(pod), rules, candidates }).fitting).toEqual(to);
   },
 );
+
+test.each<[string, Omit<GroupFacts, "text">, string[], string]>([
+  ["has a home", { home: "west", unread: [] }, ["west"], "east: group flow runs in west"],
+  [
+    "is looked a place for by another pod",
+    { first: "team/a", unread: [] },
+    [],
+    "east: group flow goes where pod team/a finds a place first; west: group flow goes where pod team/a finds a place first",
+  ],
+  [
+    "may be where nobody has looked yet",
+    { unread: ["north"] },
+    [],
+    "east: group flow may be in north, which has not answered yet; west: group flow may be in north, which has not answered yet",
+  ],
+  ["is nowhere", { unread: [] }, ["east", "west"], ""],
+])("a pod whose group %s goes where it may", (_, facts, to, message) => {
+  const rules = [groupRule({ text: "group flow", ...facts })];
+  const { fitting, refusals } = rank({ requests: {}, rules, candidates: [candidate("west"), candidate("east")] });
+  expect([fitting, refusals.length === 0 ? "" : explain(refusals)]).toEqual([to, message]);
+});
