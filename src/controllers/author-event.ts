@@ -1,5 +1,6 @@
-import type { KubeEvent } from "../api/kubernetes.ts";
+import type { KubeEvent, KubeObject, Stored } from "../api/kubernetes.ts";
 import { timestamp } from "../api/timestamp.ts";
+import { apiVersionOf, type Resource } from "../kube/resources.ts";
 
 /** The object that an event is about; without a kind, a Pod. */
 export interface About {
@@ -8,6 +9,12 @@ export interface About {
   readonly namespace?: string | undefined;
   readonly name: string;
   readonly uid: string;
+}
+
+/** An object of this resource, as an event names it. */
+export function aboutObject<T extends KubeObject>(resource: Resource<T>, { metadata }: Stored<KubeObject>): About {
+  const { namespace, name, uid } = metadata;
+  return { apiVersion: apiVersionOf(resource), kind: resource.kind, namespace, name, uid };
 }
 
 /** What an event says. */

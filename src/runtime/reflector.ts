@@ -1,18 +1,20 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 import type { ClusterClient, ListOptions, WatchEvent } from "../kube/client.ts";
-import { isKubeError, isTooLarge, KubeError } from "../kube/errors.ts";
+import { isKubeError, KubeError } from "../kube/errors.ts";
 import { heapBytesOf } from "../kube/json.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import { LIST_TIMEOUT_MS } from "../kube/list-pages.ts";
 import type { Resource } from "../kube/resources.ts";
-import { turn } from "../kube/turn.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { ConnectionBackoff } from "./backoff.ts";
 import type { Clock } from "./clock.ts";
 import { FailureNews } from "./failure-news.ts";
 import { goneBackTo } from "./gone-back.ts";
+import { Holdings } from "./holdings.ts";
 import { Pause } from "./pause.ts";
+import { Pieces } from "./pieces.ts";
 import { sameVersion } from "./resource-version.ts";
+import { Resumption, WATCH_IDLE_MS } from "./resumption.ts";
 import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 import { unlessAborted } from "./unless-aborted.ts";
@@ -58,19 +60,9 @@ export interface ReflectorOptions<T extends KubeObject> {
 }
 
 const PAGE_SIZE = 500;
-const LEAST_PAGE = 5;
-// Other work of the process waits no longer than this for what a list has brought.
-const PIECE_MS = 10;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
 // Spread, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };
-// API servers send a bookmark at least every two minutes. A longer silence is a connection that vanished without a word,
-// or a server without bookmarks; opening the watch again finds out and loses nothing.
-const WATCH_IDLE_MS = 150_000;
-// A server can hardly be restored from a backup, and come further than it was, in less.
-const LONGEST_GAP_MS = 60_000;
-// A server that refuses a watch this often in a row does not know our resourceVersion.
-const REFUSALS_BEFORE_RELIST = 3;
 
 /** Bytes of an object that was made smaller as it came, for `sizeOf`. */
 export function sizeAsKept(object: object): number {
@@ -98,29 +90,18 @@ export class Reflector<T extends KubeObject> {
   readonly #abort = new AbortController();
   readonly #synced = Promise.withResolvers<void>();
   readonly #pause: Pause;
+  readonly #resumption: Resumption;
+  readonly #holdings: Holdings;
   #running: Promise<void> | undefined;
   #state: ReflectorState = "idle";
-  /** Where the next watch begins; undefined: a list is due. */
-  #version: string | undefined;
-  #pageSize: number | undefined;
-  #refusals = 0;
-  /** The last attempt failed: whether the server still has a past that includes `#version` is to be asked. */
-  #doubted = false;
-  /** Since when no watch has followed the server; undefined when one does, or it was listed since. */
-  #lostSince: number | undefined;
-  /** The watch that is open, or was last, has brought a bookmark. */
-  #bookmarked = false;
-  /** What each object holds of the budget, and all together. */
-  #sizes = new Map<ObjectKey, number>();
-  #bytes = 0;
-  #lastContactMs: number | undefined;
   #lastListedAt: number | undefined;
   #failing: Failing | undefined;
   readonly #news: FailureNews;
 
   constructor(options: ReflectorOptions<T>) {
     this.#options = options;
-    this.#pageSize = this.#paged;
+    this.#resumption = new Resumption(options.pageSize ?? PAGE_SIZE, options.clock);
+    this.#holdings = new Holdings(options.budget);
     this.#store = new Store(options.indexes);
     this.#transform = options.transform ?? ((object) => object);
     this.#backoff = new ConnectionBackoff({ ...BACKOFF, clock: options.clock });
@@ -143,7 +124,7 @@ export class Reflector<T extends KubeObject> {
 
   /** When the server last sent anything: a page, an event, a bookmark. */
   get lastContactMs(): number | undefined {
-    return this.#lastContactMs;
+    return this.#resumption.lastContactMs;
   }
 
   /** The last complete list was *begun* at this time: it shows everything that was done before. */
@@ -159,8 +140,7 @@ export class Reflector<T extends KubeObject> {
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the reflector was stopped"));
     await this.#running;
-    this.#options.budget?.hold(-this.#bytes);
-    this.#bytes = 0;
+    this.#holdings.release();
     this.#setState("stopped");
   }
 
@@ -180,13 +160,7 @@ export class Reflector<T extends KubeObject> {
     while (!signal.aborted) {
       let delayMs: number;
       try {
-        if (this.#version !== undefined && this.#doubted) await this.#confirm(this.#version, signal);
-        this.#doubted = false;
-        if (this.#version === undefined) {
-          this.#setState("listing");
-          this.#version = await this.#list(signal);
-        }
-        await this.#watch(this.#version, signal);
+        await this.#watch(await this.#begin(signal), signal);
         delayMs = this.#backoff.ended();
         if (delayMs > 0) this.#setState("backing-off");
       } catch (error) {
@@ -197,19 +171,25 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
+  /** The version from which a watch can tell of everything that the store does not show. */
+  async #begin(signal: AbortSignal): Promise<string> {
+    const before = this.#resumption.version;
+    if (before !== undefined && this.#resumption.doubted) await this.#confirm(before, signal);
+    this.#resumption.begun();
+    const { version } = this.#resumption;
+    if (version !== undefined) return version;
+    this.#setState("listing");
+    return this.#list(signal);
+  }
+
   /** The store must not keep what a server has forgotten that was restored from a backup. After a while it may be as far again. */
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, clock, log } = this.#options;
+    const { client, resource, log } = this.#options;
     const goneBack = await goneBackTo(client, resource, version, { ...this.#selection(), signal });
     if (goneBack !== undefined) {
       log.warn({ resource: resource.plural, version, now: goneBack }, "the server has gone back in time");
     }
-    const now = clock.now();
-    if (goneBack !== undefined || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
-  }
-
-  get #paged(): number {
-    return this.#options.pageSize ?? PAGE_SIZE;
+    this.#resumption.compared(goneBack !== undefined);
   }
 
   #selection(): Pick<ListOptions, "namespace" | "labelSelector" | "fieldSelector"> {
@@ -227,20 +207,19 @@ export class Reflector<T extends KubeObject> {
     let resourceVersion: string;
     try {
       resourceVersion = await this.#readPages(staging, signal);
-      this.#sizes = staging.sizes;
-      this.#bytes = staging.settle(this.#bytes);
+      this.#holdings.settle(staging);
     } finally {
       staging.release();
     }
-    this.#pageSize = this.#paged;
     await this.#replaceAll(staging.objects, signal);
     this.#lastListedAt = begunAt;
-    this.#lostSince = undefined;
+    this.#resumption.listed(resourceVersion);
     return resourceVersion;
   }
 
   async #readPages(staging: Staging<T>, signal: AbortSignal): Promise<string> {
-    const { client, resource, clock } = this.#options;
+    const { client, resource } = this.#options;
+    const { pageSize } = this.#resumption;
     let token: string | undefined;
     for (;;) {
       const page = await client.list(resource, {
@@ -249,10 +228,10 @@ export class Reflector<T extends KubeObject> {
         // Nobody here reads them.
         dropManagedFields: true,
         ...this.#selection(),
-        ...(this.#pageSize === undefined ? {} : { limit: this.#pageSize }),
+        ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
-      this.#lastContactMs = clock.now();
+      this.#resumption.heard();
       // Which of them is how large does not matter to what all hold together.
       const even = Math.ceil(page.size / page.items.length);
       for (const item of page.items) this.#stage(staging, item, even);
@@ -264,7 +243,7 @@ export class Reflector<T extends KubeObject> {
   #stage(staging: Staging<T>, item: Stored<T>, size: number): void {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
-    const held = this.#sizes.get(key) ?? 0;
+    const held = this.#holdings.of(key);
     // The same state again: keeping the object that is there halves what a relist costs in memory.
     if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
       staging.keep(key, known, held);
@@ -272,17 +251,6 @@ export class Reflector<T extends KubeObject> {
     }
     const object = this.#transform(item);
     if (!staging.add(key, object, this.#options.sizeOf?.(object) ?? size, held)) throw this.#tooMuch();
-  }
-
-  /** Takes an object's size to account; 0: it has gone. */
-  #charge(key: ObjectKey, size: number): void {
-    const { budget } = this.#options;
-    if (budget === undefined) return;
-    const more = size - (this.#sizes.get(key) ?? 0);
-    if (!budget.hold(more)) throw this.#tooMuch();
-    this.#bytes += more;
-    if (size === 0) this.#sizes.delete(key);
-    else this.#sizes.set(key, size);
   }
 
   #tooMuch(): KubeError {
@@ -322,7 +290,7 @@ export class Reflector<T extends KubeObject> {
   }
 
   async #watch(resourceVersion: string, signal: AbortSignal): Promise<void> {
-    const { client, resource, clock } = this.#options;
+    const { client, resource } = this.#options;
     const events = client.watch(resource, {
       resourceVersion,
       signal,
@@ -334,42 +302,38 @@ export class Reflector<T extends KubeObject> {
     });
     for await (const event of events) {
       if (signal.aborted) return;
-      this.#lastContactMs = clock.now();
+      this.#resumption.heard();
       this.#apply(event);
     }
   }
 
   #opened(): void {
-    const { client, resource, clock, log } = this.#options;
+    const { client, resource, log } = this.#options;
     if (this.#news.works()) log.info(`${resource.plural} of ${client.cluster} are followed again`);
-    this.#refusals = 0;
     this.#failing = undefined;
-    this.#lostSince = undefined;
-    this.#bookmarked = false;
-    this.#lastContactMs = clock.now();
+    this.#resumption.opened();
     this.#backoff.working();
     this.#setState("watching");
   }
 
   #apply(event: WatchEvent<T>): void {
     if (event.type === "BOOKMARK") {
-      this.#bookmarked = true;
-      this.#version = event.resourceVersion;
+      this.#resumption.bookmark(event.resourceVersion);
       return;
     }
     const object = this.#transform(event.object);
     const { metadata } = object;
-    this.#version = metadata.resourceVersion;
+    this.#resumption.reached(metadata.resourceVersion);
     const key = objectKey(metadata);
     const previous = this.#store.get(key);
     if (event.type === "DELETED") {
       if (previous === undefined) return;
-      this.#charge(key, 0);
+      this.#holdings.charge(key, 0);
       this.#store.delete(key);
       this.#emit({ type: "deleted", object: sameUid(previous, object) ? object : previous });
       return;
     }
-    this.#charge(key, this.#options.sizeOf?.(object) ?? event.size);
+    if (!this.#holdings.charge(key, this.#options.sizeOf?.(object) ?? event.size)) throw this.#tooMuch();
     if (previous === undefined) {
       this.#store.set(object);
       this.#emit({ type: "added", object });
@@ -399,30 +363,12 @@ export class Reflector<T extends KubeObject> {
   /** Notes a failed attempt; returns the delay before the next. */
   #failed(error: unknown): number {
     const { log, resource, clock } = this.#options;
-    const now = clock.now();
-    const silentSince = this.#lastContactMs ?? now;
-    // A connection that vanished without a word did so when it was last heard of; without bookmarks, silence says nothing.
-    this.#lostSince ??= now - silentSince < WATCH_IDLE_MS || !this.#bookmarked ? now : silentSince;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
-    this.#doubted = true;
-    // What is not paged may be more than an answer may hold; and so may a page.
-    const isCut = isTooLarge(error) && this.#version === undefined && this.#pageSize !== undefined;
-    this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
-    if (isKubeError(error, "Gone")) {
-      // A continue token that expired will expire again when the list takes as long: the next one is not paged.
-      if (this.#version === undefined) this.#pageSize = undefined;
-      this.#version = undefined;
-    } else if (isKubeError(error, "ServerError", "BadRequest")) {
-      this.#refusals += 1;
-      if (this.#refusals >= REFUSALS_BEFORE_RELIST) this.#version = undefined;
-    } else if (!isKubeError(error) || (error.code === "BadAnswer" && error.status !== 404)) {
-      // What was missed in an unreadable event can only be found by a list. (With 404, a proxy in between answers for the server.)
-      this.#version = undefined;
-    }
+    this.#resumption.failed(error);
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     const before = this.#failing;
     // What has expired is only to be read anew.
-    if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? now, reason };
+    if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? clock.now(), reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
     // A member that is away is asked each few seconds, and for each kind.
     log[this.#news.failed(reason) ? "warn" : "debug"](
@@ -442,26 +388,6 @@ export class Reflector<T extends KubeObject> {
     } catch (err) {
       this.#options.log.error({ err, resource: this.#options.resource.plural }, "state handler failed");
     }
-  }
-}
-
-/** Long work in pieces: whoever does it looks after each step whether the others are to have their turn. */
-class Pieces {
-  readonly #signal: AbortSignal;
-  #begunAt = performance.now();
-
-  constructor(signal: AbortSignal) {
-    this.#signal = signal;
-  }
-
-  get due(): boolean {
-    return performance.now() - this.#begunAt > PIECE_MS;
-  }
-
-  async next(): Promise<void> {
-    await turn();
-    this.#signal.throwIfAborted();
-    this.#begunAt = performance.now();
   }
 }
 

@@ -15,6 +15,7 @@ import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
 import { wasUnled } from "../../runtime/unled.ts";
 import { Copies } from "../copying/copies.ts";
+import { REFUSED_FOR_MS } from "../copying/failures.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import type { Needs, Readiness } from "../delegation/decisions/needs.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
@@ -32,8 +33,6 @@ export interface ClaimOptions extends CopyingOptions, Pick<DelegationOptions, "u
 
 const LOST = "lost";
 const KIND = "PersistentVolumeClaim";
-// Whoever has a claim of that name there may remove it, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
 // A class that lets claims grow, or room in a quota, comes by a person's hand.
 const SIZE_REFUSED_FOR_MS = 600_000;
 // Whoever has deleted it, or taken its labels off, did so by hand.

@@ -20,6 +20,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { Failures } from "../copying/failures.ts";
+import { inMember } from "../copying/in-member.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
 import { notConfirmed } from "../not-confirmed.ts";
@@ -95,15 +96,8 @@ export class Executor {
     }
   }
 
-  async #in(name: string, write: (member: Member) => Result): Result {
-    const member = this.#options.registry.member(name);
-    if (member === undefined) return undefined;
-    try {
-      return await write(member);
-    } catch (error) {
-      member.noteFailure(error);
-      throw error;
-    }
+  #in(name: string, write: (member: Member) => Result): Result {
+    return inMember(this.#options.registry, name, write);
   }
 
   /** The uid, and the version where there is one, are preconditions of the API server's. */

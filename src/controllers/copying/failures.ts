@@ -14,6 +14,12 @@ export interface Failing {
   readonly restMs: number;
 }
 
+/**
+ * How long a member is not asked again for a copy that it refuses, or that somebody else's object is in the way of: whoever forbids it
+ * there, or has that object, may think again, and a quota may be raised.
+ */
+export const REFUSED_FOR_MS = 60_000;
+
 // As long as a delegate's.
 const FAILING_FOR_MS = 30_000;
 // Longer than any pause between two attempts: what failed before is over.
@@ -79,7 +85,7 @@ export function isOfNamespace({ resource }: KubeError): boolean {
   return resource.startsWith("namespaces ");
 }
 
-/** How long a member is not asked again that refuses a copy, which is worth `refusedForMs`, or goes on failing to take it. */
-export function restMsAfter(answer: { readonly type: "refused" } | Failing, refusedForMs: number): number {
-  return answer.type === "failing" ? answer.restMs : refusedForMs;
+/** How long a member is not asked again that refuses a copy, or goes on failing to take it; ms. */
+export function restMsAfter(answer: { readonly type: "refused" } | Failing): number {
+  return answer.type === "failing" ? answer.restMs : REFUSED_FOR_MS;
 }

@@ -1,13 +1,10 @@
 import type { ApiMode } from "../../api/annotations.ts";
 import { clusterOfNode, DELEGATION_LABEL, PROXY_LABEL, PROXY_LABEL_VALUE, virtualNodeName } from "../../api/keys.ts";
-import { type Namespace, type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
-import { isOutOfService } from "../../placement/member-candidate.ts";
-import { isNodeReady } from "../../placement/node-fit.ts";
 import { ownerOf } from "../../pods/delegate.ts";
-import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isGated } from "../../pods/phase.ts";
 import { USES_INDEX, usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -16,11 +13,10 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decisions/decide.ts";
-import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import type { Action, MemberView, Observed } from "./decisions/model.ts";
+import type { Action, Observed } from "./decisions/model.ts";
 import { Executor } from "./execute.ts";
 import { HeldDelegates } from "./held-delegates.ts";
-import { unknownView, viewOf } from "./member-view.ts";
+import { identify, Observer } from "./observe.ts";
 import type { DelegationOptions } from "./options.ts";
 import { OverflowPlacement } from "./placing/overflow-placement.ts";
 import { NAMESPACE_INDEX } from "./placing/placement-rules.ts";
@@ -100,13 +96,19 @@ export class DelegationController {
       proxyOf,
       look: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
+    const observer = new Observer({
+      ...options,
+      placing: this.#placing,
+      proxies: this.#proxies.store,
+      waitingSince: (key) => this.#waiting.since(key),
+    });
     this.overflow = new OverflowPlacement({
       placing: this.#placing,
       registry: options.registry,
       namespaces: this.#namespaces.store,
       proxies: this.#proxies.store,
       clock,
-      observe: (key, pod) => this.#observed(key, pod),
+      observe: (key, pod) => observer.seen(key, pod),
       onRoom: () => this.onRoom(),
     });
     this.#held = new HeldDelegates(options);
@@ -134,7 +136,7 @@ export class DelegationController {
     this.#loop = new Controller<ObjectKey, Observed, Action>(
       {
         name: "delegation",
-        observe: (key) => this.#observe(key),
+        observe: (key) => observer.observe(key),
         identify,
         decide,
         execute: (action, context) => {
@@ -300,86 +302,4 @@ export class DelegationController {
     for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
     this.onCapacity();
   }
-
-  #observe(key: ObjectKey): Observed | undefined {
-    // Before the host's proxies are known, every delegate would look like an orphan.
-    if (!this.#proxies.store.synced) return undefined;
-    const proxy = this.#proxies.store.get(key);
-    const members = [...this.#concerned(key, proxy).map((member) => viewOf(member, key)), ...this.#unknown(proxy)];
-    if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
-      this.#options.registry.forget(key);
-      return undefined;
-    }
-    const { uid = "" } = proxy?.metadata ?? {};
-    const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
-    if (holder !== undefined && proxy !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
-      this.#placing.memories.noteFound(uid, holder.name, this.#options.clock.now());
-    }
-    return this.#observed(key, proxy, members);
-  }
-
-  #observed(
-    key: ObjectKey,
-    proxy: Stored<Pod> | undefined,
-    members = [...this.#options.registry.members().map((member) => viewOf(member, key)), ...this.#unknown(proxy)],
-  ): Observed {
-    const waitingSince = this.#waiting.since(key);
-    return {
-      ref: objectRef(key),
-      host: this.#options.identity,
-      proxy,
-      members,
-      memory: this.#placing.memories.of(proxy?.metadata.uid ?? ""),
-      ...(waitingSince === undefined ? {} : { waitingSince }),
-      ...this.#placing.view.of(proxy),
-      apiAccess: (member) => this.#placing.view.apiAccess(proxy, member),
-      needs: () => (proxy === undefined ? undefined : this.#options.dependencies.needs(proxy)),
-      specIn: (candidate) => this.#placing.view.specIn(proxy, candidate),
-      unheard: (member) => this.#unheard(member),
-      outOfService: (member) => this.#outOfService(member),
-    };
-  }
-
-  /** Only a proxy that needs a place is looked at in all members: a hundred of them cost the others nothing. */
-  #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
-    const { registry } = this.#options;
-    if (proxy !== undefined && !isBound(proxy)) return registry.members();
-    const concerned = new Set(registry.holders(key));
-    const { uid = "" } = proxy?.metadata ?? {};
-    for (const name of [proxy === undefined ? undefined : memberOf(proxy), this.#placing.memories.of(uid).uncertain]) {
-      const member = name === undefined ? undefined : registry.member(name);
-      if (member !== undefined) concerned.add(member);
-    }
-    return [...concerned];
-  }
-
-  /** Clusters that this controller has never reached, for want of credentials: a proxy may have its delegate there all the same. */
-  #unknown(proxy: Stored<Pod> | undefined): MemberView[] {
-    if (proxy === undefined) return [];
-    const { registry } = this.#options;
-    const name = isBound(proxy) ? memberOf(proxy) : undefined;
-    return registry
-      .unconnected()
-      .filter(({ metadata }) => name === undefined || metadata.name === name)
-      .map((cluster) => unknownView(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
-  }
-
-  #unheard(member: string): boolean {
-    const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
-    return node !== undefined && !isNodeReady(node);
-  }
-
-  #outOfService(member: string): boolean {
-    return isOutOfService(this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) })));
-  }
-}
-
-/** The proxy's uid, of which every line about a pod tells, whoever writes it. */
-function identify({ proxy, members }: Observed): Readonly<Record<string, string>> {
-  if (proxy !== undefined) return { proxy: proxy.metadata.uid };
-  for (const { delegate } of members) {
-    const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
-    if (uid !== undefined) return { proxy: uid };
-  }
-  return {};
 }

@@ -7,7 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
-import type { ActionOf, Observed } from "./decisions/model.ts";
+import type { ActionOf, AskedMember, Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
 import type { DelegationOptions } from "./options.ts";
@@ -19,6 +19,19 @@ type Context = ActionContext<ObjectKey>;
 interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
   readonly exchange: Pick<Exchange, "tellOnce">;
+}
+
+/** What a member was asked for a proxy. */
+interface Sent {
+  readonly member: Member;
+  readonly asked: AskedMember;
+  /** Its delegate, or the proxies whose delegates the member has and does not show. */
+  readonly said: Promise<Stored<Pod> | undefined> | Listing["unshown"];
+}
+
+interface Failure {
+  readonly asked: AskedMember;
+  readonly error: unknown;
 }
 
 interface Asked {
@@ -48,40 +61,64 @@ export class LateDelegates {
     this.#options = options;
   }
 
-  /** Finds out whether the member has the proxy's delegate. Rejects with KubeError: as long as nobody answers, nothing is known. */
-  async ask(action: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
-    const { proxyUid } = action;
-    const { memories, registry } = this.#options;
-    const member = registry.member(action.member);
-    if (member === undefined) return undefined;
-    try {
-      if (await this.#has(member, action, context)) {
-        memories.noteUncertain(proxyUid, member.name);
-        return shownInMember(member.name, (pod) => ownerOf(pod)?.uid === proxyUid);
-      }
-    } catch (error) {
-      member.noteFailure(error);
-      this.#tell(action, error, context);
-      throw error;
+  /**
+   * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
+   * failed, when each has answered or failed: as long as nobody answers, nothing is known.
+   */
+  async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const sent: Sent[] = [];
+    for (const asked of members) {
+      const member = this.#options.registry.member(asked.name);
+      if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
     }
-    memories.noteDenied(proxyUid, member.name);
-    return () => true;
+    const shown: Shown<Observed>[] = [];
+    const failures: Failure[] = [];
+    // Noted in order, which costs thousands of proxies that wait for the same lists the least: nothing is decided before all have answered.
+    for (const { member, asked, said } of sent) {
+      try {
+        if (await this.#note(member, proxyUid, said, context)) shown.push(shownInMember(asked.name, isOf(proxyUid)));
+      } catch (error) {
+        failures.push({ asked, error });
+      }
+    }
+    const failure = mostPatient(failures);
+    if (shown.length === 0 && failure !== undefined) {
+      this.#tell(failure, proxyUid, context);
+      throw failure.error;
+    }
+    return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
   }
 
-  async #has(member: Member, { proxyUid, since }: AskAction, context: Context): Promise<boolean> {
+  #send(member: Member, { since }: AskedMember, proxyUid: string, context: Context): Sent["said"] {
     const asked = this.#asked.get(member) ?? { singly: 0 };
     this.#asked.set(member, asked);
-    const find = async (): Promise<boolean> => (await findDelegate(member, proxyUid, context)) !== undefined;
-    if (asked.singly >= FEW) {
-      const unshown = await this.#unshown(member, asked, since, context.signal);
-      // It was there when that was listed.
-      return unshown.has(proxyUid) && (await find());
-    }
+    if (asked.singly >= FEW) return this.#unshown(member, asked, since, context.signal);
     asked.singly += 1;
-    try {
-      return await find();
-    } catch (error) {
+    const found = this.#find(member, proxyUid, context);
+    found.catch(() => {
       asked.singly -= 1;
+    });
+    return found;
+  }
+
+  /** Notes what the member has said of the proxy; true when it has the delegate. Rejects with KubeError. */
+  async #note(member: Member, proxyUid: string, said: Sent["said"], context: Context): Promise<boolean> {
+    const { memories, registry } = this.#options;
+    let found = await said;
+    // It was there when that was listed.
+    if (isList(found)) found = found.has(proxyUid) ? await this.#find(member, proxyUid, context) : undefined;
+    // While others were waited for, the proxy may have gone, or the member may have been connected anew.
+    if (memories.of(proxyUid).fresh || registry.member(member.name) !== member) return false;
+    if (found === undefined) memories.noteDenied(proxyUid, member.name);
+    else memories.noteUncertain(proxyUid, member.name);
+    return found !== undefined;
+  }
+
+  async #find(member: Member, proxyUid: string, context: Context): Promise<Stored<Pod> | undefined> {
+    try {
+      return await findDelegate(member, proxyUid, context);
+    } catch (error) {
+      member.noteFailure(error);
       throw error;
     }
   }
@@ -91,7 +128,8 @@ export class LateDelegates {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
     const listing = { begunAt: this.#options.clock.now(), unshown: this.#list(member, signal) };
     asked.listing = listing;
-    listing.unshown.catch(() => {
+    listing.unshown.catch((error: unknown) => {
+      member.noteFailure(error);
       if (asked.listing === listing) delete asked.listing;
     });
     return listing.unshown;
@@ -109,14 +147,31 @@ export class LateDelegates {
     return unshown;
   }
 
-  #tell({ member, proxyUid, since }: AskAction, error: unknown, { key }: Context): void {
+  #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
     const { clock, exchange } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
-    const message = `${member}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
+    const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
     exchange.tellOnce(key, proxyUid, "ClusterNotReady", message);
   }
 }
 
 function isShown({ delegates }: Member, { metadata }: Stored<Pod>): boolean {
   return delegates.get(objectKey(metadata))?.metadata.uid === metadata.uid;
+}
+
+function isOf(proxyUid: string): (delegate: Stored<Pod>) => boolean {
+  return (delegate) => ownerOf(delegate)?.uid === proxyUid;
+}
+
+function isList(said: Stored<Pod> | ReadonlySet<string> | undefined): said is ReadonlySet<string> {
+  return said instanceof Set;
+}
+
+/** The failure that is to be left alone longest; the first of several. */
+function mostPatient(failures: readonly Failure[]): Failure | undefined {
+  return failures.toSorted((a, b) => restMs(b) - restMs(a))[0];
+}
+
+function restMs({ error }: Failure): number {
+  return isKubeError(error) ? (error.retryAfterMs ?? 0) : 0;
 }

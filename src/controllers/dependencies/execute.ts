@@ -1,27 +1,21 @@
 import type { Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import type { DependencyObject } from "../../copies/dependencies.ts";
 import type { Resource } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
-import { CopyWriter } from "../copying/copy-writer.ts";
-import { Failures, restMsAfter } from "../copying/failures.ts";
-import { makeCopy } from "../copying/make-copy.ts";
+import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
+import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { inMember } from "../copying/in-member.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
 import { type Action, type CopyKey, copyRef, type Observed } from "./model.ts";
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onStays"> {
   readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  readonly hostId: string;
   /** Pods that wait for the copy shall know that they do so in vain, or may hope again. */
   readonly onRefusal: (key: CopyKey) => void;
-  readonly clock: Clock;
 }
 
 /** Why a member has no copy. */
@@ -37,8 +31,6 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
-// Whoever has an object of that name there may remove it, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
 // Nobody waits for this one.
 const IN_PLACE_FOR_MS = 10 * 60_000;
 
@@ -47,14 +39,12 @@ export class Executor {
   readonly #options: ExecutorOptions;
   readonly #refusals = new Map<CopyKey, Refusal>();
   readonly #contests: Contests<CopyKey>;
-  readonly #failures: Failures<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
-    this.#failures = new Failures(options.clock);
-    this.#writer = new CopyWriter(options.onRefusal);
+    this.#writer = new CopyWriter({ ...options, onStays: options.onRefusal });
   }
 
   /** Until when a copy that somebody else keeps changing is left as it is. */
@@ -85,26 +75,21 @@ export class Executor {
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
-  async execute(action: Action, context: Context): Result {
-    const member = this.#options.registry.member(action.ref.member);
-    if (member === undefined) return undefined;
-    try {
+  execute(action: Action, context: Context): Result {
+    return inMember(this.#options.registry, action.ref.member, async (member) => {
       switch (action.type) {
         case "create":
-          return await this.#create(member, action, context);
+          return this.#create(member, action, context);
         case "patch":
-          return await this.#patch(member, action, context);
+          return this.#patch(member, action, context);
         case "delete":
-          return await this.#delete(member, action, context);
+          return this.#delete(member, action, context);
         case "reconsider":
           this.#refusals.delete(context.key);
           this.#options.onRefusal(context.key);
           return () => true;
       }
-    } catch (error) {
-      member.noteFailure(error);
-      throw error;
-    }
+    });
   }
 
   /** Counts only writes that the member has taken: a refused one does not show that somebody else changes the copy. */
@@ -115,12 +100,9 @@ export class Executor {
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
     const { ref, object } = action;
     const { key, signal, log } = context;
-    const { memberNamespaces: namespaces, hostId } = this.#options;
     const { kind, name } = ref;
     const resource: Resource<DependencyObject> = RESOURCES[kind];
-    const made = await this.#failures.outlast(key, member, () =>
-      makeCopy({ member, namespaces, hostId, resource, ref, object, signal }),
-    );
+    const made = await this.#writer.make({ member, resource, ref, object, signal });
     switch (made.type) {
       case "made":
       case "found":
@@ -136,7 +118,7 @@ export class Executor {
       case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, message, restMsAfter(made, REFUSED_FOR_MS));
+        return this.#refuse(key, message, restMsAfter(made));
       }
     }
   }
@@ -145,13 +127,11 @@ export class Executor {
     const { ref, patch, version } = action;
     const { key, signal, log } = context;
     const resource: Resource<DependencyObject> = RESOURCES[ref.kind];
-    const changed = await this.#failures.outlast(key, member, () =>
-      changeCopy({ member, resource, ref, patch, signal }),
-    );
+    const changed = await this.#writer.change({ member, resource, ref, patch, signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, message, restMsAfter(changed, REFUSED_FOR_MS));
+      return this.#refuse(key, message, restMsAfter(changed));
     }
     if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;

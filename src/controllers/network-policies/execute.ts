@@ -1,27 +1,22 @@
 import type { NetworkPolicy, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
-import { apiVersionOf, networkPolicies as resource } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { networkPolicies as resource } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
-import { changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
-import { CopyWriter } from "../copying/copy-writer.ts";
-import { Failures, restMsAfter } from "../copying/failures.ts";
-import { makeCopy } from "../copying/make-copy.ts";
+import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
+import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends Omit<CopyWriterOptions<PlaceKey>, "onStays"> {
   readonly authorEvents: AuthorEvents;
   readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
-  readonly hostId: string;
   /** Whether pods may start there has another answer. */
   readonly onRefusal: (place: Place) => void;
-  readonly clock: Clock;
 }
 
 /** Why a member has not what one version of a policy says. */
@@ -45,20 +40,15 @@ type Result = Promise<Shown<Observed> | undefined>;
 type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 type Policy = Stored<NetworkPolicy>;
 
-// Whoever forbids it there may have it allowed, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
-
 /** Carries out the writes of the controller of network policies, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #places = new Map<PlaceKey, PlaceMemory>();
   readonly #writer: CopyWriter<PlaceKey>;
-  readonly #failures: Failures<string>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
-    this.#writer = new CopyWriter((key) => options.onRefusal(placeOf(key)));
-    this.#failures = new Failures(options.clock);
+    this.#writer = new CopyWriter({ ...options, onStays: (key) => options.onRefusal(placeOf(key)) });
   }
 
   /** Why the member did not take this version of the policy when it was last tried. */
@@ -104,37 +94,29 @@ export class Executor {
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
-  async execute(action: Action, context: Context): Result {
+  execute(action: Action, context: Context): Result {
     const { place } = action;
-    const member = this.#options.registry.member(place.member);
-    if (member === undefined) return undefined;
-    try {
+    return inMember(this.#options.registry, place.member, async (member) => {
       switch (action.type) {
         case "create":
-          return await this.#create(member, action, context);
+          return this.#create(member, action, context);
         case "patch":
-          return await this.#patch(member, action, context);
+          return this.#patch(member, action, context);
         case "delete":
-          return await this.#delete(member, action, context);
+          return this.#delete(member, action, context);
         case "reconsider":
           this.#of(place).refusals.clear();
           this.#options.onRefusal(place);
           return () => true;
       }
-    } catch (error) {
-      member.noteFailure(error);
-      throw error;
-    }
+    });
   }
 
   async #create(member: Member, { place, object, source }: ActionOf<"create">, context: Context): Result {
-    const { memberNamespaces: namespaces, hostId } = this.#options;
     const { signal } = context;
     const name = object.metadata?.name ?? "";
     const ref = { namespace: place.namespace, name };
-    const made = await this.#failures.outlast(`${place.namespace}/${name}`, member, () =>
-      makeCopy({ member, namespaces, hostId, resource, ref, object, signal }),
-    );
+    const made = await this.#writer.make({ member, resource, ref, object, signal });
     switch (made.type) {
       case "made":
       case "found":
@@ -150,19 +132,17 @@ export class Executor {
       case "refused":
       case "failing": {
         const message = `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`;
-        return this.#refuse(place, source, { message, restMs: restMsAfter(made, REFUSED_FOR_MS) }, context);
+        return this.#refuse(place, source, { message, restMs: restMsAfter(made) }, context);
       }
     }
   }
 
   async #patch(member: Member, { place, copy, patch, source }: ActionOf<"patch">, context: Context): Result {
     const ref = { namespace: place.namespace, name: copy.metadata.name };
-    const changed = await this.#failures.outlast(`${ref.namespace}/${ref.name}`, member, () =>
-      changeCopy({ member, resource, ref, patch, signal: context.signal }),
-    );
+    const changed = await this.#writer.change({ member, resource, ref, patch, signal: context.signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${changed.detail}`;
-      return this.#refuse(place, source, { message, restMs: restMsAfter(changed, REFUSED_FOR_MS) }, context);
+      return this.#refuse(place, source, { message, restMs: restMsAfter(changed) }, context);
     }
     if (changed.type === "changed") {
       this.#noteWritten(place, source, context);
@@ -190,26 +170,24 @@ export class Executor {
   /** Pods that run already may be under other rules than their author's: it is told, and not only of pods that wait. */
   #refuse(
     place: Place,
-    { metadata }: Policy,
+    source: Policy,
     { message, restMs }: { readonly message: string; readonly restMs: number },
     { log }: Context,
   ): Shown<Observed> {
     const { authorEvents, clock, onRefusal } = this.#options;
+    const { name, resourceVersion: version } = source.metadata;
     const { refusals } = this.#of(place);
     const now = clock.now();
-    const last = refusals.get(metadata.name)?.told;
+    const last = refusals.get(name)?.told;
     const told = toldNow(message, last, now);
-    refusals.set(metadata.name, {
-      version: metadata.resourceVersion,
-      message,
-      until: now + restMs,
-      told,
-    });
+    refusals.set(name, { version, message, until: now + restMs, told });
     onRefusal(place);
     if (told !== last) {
       log.warn({ member: place.member }, message);
-      const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...metadata };
-      authorEvents.tell(about, { reason: "NotInMember", message: `${place.member}: ${message}` });
+      authorEvents.tell(aboutObject(resource, source), {
+        reason: "NotInMember",
+        message: `${place.member}: ${message}`,
+      });
     }
     return () => true;
   }

@@ -1,6 +1,5 @@
 import type { KubeObject, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import type { Registry } from "../../clusters/registry.ts";
 import {
   patchWithoutTrafficDistribution,
@@ -8,39 +7,31 @@ import {
   type ServiceObject,
   withoutTrafficDistribution,
 } from "../../copies/services.ts";
-import { apiVersionOf, type Resource, services } from "../../kube/resources.ts";
-import type { Clock } from "../../runtime/clock.ts";
+import { type Resource, services } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
-import { type Changed, changeCopy } from "../copying/change-copy.ts";
 import { Contests } from "../copying/contests.ts";
-import { CopyWriter } from "../copying/copy-writer.ts";
-import { Failures, restMsAfter } from "../copying/failures.ts";
-import { type Made, makeCopy } from "../copying/make-copy.ts";
+import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
+import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
-import { type Action, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
+import { type Action, type ActionOf, type CopyKey, type CopyRef, copyRef, type Observed, settlement } from "./model.ts";
 import { RESOURCES } from "./sources.ts";
 
-export interface ExecutorOptions {
+export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onStays"> {
   readonly authorEvents: AuthorEvents;
-  readonly hostId: string;
   readonly hostName: string;
   readonly registry: Registry;
-  readonly memberNamespaces: MemberNamespaces;
   /** Pods that wait for the copy need not wait any more. */
   readonly onRefusal: (ref: CopyRef) => void;
   /** The member has a ServiceExport. */
   readonly onExported: (member: Member) => void;
-  readonly clock: Clock;
 }
 
 type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
-
-// Whoever has an object of that name there may remove it, and a quota may be raised.
-const REFUSED_FOR_MS = 60_000;
 
 /** Why a member has no copy like its source. */
 interface Refused {
@@ -59,14 +50,12 @@ export class Executor {
   readonly #settled = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
-  readonly #failures: Failures<CopyKey>;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     const { hostId: id, hostName: name, authorEvents, clock } = options;
     this.#contests = new Contests(clock);
-    this.#failures = new Failures(clock);
-    this.#writer = new CopyWriter((key) => options.onRefusal(copyRef(key)));
+    this.#writer = new CopyWriter({ ...options, onStays: (key) => options.onRefusal(copyRef(key)) });
     this.#exports = new Exports({
       host: { id, name },
       authorEvents,
@@ -110,32 +99,29 @@ export class Executor {
   }
 
   /** Does one action; the result says when the stores show it. Rejects with KubeError. */
-  async execute(action: Action, context: Context): Result {
-    const member = this.#options.registry.member(action.ref.member);
-    if (member === undefined) return undefined;
-    try {
+  execute(action: Action, context: Context): Result {
+    return inMember(this.#options.registry, action.ref.member, (member) => {
       switch (action.type) {
         case "create":
-          return await this.#create(member, action, context);
+          return this.#create(member, action, context);
         case "patch":
-          return await this.#patch(member, action, context);
+          return this.#patch(member, action, context);
         case "delete":
-          return await this.#delete(member, action, context);
+          return this.#delete(member, action, context);
         case "export":
-          return await this.#exports.make(member, action, context);
+          return this.#exports.make(member, action, context);
         case "unexport":
-          return await this.#exports.remove(member, action, context);
+          return this.#exports.remove(member, action, context);
       }
-    } catch (error) {
-      member.noteFailure(error);
-      throw error;
-    }
+    });
   }
 
   async #create(member: Member, { ref, object, source }: ActionOf<"create">, context: Context): Result {
     const { kind, name } = ref;
     const { key, signal, log } = context;
-    const made = await this.#failures.outlast(key, member, () => this.#make(member, ref, object, signal));
+    const instead = (detail: string): ServiceObject | undefined =>
+      refusesTrafficDistribution(detail) ? withoutTrafficDistribution(object) : undefined;
+    const made = await this.#writer.make({ member, resource: resourceOf(ref), ref, object, instead, signal });
     switch (made.type) {
       case "made":
       case "found":
@@ -151,27 +137,20 @@ export class Executor {
       case "refused":
       case "failing": {
         const message = `its API server refused the ${kind}: ${made.detail}`;
-        return this.#refuse(context, { ref, source, message, restMs: restMsAfter(made, REFUSED_FOR_MS) });
+        return this.#refuse(context, { ref, source, message, restMs: restMsAfter(made) });
       }
     }
-  }
-
-  async #make(member: Member, ref: CopyRef, object: ServiceObject, signal: AbortSignal): Promise<Made> {
-    const { memberNamespaces: namespaces, hostId } = this.#options;
-    const make = (wanted: ServiceObject): Promise<Made> =>
-      makeCopy({ member, namespaces, hostId, resource: resourceOf(ref), ref, object: wanted, signal });
-    const made = await make(object);
-    if (made.type !== "refused" || !refusesTrafficDistribution(made.detail)) return made;
-    return make(withoutTrafficDistribution(object));
   }
 
   async #patch(member: Member, { ref, patch, copy, source }: ActionOf<"patch">, context: Context): Result {
     const { key, signal } = context;
     const { resourceVersion } = copy.metadata;
-    const changed = await this.#failures.outlast(key, member, () => this.#change(member, ref, patch, signal));
+    const instead = (detail: string): object[] | undefined =>
+      refusesTrafficDistribution(detail) ? patchWithoutTrafficDistribution(patch) : undefined;
+    const changed = await this.#writer.change({ member, resource: resourceOf(ref), ref, patch, instead, signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of the ${ref.kind}: ${changed.detail}`;
-      return this.#refuse(context, { ref, source, message, restMs: restMsAfter(changed, REFUSED_FOR_MS) });
+      return this.#refuse(context, { ref, source, message, restMs: restMsAfter(changed) });
     }
     if (changed.type === "changed") {
       // An older member does not know every field: what it has not taken now it will not take the next time.
@@ -181,14 +160,6 @@ export class Executor {
       if (changed.resourceVersion === resourceVersion) return undefined;
     }
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
-  }
-
-  async #change(member: Member, ref: CopyRef, wanted: readonly object[], signal: AbortSignal): Promise<Changed> {
-    const change = (patch: readonly object[]): Promise<Changed> =>
-      changeCopy({ member, resource: resourceOf(ref), ref, patch, signal });
-    const changed = await change(wanted);
-    if (changed.type !== "refused" || !refusesTrafficDistribution(changed.detail)) return changed;
-    return change(patchWithoutTrafficDistribution(wanted));
   }
 
   async #delete(member: Member, { ref, copy }: ActionOf<"delete">, { key, signal }: Context): Result {
@@ -205,8 +176,7 @@ export class Executor {
     this.#options.onRefusal(ref);
     if (told !== last) {
       log.info(message);
-      const resource = resourceOf(ref);
-      const about = { apiVersion: apiVersionOf(resource), kind: resource.kind, ...source.metadata };
+      const about = aboutObject(resourceOf(ref), source);
       this.#options.authorEvents.tell(about, { reason: "NotInMember", message: `${ref.member}: ${message}` });
     }
     return () => true;

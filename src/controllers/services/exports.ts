@@ -4,25 +4,25 @@ import { isCopy } from "../../copies/copy.ts";
 import { isExported, toExport } from "../../copies/services.ts";
 import { isKubeError, isRefusal } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
-import { apiVersionOf, serviceExports, services } from "../../kube/resources.ts";
+import { serviceExports, services } from "../../kube/resources.ts";
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
-import type { Action, CopyKey, Observed } from "./model.ts";
+import type { ActionOf, CopyKey, Observed } from "./model.ts";
 
 export interface ExportsOptions {
   readonly host: HostIdentity;
   readonly authorEvents: AuthorEvents;
   /** The member has one now, or had it already. */
   readonly onMade: (member: Member) => void;
-  readonly clock: Clock;
+  readonly clock: Pick<Clock, "now">;
 }
 
 type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
-type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
 
 // ServiceExports in members are not watched; one that somebody has deleted there is back after this long.
 const AGAIN_MS = 10 * 60_000;
@@ -70,7 +70,7 @@ export class Exports {
     this.#made.set(key, { copyUid: uid, due, ...(told === undefined ? {} : { told }) });
     if (told !== undefined && told !== last) {
       log.info(told.message);
-      const exported = { apiVersion: apiVersionOf(serviceExports), kind: serviceExports.kind, ...source.metadata };
+      const exported = aboutObject(serviceExports, source);
       authorEvents.tell(exported, { reason: "NotExported", message: `${ref.member}: ${told.message}` });
     }
     return ({ copy: shown }) => shown === undefined || shown.metadata.uid !== uid || isExported(shown);

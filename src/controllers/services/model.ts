@@ -93,6 +93,9 @@ export type Action =
   /** Removes the ServiceExport, and then the mark. */
   | { readonly type: "unexport"; readonly ref: CopyRef; readonly copy: Stored<KubeObject> };
 
+/** The action of this type. */
+export type ActionOf<Type extends Action["type"]> = Extract<Action, { readonly type: Type }>;
+
 /** The versions between which a difference was left. */
 export function settlement(source: Stored<KubeObject>, copyVersion: string): string {
   return `${source.metadata.uid}/${source.metadata.resourceVersion}/${copyVersion}`;

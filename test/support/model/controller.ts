@@ -52,8 +52,23 @@ export function plan(world: World, decide: Decide): World | undefined {
       ? remember(world.memory, (memories) => memories.noteFound(uid, holder.name, NOW))
       : world.memory;
   const { actions } = decide(observe({ ...world, memory }, proxy), NOW);
-  const pending = actions.filter(({ type }) => !TOLD.has(type));
+  const pending = actions.filter(({ type }) => !TOLD.has(type)).flatMap(requestsOf);
   return pending.length === 0 && memory === world.memory ? undefined : { ...world, memory, pending };
+}
+
+/** Members that are asked at once get a request each. */
+function requestsOf(action: Step): readonly Step[] {
+  if (action.type !== "ask") return [action];
+  const { proxyUid, members } = action;
+  return members.map(({ name }) => ({ type: "asked", member: name, proxyUid }));
+}
+
+/** The world with each request in front that may be answered next: of those that were sent at once, any. */
+export function turns(world: World): World[] {
+  const { pending } = world;
+  if (pending[0]?.type !== "asked") return [world];
+  const atOnce = pending.filter(({ type }) => type === "asked");
+  return atOnce.map((step) => ({ ...world, pending: [step, ...pending.filter((other) => other !== step)] }));
 }
 
 /** What a decision about the pod sees: a proxy, or one in overflow mode that may become one. */
@@ -120,7 +135,9 @@ export function execute(world: World, fate: Fate): World {
   const next = step.type === "create" ? created(world, { ...done, pending }, step, fate) : done;
   // The proxy has changed since: everything is decided anew.
   if (fate === "done" && step.type === "status" && !meets(truth(world.host), step)) return { ...next, pending: [] };
-  return fate === "done" || fate === "refused" ? followed(next, world, step, fate) : { ...next, pending: [] };
+  if (fate === "done" || fate === "refused") return followed(next, world, step, fate);
+  // Who was asked at the same time may still answer.
+  return step.type === "asked" ? next : { ...next, pending: [] };
 }
 
 type StepOf<Type extends Step["type"]> = Extract<Step, { readonly type: Type }>;
@@ -194,7 +211,7 @@ function followed(world: World, before: World, step: Step, fate: Fate): World {
         memories.noteAbsent(step.proxyUid);
       });
     }
-    case "ask": {
+    case "asked": {
       const pod = truth(memberOf(world, step.member));
       return forgets((memories) => {
         if (pod !== undefined && ownerOf(pod)?.uid === step.proxyUid)

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../src/api/kubernetes.ts";
 import { ownerOf } from "../../../src/pods/delegate.ts";
 import { isBound, isDeleting, isTerminal } from "../../../src/pods/phase.ts";
 import { deletePod, type Slot } from "./api-server.ts";
-import { type Decide, execute, fates, observe, plan, restart, seeHost, seeMember } from "./controller.ts";
+import { type Decide, execute, fates, observe, plan, restart, seeHost, seeMember, turns } from "./controller.ts";
 import { membership, restoration } from "./disasters.ts";
 import { lateEvents, lateFaults, settleEvents } from "./late.ts";
 import {
@@ -110,8 +110,10 @@ function controllerEvents(world: World, { decide }: Scenario): Event[] {
   }
   const planned = world.pending.length > 0 ? world : plan(world, decide);
   if (planned === undefined) return found;
-  const name = planned.pending[0] === undefined ? "look" : stepName(planned);
-  for (const fate of fates(planned).free) found.push({ what: `${name}: ${fate}`, world: execute(planned, fate) });
+  for (const turn of turns(planned)) {
+    const name = stepName(turn);
+    for (const fate of fates(turn).free) found.push({ what: `${name}: ${fate}`, world: execute(turn, fate) });
+  }
   return found;
 }
 
@@ -154,10 +156,10 @@ function faultEvents(world: World, scenario: Scenario): Event[] {
   const { decide } = scenario;
   const found: Event[] = [{ what: "controller: killed", world: restart(world) }];
   const planned = world.pending.length > 0 ? world : plan(world, decide);
-  if (planned !== undefined) {
-    const name = stepName(planned);
-    for (const fate of fates(planned).faults) found.push({ what: `${name}: ${fate}`, world: execute(planned, fate) });
-    if (scenario.late === true) found.push(...lateFaults(planned));
+  for (const turn of planned === undefined ? [] : turns(planned)) {
+    const name = stepName(turn);
+    for (const fate of fates(turn).faults) found.push({ what: `${name}: ${fate}`, world: execute(turn, fate) });
+    if (scenario.late === true) found.push(...lateFaults(turn));
   }
   const overflowing = plannedOverflow(world, scenario);
   if (overflowing !== undefined) {

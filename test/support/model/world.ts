@@ -26,8 +26,9 @@ export interface MemberState extends Cluster {
   readonly left?: true;
 }
 
-/** A request that follows from the answer to another one. */
+/** A request that follows from the answer to another one, or one of those that an action sends at once. */
 export type FollowUp =
+  | { readonly type: "asked"; readonly member: string; readonly proxyUid: string }
   | { readonly type: "taken"; readonly member: string; readonly proxyUid: string }
   | { readonly type: "swept"; readonly member: string; readonly uid: string };
 

@@ -87,14 +87,9 @@ function awaitDenials(proxy: Stored<Pod>, observed: Observed, now: number): Dele
   }
   const settledAt = Math.max(...holding.map(settlesAt));
   if (now < settledAt) return { ...NOTHING, requeueAt: settledAt };
-  const { uid: proxyUid } = proxy.metadata;
-  const ask = (member: MemberView): Action => ({
-    type: "ask",
-    member: member.name,
-    proxyUid,
-    since: settlesAt(member),
-  });
-  return unasked.length > 0 ? { actions: unasked.map(ask), outcome: "Waiting" } : undefined;
+  if (unasked.length === 0) return undefined;
+  const asked = unasked.map((member) => ({ name: member.name, since: settlesAt(member) }));
+  return { actions: [{ type: "ask", proxyUid: proxy.metadata.uid, members: asked }], outcome: "Waiting" };
 }
 
 /**

@@ -164,6 +164,13 @@ export interface Observed {
   readonly outOfService: (member: string) => boolean;
 }
 
+/** A member that is asked for a delegate. */
+export interface AskedMember {
+  readonly name: string;
+  /** What was read of it before says nothing: requests were under way; epoch ms. */
+  readonly since: number;
+}
+
 /** One write, or one note to the controller's memory. Each names its cluster and carries its preconditions. */
 export type Action =
   | {
@@ -201,14 +208,8 @@ export type Action =
       /** What is noted of the member when it has not. */
       readonly refusal?: Refusal;
     }
-  /** Asks a member for a delegate that an earlier leader may have had made there a moment ago. */
-  | {
-      readonly type: "ask";
-      readonly member: string;
-      readonly proxyUid: string;
-      /** What was read of the member before says nothing: requests were under way; epoch ms. */
-      readonly since: number;
-    }
+  /** Asks members, all at once, for a delegate that an earlier leader may have had made there a moment ago. */
+  | { readonly type: "ask"; readonly proxyUid: string; readonly members: readonly AskedMember[] }
   /** Asks the member itself for a delegate that it does not show any more, which gets its marks back when it is there. */
   | {
       readonly type: "look";

@@ -23,7 +23,7 @@ function writing(errors: readonly KubeErrorCode[]) {
       if (code !== undefined) throw new KubeError("no", { code, cluster: "west", verb: "delete", resource: "x" });
     },
   });
-  const writer = new CopyWriter<string>((key) => stay.push(key));
+  const writer = new CopyWriter<string>({ onStays: (key: string) => stay.push(key), clock: { now: () => 0 } } as never);
   const deletion = { member: { client }, resource: configMaps, copy: copy.metadata } as never;
   return { writer, sent, stay, remove: () => writer.delete(KEY, deletion) };
 }
@@ -68,4 +68,56 @@ test("what has gone is remembered no longer than it is there", async () => {
   await remove();
   writer.forget(KEY);
   expect(writer.isLeaving(KEY, copy)).toBe(false);
+});
+
+/** A writer whose member refuses what is written with the fields `refused`, in these words. */
+function refusing(refused: string, words: string) {
+  const sent: unknown[] = [];
+  const answer = async (wanted: object) => {
+    sent.push(wanted);
+    if (refused in wanted) {
+      throw new KubeError(words, { code: "Unprocessable", cluster: "west", verb: "write", resource: "configmaps" });
+    }
+    return { metadata: { uid: "c", resourceVersion: "4" } };
+  };
+  const client = fakeClient({
+    create: (async (_resource: object, object: object) => answer(object)) as never,
+    patch: (async (_resource: object, _ref: object, { body: [operation] }: { body: object[] }) =>
+      answer(operation ?? {})) as never,
+    list: (async () => ({ items: [] })) as never,
+  });
+  const writer = new CopyWriter<string>({
+    memberNamespaces: { createIn: (_member: object, _name: string, _signal: object, make: () => unknown) => make() },
+    hostId: "host-id",
+    clock: { now: () => 0 },
+  } as never);
+  const wanted = {
+    member: { name: "west", client, answerOf: (promise: Promise<unknown>) => promise },
+    resource: configMaps,
+    ref: { namespace: "team", name: "settings" },
+    signal: new AbortController().signal,
+  };
+  return {
+    sent,
+    make: (instead?: (detail: string) => object | undefined) =>
+      writer.make({ ...wanted, object: { odd: 1 }, instead } as never),
+    change: (instead?: (detail: string) => object[] | undefined) =>
+      writer.change({ ...wanted, patch: [{ odd: 1 }], instead } as never),
+  };
+}
+
+test("what a member refuses is made or changed in another way when there is one for its words", async () => {
+  const plain = (detail: string): object | undefined => (detail === "odd field" ? { plain: 1 } : undefined);
+  const { sent, make, change } = refusing("odd", "odd field");
+  expect(await make(plain)).toEqual({ type: "made", uid: "c" });
+  expect(await change(() => [{ plain: 1 }])).toEqual({ type: "changed", resourceVersion: "4" });
+  expect(sent).toEqual([{ odd: 1 }, { plain: 1 }, { odd: 1 }, { plain: 1 }]);
+});
+
+test("what a member refuses in other words is refused, and the other way, too, when it is", async () => {
+  const { sent, make, change } = refusing("odd", "quota");
+  expect(await make()).toEqual({ type: "refused", detail: "quota" });
+  expect(await make(() => undefined)).toEqual({ type: "refused", detail: "quota" });
+  expect(await change(() => [{ odd: 2 }])).toEqual({ type: "refused", detail: "quota" });
+  expect(sent).toEqual([{ odd: 1 }, { odd: 1 }, { odd: 1 }, { odd: 2 }]);
 });

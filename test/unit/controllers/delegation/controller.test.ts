@@ -1,8 +1,9 @@
-import { afterEach, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test, vi } from "vitest";
 import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
 import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
@@ -15,6 +16,8 @@ const team = { metadata: { name: "team", uid: "n", resourceVersion: "1" } };
 let clock: FakeClock;
 let started: PromiseWithResolvers<WatchEvent<Pod>>;
 let created: string[];
+/** What members answer that are asked for a pod, in the order in which they were. */
+let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
 let west: { read: boolean };
 
@@ -22,14 +25,14 @@ function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
 }
 
-/** The member `west`, which does not answer creations; it has been read unless a test says otherwise. */
-function memberOf(cluster: object) {
+/** A member that does not answer creations; it has been read unless a test says otherwise. */
+function memberOf(name: string) {
   const size = { cpu: 8, pods: 100 };
-  const open = { name: "west", labels: {}, allocatable: size, largestNode: size, used: {} };
+  const open = { name, labels: {}, allocatable: size, largestNode: size, used: {} };
   const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" };
-  return {
-    name: "west",
-    cluster,
+  const member = {
+    name,
+    cluster: { metadata: { name, uid: "c" }, spec: {}, status: { version: "v1.36.0" } },
     read: true,
     reachable: true,
     nodesRead: true,
@@ -40,40 +43,52 @@ function memberOf(cluster: object) {
     unreadable: {},
     load: new Load(),
     delegates: { get: nothing, departed: nothing, list: () => [] },
-    candidate: () => ({ ...open, ...(west.read ? {} : { closed }) }),
+    candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
     answerOf: (answer: Promise<unknown>) => answer,
     noteFailure: nothing,
     client: fakeClient({
       create: (_resource, _object, { signal } = {}) => {
-        created.push("west");
+        created.push(name);
         return untilAborted(signal);
       },
+      find: ((_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
+        const answer = Promise.withResolvers<undefined>();
+        asked.push({ name, answer });
+        return Promise.race([answer.promise, untilAborted(signal)]);
+      }) as never,
     }),
   };
+  return member;
 }
 
-beforeEach(async () => {
+beforeEach(() => {
   clock = new FakeClock();
   started = Promise.withResolvers();
   created = [];
-  const cluster = { metadata: { name: "west", uid: "c" }, spec: {}, status: { version: "v1.36.0" } };
-  const member = memberOf(cluster);
-  west = member;
+  asked = [];
+});
+afterEach(() => controller.stop());
+
+/** A controller with these members, which finds these proxies when it begins to lead. */
+async function lead(names: readonly string[] = ["west"], inherited: readonly Stored<Pod>[] = []): Promise<void> {
+  const members = new Map(names.map((name) => [name, memberOf(name)]));
+  west = members.get("west") ?? memberOf("west");
   const host = fakeClient({
     list: (async ({ plural }: { readonly plural: string }) => {
-      return { items: plural === "namespaces" ? [team] : [], resourceVersion: "1", size: 0 };
+      const items: Readonly<Record<string, readonly object[]>> = { namespaces: [team], pods: inherited };
+      return { items: items[plural] ?? [], resourceVersion: "1", size: 0 };
     }) as never,
     watch: async function* ({ plural }: { readonly plural: string }, { onOpen, signal }: WatchOptions) {
       onOpen?.();
-      if (plural === "pods") yield await started.promise;
+      if (plural === "pods") yield await Promise.race([started.promise, untilAborted(signal)]);
       await untilAborted(signal);
     } as never,
     patch: (async () => proxy) as never,
   });
   const registry = {
-    cluster: () => cluster,
-    member: () => member,
-    members: () => [member],
+    cluster: (name: string) => members.get(name)?.cluster,
+    member: (name: string) => members.get(name),
+    members: () => [...members.values()],
     unconnected: () => [],
     holders: () => [],
     forget: nothing,
@@ -96,8 +111,7 @@ beforeEach(async () => {
     log: createLogger({ level: "silent" }),
   } as never);
   await controller.start(new AbortController().signal);
-});
-afterEach(() => controller.stop());
+}
 
 /** A proxy that comes to be while the controller leads. */
 async function proxyComes(object: Stored<Pod>): Promise<void> {
@@ -106,6 +120,7 @@ async function proxyComes(object: Stored<Pod>): Promise<void> {
 }
 
 test("a Cluster stays while a delegate is being created in its member", async () => {
+  await lead();
   expect(controller.waitingIn("west")).toBe(0);
   await proxyComes(proxy);
   expect(created).toEqual(["west"]);
@@ -113,10 +128,27 @@ test("a Cluster stays while a delegate is being created in its member", async ()
 });
 
 test("a member that is reached at another address may have the delegates of all that wait, until it is read", async () => {
+  await lead();
   west.read = false;
   await proxyComes(proxy);
   expect(created).toEqual([]);
   expect(controller.waitingIn("west")).toBe(0);
   controller.onReconnected("west");
   expect(controller.waitingIn("west")).toBe(1);
+});
+
+test("a pod of an earlier leader is asked for in all members at once: one that hangs keeps no other's answer", async () => {
+  await lead(["west", "east", "north"], [proxy]);
+  await vi.waitFor(() => expect(asked.map(({ name }) => name)).toEqual(["west", "east", "north"]));
+  const [hangs, ...others] = asked;
+  for (const { answer } of others) answer.resolve(undefined);
+  await clock.advance(1_000);
+  expect(created).toEqual([]);
+  hangs?.answer.reject(
+    new KubeError("no answer", { code: "AnswerLost", cluster: "west", verb: "get", resource: "pods" }),
+  );
+  await clock.advance(1_000);
+  expect(asked.slice(3).map(({ name }) => name)).toEqual(["west"]);
+  asked[3]?.answer.resolve(undefined);
+  await vi.waitFor(() => expect(created).toHaveLength(1));
 });

@@ -1,9 +1,10 @@
-import { expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import { LateDelegates } from "../../../../src/controllers/delegation/late-delegates.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { fakeClient } from "../../cli/client.ts";
@@ -20,21 +21,27 @@ function pair(number: number): { readonly proxy: Stored<Pod>; readonly delegate:
   return { proxy, delegate: delegateOf(proxy, { uid: `delegate-${number}`, metadata }) };
 }
 
-/** The member `west`, which has some delegates and shows others. */
-function asking({ has = [], shows = [] }: { has?: Stored<Pod>[]; shows?: Stored<Pod>[] }) {
-  const clock = { now: since };
-  const memories = new Memories();
-  const told: string[] = [];
+interface Has {
+  /** Delegates there. */
+  readonly has?: Stored<Pod>[];
+  /** Delegates that its watch has shown. */
+  readonly shows?: readonly Stored<Pod>[];
+}
+
+/** One member, and what was asked of it. */
+function memberOf(name: string, { has = [], shows = [] }: Has) {
   const requests: string[] = [];
-  const state: { failure?: Error } = {};
+  const failures: unknown[] = [];
+  const state: { failure?: Error; answers?: Promise<void> } = {};
   const answer = async <T>(request: string, value: T): Promise<T> => {
     requests.push(request);
+    await state.answers;
     if (state.failure !== undefined) throw state.failure;
     return value;
   };
   const client = fakeClient({
-    find: ((_resource: unknown, { name }: { name: string }) => {
-      const found = has.find(({ metadata }) => metadata.name === name);
+    find: ((_resource: unknown, { name: pod }: { name: string }) => {
+      const found = has.find(({ metadata }) => metadata.name === pod);
       return answer("find", found);
     }) as never,
     list: ((_resource: unknown, { labelSelector, continue: token }: ListOptions) => {
@@ -44,27 +51,39 @@ function asking({ has = [], shows = [] }: { has?: Stored<Pod>[]; shows?: Stored<
     }) as never,
   });
   const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
-  const west = { name: "west", client, delegates: { get }, noteFailure: () => {} };
+  const member = { name, client, delegates: { get }, noteFailure: (error: unknown) => failures.push(error) };
+  return { member, requests, failures, state };
+}
+
+/** The members `west` and `east`, each with delegates that it has, and some of them shown. */
+function asking(west: Has, others: Has = {}) {
+  const clock = { now: since };
+  const memories = new Memories();
+  const told: string[] = [];
+  const members = { west: memberOf("west", west), east: memberOf("east", others) };
   const late = new LateDelegates({
-    registry: { member: (name: string) => (name === "west" ? west : undefined) },
+    registry: { member: (name: "west" | "east") => members[name]?.member },
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => clock.now },
     memories,
     exchange: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
   } as never);
-  const ask = (number: number, from = since, member = "west") => {
+  const askAll = (number: number, names: readonly string[], from = since) => {
     const { proxy } = pair(number);
     const { uid: proxyUid } = proxy.metadata;
     if (memories.of(proxyUid).fresh) memories.noteInherited(proxyUid);
     const context = { key: objectKey(proxy.metadata), signal: new AbortController().signal, heardAt: 0, log };
-    return late.ask({ type: "ask", member, proxyUid, since: from }, context);
+    const asked = names.map((name) => ({ name, since: from }));
+    return late.ask({ type: "ask", proxyUid, members: asked }, context);
   };
+  const ask = (number: number, from = since, member = "west") => askAll(number, [member], from);
+  const { requests, state } = members.west;
   /** Until lists are what is asked for. */
   const askFew = async (): Promise<void> => {
     for (let number = 1; number <= 10; number += 1) await ask(100 + number);
     requests.length = 0;
   };
-  return { ask, askFew, clock, memories, requests, state, told };
+  return { ask, askAll, askFew, clock, members, memories, requests, state, told };
 }
 
 test("a member that has a late delegate keeps its pod until its watch shows it; one that has none denies it", async () => {
@@ -143,4 +162,71 @@ test("the author is told of a member that goes on failing to say so", async () =
   ]);
   // What has not been answered makes nobody read all that the member has.
   expect(new Set(requests)).toEqual(new Set(["find"]));
+});
+
+describe("of members that are asked at once", () => {
+  const busyFor = (retryAfterMs: number): KubeError =>
+    new KubeError("busy", { code: "TooManyRequests", cluster: "east", verb: "list", resource: "pods", retryAfterMs });
+  const broken = failure("ServerError", "etcdserver: request timed out");
+
+  test("one that hangs and fails keeps no other's answer from being noted", async () => {
+    const { askAll, members, memories } = asking({});
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    expect([members.west.requests, members.east.requests]).toEqual([["find"], ["find"]]);
+    west.reject(broken);
+    await expect(asked).rejects.toBe(broken);
+    expect([members.west.failures, members.east.failures]).toEqual([[broken], []]);
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["east"]);
+  });
+
+  test("one that fails is suspected at once, whoever else hangs", async () => {
+    const { askAll, members } = asking({});
+    members.west.state.answers = new Promise(() => {});
+    members.east.state.failure = broken;
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.failures).toEqual([broken]));
+  });
+
+  test("nothing is noted of one that was connected anew meanwhile, nor of a pod that has gone", async () => {
+    const { askAll, members, memories } = asking({}, { has: [pair(2).delegate] });
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = [askAll(1, ["west", "east"]), askAll(2, ["west", "east"])];
+    members.east = memberOf("east", {});
+    memories.forget("uid-2");
+    west.resolve();
+    await Promise.all(asked);
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    expect(memories.of("uid-2")).toEqual(new Memories().of("uid-2"));
+  });
+
+  test("one that has the pod keeps it, whatever the others fail with", async () => {
+    const { proxy, delegate } = pair(1);
+    const { askAll, clock, members, memories, told } = asking({}, { has: [delegate] });
+    members.west.state.failure = broken;
+    clock.now += 5000;
+    const shown = await askAll(1, ["west", "east"]);
+    expect(memories.of("uid-1").uncertain).toBe("east");
+    expect(shown?.(world(proxy, [memberView("west"), memberView("east")]))).toBe(false);
+    expect(shown?.(world(proxy, [memberView("west"), memberView("east", { delegate })]))).toBe(true);
+    expect([members.west.failures, told]).toEqual([[broken], []]);
+  });
+
+  test("the author is told of one that fails, and always of the same; who wants to be left alone longest is", async () => {
+    const { askAll, clock, members, told } = asking({});
+    members.west.state.failure = broken;
+    members.east.state.failure = broken;
+    clock.now += 5000;
+    for (const names of [
+      ["west", "east"],
+      ["west", "gone", "east"],
+    ]) {
+      await expect(askAll(1, names)).rejects.toBe(broken);
+    }
+    expect(told.map((message) => message.split(":")[0])).toEqual(["west", "west"]);
+    members.east.state.failure = busyFor(60_000);
+    await expect(askAll(1, ["west", "east"])).rejects.toBe(members.east.state.failure);
+  });
 });

@@ -27,14 +27,15 @@ describe("a proxy of an earlier leader that no member shows", () => {
     const early = decide(world(proxyPod(), members, inherited()), settled - 1);
     expect(early).toMatchObject({ actions: [], requeueAt: settled });
     const due = decide(world(proxyPod(), members, inherited()), settled);
-    expect(due.actions).toEqual([
-      { type: "ask", member: "west", proxyUid: "uid-1", since: settled },
-      { type: "ask", member: "east", proxyUid: "uid-1", since: settled - 500 },
-    ]);
+    const asked = [
+      { name: "west", since: settled },
+      { name: "east", since: settled - 500 },
+    ];
+    expect(due.actions).toEqual([{ type: "ask", proxyUid: "uid-1", members: asked }]);
     const half = decide(world(proxyPod(), members, inherited({ denied: new Set(["east"]) })), settled);
-    expect(half.actions).toMatchObject([{ type: "ask", member: "west" }]);
-    const asked = decide(world(proxyPod(), members, inherited({ denied: new Set(["east", "west"]) })), settled);
-    expect(asked.actions).toMatchObject([{ type: "create" }]);
+    expect(half.actions).toMatchObject([{ type: "ask", members: [{ name: "west" }] }]);
+    const denied = decide(world(proxyPod(), members, inherited({ denied: new Set(["east", "west"]) })), settled);
+    expect(denied.actions).toMatchObject([{ type: "create" }]);
   });
 
   test("waits for one that cannot be asked, and not for one that has denied it and is lost since", () => {

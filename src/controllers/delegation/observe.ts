@@ -1,0 +1,120 @@
+import { virtualNodeName } from "../../api/keys.ts";
+import { type ObjectKey, objectKey, objectRef, type Pod, type Stored } from "../../api/kubernetes.ts";
+import type { Member } from "../../clusters/member.ts";
+import { isOutOfService } from "../../placement/member-candidate.ts";
+import { isNodeReady } from "../../placement/node-fit.ts";
+import { ownerOf } from "../../pods/delegate.ts";
+import { memberOf } from "../../pods/member-of.ts";
+import { isBound } from "../../pods/phase.ts";
+import type { ReadStore } from "../../runtime/store.ts";
+import { awaitsDelegate } from "./decisions/decide-awaited.ts";
+import type { MemberView, Observed } from "./decisions/model.ts";
+import { unknownView, viewOf } from "./member-view.ts";
+import type { DelegationOptions } from "./options.ts";
+import type { Placing } from "./placing/placing.ts";
+
+/** Where what decisions depend on is read. */
+export interface ObserverOptions
+  extends Pick<DelegationOptions, "identity" | "registry" | "dependencies" | "virtualNodes" | "clock"> {
+  readonly placing: Placing;
+  /** The host's proxies. */
+  readonly proxies: ReadStore<Pod>;
+  /** Since when nobody has taken the proxy; epoch ms. */
+  readonly waitingSince: (key: ObjectKey) => number | undefined;
+}
+
+/** Reads from the stores what a decision on one pod name depends on. */
+export class Observer {
+  readonly #options: ObserverOptions;
+
+  constructor(options: ObserverOptions) {
+    this.#options = options;
+  }
+
+  /** Undefined when there is nothing under the key, and before the host's proxies have been read. */
+  observe(key: ObjectKey): Observed | undefined {
+    const { clock, placing, proxies, registry } = this.#options;
+    // Before the host's proxies are known, every delegate would look like an orphan.
+    if (!proxies.synced) return undefined;
+    const proxy = proxies.get(key);
+    const members = [...this.#concerned(key, proxy).map((member) => viewOf(member, key)), ...this.#unknown(proxy)];
+    if (proxy === undefined && members.every(({ delegate }) => delegate === undefined)) {
+      registry.forget(key);
+      return undefined;
+    }
+    const { uid = "" } = proxy?.metadata ?? {};
+    const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
+    if (holder !== undefined && proxy !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
+      placing.memories.noteFound(uid, holder.name, clock.now());
+    }
+    return this.#seen(key, proxy, members);
+  }
+
+  /** What a decision would see if this pod, which may be no proxy yet, were the proxy under the key. */
+  seen(key: ObjectKey, pod: Stored<Pod>): Observed {
+    const members = this.#options.registry.members().map((member) => viewOf(member, key));
+    return this.#seen(key, pod, [...members, ...this.#unknown(pod)]);
+  }
+
+  #seen(key: ObjectKey, proxy: Stored<Pod> | undefined, members: readonly MemberView[]): Observed {
+    const { dependencies, identity, placing } = this.#options;
+    const waitingSince = this.#options.waitingSince(key);
+    return {
+      ref: objectRef(key),
+      host: identity,
+      proxy,
+      members,
+      memory: placing.memories.of(proxy?.metadata.uid ?? ""),
+      ...(waitingSince === undefined ? {} : { waitingSince }),
+      ...placing.view.of(proxy),
+      apiAccess: (member) => placing.view.apiAccess(proxy, member),
+      needs: () => (proxy === undefined ? undefined : dependencies.needs(proxy)),
+      specIn: (candidate) => placing.view.specIn(proxy, candidate),
+      unheard: (member) => this.#unheard(member),
+      outOfService: (member) => this.#outOfService(member),
+    };
+  }
+
+  /** Only a proxy that needs a place is looked at in all members: a hundred of them cost the others nothing. */
+  #concerned(key: ObjectKey, proxy: Stored<Pod> | undefined): readonly Member[] {
+    const { placing, registry } = this.#options;
+    if (proxy !== undefined && !isBound(proxy)) return registry.members();
+    const concerned = new Set(registry.holders(key));
+    const { uid = "" } = proxy?.metadata ?? {};
+    for (const name of [proxy === undefined ? undefined : memberOf(proxy), placing.memories.of(uid).uncertain]) {
+      const member = name === undefined ? undefined : registry.member(name);
+      if (member !== undefined) concerned.add(member);
+    }
+    return [...concerned];
+  }
+
+  /** Clusters that this controller has never reached, for want of credentials: a proxy may have its delegate there all the same. */
+  #unknown(proxy: Stored<Pod> | undefined): MemberView[] {
+    if (proxy === undefined) return [];
+    const { registry } = this.#options;
+    const name = isBound(proxy) ? memberOf(proxy) : undefined;
+    return registry
+      .unconnected()
+      .filter(({ metadata }) => name === undefined || metadata.name === name)
+      .map((cluster) => unknownView(cluster, registry.problem(cluster.metadata.name) ?? "it is not connected"));
+  }
+
+  #unheard(member: string): boolean {
+    const node = this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) }));
+    return node !== undefined && !isNodeReady(node);
+  }
+
+  #outOfService(member: string): boolean {
+    return isOutOfService(this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) })));
+  }
+}
+
+/** The proxy's uid, of which every line about a pod tells, whoever writes it. */
+export function identify({ proxy, members }: Observed): Readonly<Record<string, string>> {
+  if (proxy !== undefined) return { proxy: proxy.metadata.uid };
+  for (const { delegate } of members) {
+    const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
+    if (uid !== undefined) return { proxy: uid };
+  }
+  return {};
+}

@@ -1,0 +1,23 @@
+import { expect, test } from "vitest";
+import { inMember } from "../../../../src/controllers/copying/in-member.ts";
+
+function west() {
+  const noted: unknown[] = [];
+  const member = { noteFailure: (error: unknown) => void noted.push(error) };
+  const registry = { member: (name: string) => (name === "west" ? member : undefined) } as never;
+  return { noted, member, registry };
+}
+
+test("a write is made in the member of the name, and nowhere when it has left", async () => {
+  const { noted, member, registry } = west();
+  expect(await inMember(registry, "west", async (found) => found === (member as unknown))).toBe(true);
+  expect(await inMember(registry, "east", () => Promise.reject(new Error("not to be asked")))).toBeUndefined();
+  expect(noted).toEqual([]);
+});
+
+test("a member hears of the failure of a write, as does who asked for it", async () => {
+  const { noted, registry } = west();
+  const error = new Error("no answer");
+  await expect(inMember(registry, "west", () => Promise.reject(error))).rejects.toBe(error);
+  expect(noted).toEqual([error]);
+});
