@@ -75,7 +75,7 @@ function shares(
     const room = Math.max(0, capacities[cluster] ?? Number.POSITIVE_INFINITY);
     const least = Math.min(own.minReplicas, room);
     const most = Math.min(own.maxReplicas ?? Number.POSITIVE_INFINITY, limited ? room : Number.POSITIVE_INFINITY);
-    return [{ cluster, weight: own.weight, least, most, order: hash(cluster + key) }];
+    return [{ cluster, weight: own.weight, least, most, order: orderOf(cluster, key) }];
   });
   return ordered.sort((a, b) => b.weight - a.weight || a.order - b.order || (a.cluster < b.cluster ? -1 : 1));
 }
@@ -182,7 +182,24 @@ function all(clusters: readonly string[], replicas: Replicas): Replicas {
   return Object.fromEntries(clusters.map((cluster) => [cluster, replicas[cluster] ?? 0]));
 }
 
-/** FNV-1, 32 bits, over UTF-8: as KubeFed orders clusters of one weight. */
+/**
+ * Where a cluster is among others of its weight: by KubeFed's hash, whose last bytes hardly change the order. So that workloads
+ * `web-1`, `web-2` and so on do not all begin with one cluster, each bit of it counts for the whole.
+ */
+function orderOf(cluster: string, key: string): number {
+  const value = hash(cluster + key);
+  return key === "" ? value : finalized(value);
+}
+
+/** The last step of MurmurHash3, 32 bits (Austin Appleby, public domain). */
+function finalized(hashed: number): number {
+  let value = hashed;
+  value = Math.imul(value ^ (value >>> 16), 0x85ebca6b);
+  value = Math.imul(value ^ (value >>> 13), 0xc2b2ae35);
+  return (value ^ (value >>> 16)) >>> 0;
+}
+
+/** FNV-1, 32 bits, over UTF-8. */
 function hash(text: string): number {
   let value = 0x811c9dc5;
   for (const byte of new TextEncoder().encode(text)) value = (Math.imul(value, 0x01000193) ^ byte) >>> 0;

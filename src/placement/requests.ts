@@ -28,7 +28,6 @@ function requestsTogether({ containers = [], initContainers = [] }: PodSpec): Re
     if (container.restartPolicy === "Always") {
       addAmounts(total, requests);
       addAmounts(sidecars, requests);
-      raise(initPeak, sidecars);
     } else {
       const during = { ...sidecars };
       addAmounts(during, requests);

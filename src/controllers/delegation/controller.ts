@@ -231,10 +231,7 @@ export class DelegationController {
     const delegate = member?.delegates.get(key);
     const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
     // Told at once: what waits is decided on before each delegate's own proxy is looked at.
-    if (uid !== undefined) {
-      this.#placing.divisions.proxies.held(uid, member?.name);
-      this.#placing.groups.held(uid, member?.name);
-    }
+    if (uid !== undefined && member !== undefined) this.#placing.held(uid, member.name);
     this.#loop.enqueue(key);
   }
 

@@ -109,7 +109,7 @@ export class OwnedProxies {
   }
 
   /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
-  held(uid: string, member: string | undefined): void {
+  held(uid: string, member: string): void {
     if (this.#proxies.get(uid)?.member === undefined) this.place(uid, member);
   }
 

@@ -103,6 +103,32 @@ describe("replicas that are placed one by one", () => {
     expect(new Set(refusals.map(({ reason }) => reason))).toEqual(new Set(["NotPreferred"]));
   });
 
+  test("wait in full clusters by their weights", () => {
+    const clusters = { a: { weight: 3, minReplicas: 0 }, b: { weight: 1, minReplicas: 0 } };
+    const given = { rebalance: false, clusters };
+    const full = candidates.map((candidate) => ({ ...candidate, used: allocatable }));
+    const placed: Record<string, number> = { a: 6, b: 2 };
+    const order = new DivisionOrder(sharesOf(given, names, { capacities: { a: 6, b: 2 } }));
+    for (let nth = 0; nth < 4; nth++) {
+      const rules = [divisionRule({ preferences: given, order, placed })];
+      const [best = ""] = rank({ requests: { cpu: 1 }, rules, candidates: full }).full;
+      placed[best] = (placed[best] ?? 0) + 1;
+    }
+    expect(placed).toEqual({ a: 9, b: 3 });
+  });
+
+  test("are worth waiting for where the API server of the next cluster is late", () => {
+    const given = {
+      rebalance: false,
+      clusters: { a: { weight: 1, minReplicas: 0 }, b: { weight: 1, minReplicas: 0 } },
+    };
+    const order = new DivisionOrder(sharesOf(given, names));
+    const [next = ""] = place(given, {}, 1);
+    const late = candidates.map((candidate) => ({ ...candidate, overdue: candidate.name === next }));
+    const rules = [divisionRule({ preferences: given, order, placed: {} })];
+    expect(rank({ requests: { cpu: 1 }, rules, candidates: late }).awaited).toBe(next);
+  });
+
   test("are placed in well under a millisecond, 50 clusters and 20,000 replicas", () => {
     const many = Array.from({ length: 50 }, (_, index) => `c${index}`);
     const clusters = Object.fromEntries(many.map((name, index) => [name, { weight: index + 1, minReplicas: 1 }]));

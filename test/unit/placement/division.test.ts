@@ -109,6 +109,20 @@ function limits(): Preferences {
   };
 }
 
+test.each<[string, (nth: number) => string]>([
+  ["Deployments of one application", (nth) => `shop/web-${nth}`],
+  ["Jobs of a CronJob, by the minute", (nth) => `ci/build-${29_000_000 + nth}`],
+  ["namespaces", (nth) => `team-${nth}/web`],
+])("single replicas of many %s are spread over clusters of one weight", (_, keyOf) => {
+  const names = ["prod-eu", "prod-us", "prod-ap"];
+  const counts = new Map(names.map((name) => [name, 0]));
+  for (let nth = 0; nth < 300; nth++) {
+    const { replicas } = divide({ ...input(anyOne, 1, "", { key: keyOf(nth) }), clusters: names });
+    for (const name of names) counts.set(name, (counts.get(name) ?? 0) + (replicas[name] ?? 0));
+  }
+  expect(Math.min(...counts.values())).toBeGreaterThan(75);
+});
+
 describe("the division of any total", () => {
   const names = ["a", "b", "c", "d", "e", "f"];
   const small = fc.nat({ max: 40 });

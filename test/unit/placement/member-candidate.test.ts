@@ -1,19 +1,25 @@
 import { expect, test } from "vitest";
-import { candidateOf } from "../../../src/placement/member-candidate.ts";
+import type { ClusterSpec } from "../../../src/api/cluster.ts";
+import { CORDONED, candidateOf, type MemberFacts } from "../../../src/placement/member-candidate.ts";
 
 const amounts = { cpu: 1 };
 
-function taintsOf(...keys: string[]): string[] {
-  const { taints = [] } = candidateOf({
-    cluster: { metadata: { name: "west" }, spec: { credentialsSecret: { name: "member-west" } } },
+function factsOf(spec: Partial<ClusterSpec>, more: Partial<MemberFacts> = {}): MemberFacts {
+  return {
+    cluster: { metadata: { name: "west" }, spec: { credentialsSecret: { name: "member-west" }, ...spec } },
     closed: undefined,
     overdue: false,
     foreign: undefined,
     allocatable: amounts,
     largestNode: amounts,
     used: {},
-    nodeTaints: keys.map((key) => ({ key, effect: "NoSchedule" })),
-  });
+    nodeTaints: [],
+    ...more,
+  };
+}
+
+function taintsOf(...keys: string[]): string[] {
+  const { taints = [] } = candidateOf(factsOf({}, { nodeTaints: keys.map((key) => ({ key, effect: "NoSchedule" })) }));
   return taints.map(({ key }) => key);
 }
 
@@ -23,4 +29,25 @@ test("taints of a virtual node count for pods, unless they tell of its state or 
   expect(
     taintsOf("legation.dev/virtual-node", "node.kubernetes.io/unreachable", "node.kubernetes.io/unschedulable"),
   ).toEqual([]);
+});
+
+test("a taint of a Cluster counts once, as the Cluster has it now, whatever its virtual node has still", () => {
+  const own = { key: "team", value: "gold", effect: "NoSchedule" } as const;
+  const other = { key: "team", value: "iron", effect: "NoExecute" };
+  const nodeTaints = [{ ...own, value: "iron" }, other];
+  expect(candidateOf(factsOf({ taints: [own] }, { nodeTaints })).taints).toEqual([own, other]);
+  expect(candidateOf(factsOf({ taints: [own] })).taints).toEqual([own]);
+});
+
+test("what operators say of a member, and what it is, are what pods are placed by", () => {
+  const spec = { namespaceSelector: { matchLabels: { team: "gold" } }, limits: { total: { cpu: "500m" } } };
+  const facts = factsOf(spec, { closed: CORDONED, overdue: true, foreign: { cpu: 2 } });
+  expect(candidateOf(facts)).toMatchObject({
+    name: "west",
+    closed: CORDONED,
+    overdue: true,
+    foreign: { cpu: 2 },
+    admits: [{ key: "team", operator: "In", values: ["gold"] }],
+    limits: { total: { cpu: 0.5 } },
+  });
 });

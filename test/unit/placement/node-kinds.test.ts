@@ -25,7 +25,7 @@ const many = (count: number, labels: (index: number) => Record<string, string>):
 
 describe("kinds of nodes", () => {
   test("are those alike in labels, taints and size, and none that takes no pods", () => {
-    const gpu = [{ key: "gpu", effect: "NoSchedule" }];
+    const gpu = [{ key: "gpu", value: "a100", effect: "NoSchedule" }];
     const told = nodeKindsOf([
       node({ zone: "a" }),
       node({ zone: "a" }, {}, "8010m"),
@@ -51,6 +51,17 @@ describe("kinds of nodes", () => {
       [33, { os: "linux", zone: "z1" }],
       [33, { os: "linux", zone: "z2" }],
       [34, { os: "linux", zone: "z0" }],
+    ]);
+  });
+
+  test("leave out no more labels than they must, and count the nodes that are alike without these", () => {
+    const told = nodeKindsOf(many(40, (index) => ({ pool: `p${index % 5}`, zone: `z${index % 4}`, os: "linux" })));
+    expect(told?.unlistedLabels).toEqual(["pool"]);
+    expect(told?.kinds.map(({ count, labels }) => [count, labels?.zone])).toEqual([
+      [10, "z0"],
+      [10, "z1"],
+      [10, "z2"],
+      [10, "z3"],
     ]);
   });
 
@@ -103,7 +114,10 @@ describe("what kinds tell of a pod's nodes", () => {
     const affinity = {
       nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [named] } },
     };
+    const matching = { nodeSelectorTerms: [{ matchExpressions: [{ key: "host", operator: "Exists" }] }] };
+    const required = { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: matching } };
     expect(untold(nodeNeeds(pod({ spec: { nodeSelector: { host: "1" } } }), {}), told)).toBe("label host of nodes");
+    expect(untold(nodeNeeds(pod({ spec: { affinity: required } }), {}), told)).toBe("label host of nodes");
     expect(untold(nodeNeeds(pod({ spec: { affinity } }), {}), told)).toBe("names of nodes");
   });
 });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { explain, rank } from "../../../src/placement/rank.ts";
+import { explain, rank, whyBehind } from "../../../src/placement/rank.ts";
 
 function candidate(name: string, parts: Partial<Candidate> = {}): Candidate {
   const allocatable = { cpu: 8, memory: 2 ** 34, pods: 100 };
@@ -42,9 +42,36 @@ describe("members are ranked for one pod", () => {
       [candidate("unknown"), candidate("known", { foreign: { cpu: 6 } })],
       ["known", "unknown"],
     ],
+    [
+      "equal load: fewer pods first",
+      [candidate("a", { used: { cpu: 4, pods: 9 } }), candidate("b", { used: { cpu: 4 } })],
+      ["b", "a"],
+    ],
     ["equal load: by name", [candidate("b"), candidate("a")], ["a", "b"]],
   ])("%s", (_, candidates, order) => {
     expect(rank({ requests, candidates }).fitting).toEqual(order);
+  });
+
+  test("load is by what the pod requests in each of them", () => {
+    const requestsIn = ({ name }: Candidate) => ({ ...requests, cpu: name === "a" ? 4 : 1 });
+    expect(rank({ requests, requestsIn, candidates: [candidate("a"), candidate("b")] }).fitting).toEqual(["b", "a"]);
+  });
+
+  test.each<[string, Partial<Candidate>, Rule[], string]>([
+    ["its answer is overdue", { overdue: true }, [costs({ a: 1 })], "an answer of its API server is overdue"],
+    [
+      "a rule costs more",
+      { used: { cpu: 6 } },
+      [costs({}), { ...costs({ a: 1 }), concern: "spread" }],
+      "b is better by spread",
+    ],
+    ["others' pods are not known", {}, [], "what others' pods request there is not known yet"],
+    ["it would be fuller", { foreign: { cpu: 3 } }, [], "would be 50 % full, b 25 %"],
+    ["it has more pods", { foreign: {}, used: { cpu: 1, pods: 2 } }, [], "has more pods than b"],
+    ["its name comes later", { foreign: {}, used: { cpu: 1, pods: 1 } }, [], "is as good as b"],
+  ])("one is behind another, and it is said why, when %s", (_, parts, rules, why) => {
+    const [own, better] = [candidate("a", parts), candidate("b", { used: { cpu: 1, pods: 1 }, foreign: {} })];
+    expect(whyBehind({ requests, rules, candidates: [] }, own, better)).toBe(why);
   });
 
   test.each<[string, Partial<Candidate>, string]>([

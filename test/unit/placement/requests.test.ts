@@ -38,6 +38,11 @@ describe("a pod requests what kube-scheduler would reserve for it", () => {
       1,
     ],
     [
+      "what it requests, also where its limits are higher",
+      { containers: [asking("1", { resources: { requests: { cpu: "1" }, limits: { cpu: "2" } } })] },
+      1,
+    ],
+    [
       "limits where requests are missing",
       { containers: [{ name: "c", image: "i", resources: { limits: { cpu: "2" } } }] },
       2,

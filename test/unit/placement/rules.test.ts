@@ -5,7 +5,7 @@ import { limitAmounts } from "../../../src/api/cluster-policy.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
-import { groupRule } from "../../../src/placement/group-rule.ts";
+import { type GroupFacts, groupRule } from "../../../src/placement/group-rule.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
 import { fitOf } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
@@ -101,7 +101,7 @@ describe("an operator's policy", () => {
     ["pods", { total: { pods: "1" } }, "west: its limit of pods: 1 requested, 0 of 1 left"],
     ["cpu", { total: { cpu: "3" } }, "west: its limit of cpu: 2 requested, 1 of 3 left"],
     ["cpu that is left", { total: { cpu: "4" } }, ""],
-    ["what the pod does not request", { total: { memory: "0" } }, ""],
+    ["what the pod does not request, however much of it is used", { total: { memory: "1Mi" } }, ""],
     [
       "of a namespace",
       { perNamespace: { cpu: "2" } },
@@ -111,7 +111,7 @@ describe("an operator's policy", () => {
     const west = candidate("west", {
       limits: limitAmounts(limits),
       used: { pods: 1 },
-      usedIn: (namespace) => ({ pods: 1, cpu: namespace === undefined ? 2 : 1 }),
+      usedIn: (namespace) => ({ pods: 1, memory: 2 ** 30, cpu: namespace === undefined ? 2 : 1 }),
     });
     expect(words([west], { spec: requesting({ cpu: "2" }) })).toBe(message);
   });
@@ -314,4 +314,47 @@ test("a region whose members do not admit the namespace is no domain of a spread
   };
   expect(fitting({})).toEqual(["west"]);
   expect(fitting({ team: "gold" })).toEqual(["east"]);
+});
+
+test.each<["Honor" | "Ignore", Partial<Candidate>, string[]]>([
+  ["Ignore", { closed: { reason: "ClusterNotReady", message: "down" } }, []],
+  ["Honor", { closed: { reason: "ClusterNotReady", message: "down" } }, ["west"]],
+  ["Ignore", { taints: [{ key: "spot", effect: "NoSchedule" }] }, []],
+  ["Honor", { taints: [{ key: "spot", effect: "NoSchedule" }] }, ["west"]],
+  ["Honor", { taints: [{ key: "spot", effect: "PreferNoSchedule" }] }, ["east"]],
+])(
+  "with nodeTaintsPolicy %s, beside a region of %j the other one may be ahead or not",
+  (nodeTaintsPolicy, parts, to) => {
+    const candidates = [
+      candidate("west", { labels: { region: "eu" } }),
+      candidate("east", { labels: { region: "us" }, ...parts }),
+    ];
+    const pod = proxyPod();
+    const placement: Placement = { spread: [{ topologyKey: "region", nodeTaintsPolicy }] };
+    const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
+    const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
+    const rules = [...policyRules(facts), ...placementRules(facts)];
+    expect(rank({ requests: podRequests(pod), rules, candidates }).fitting).toEqual(to);
+  },
+);
+
+test.each<[string, Omit<GroupFacts, "text">, string[], string]>([
+  ["has a home", { home: "west", unread: [] }, ["west"], "east: group flow runs in west"],
+  [
+    "is looked a place for by another pod",
+    { first: "team/a", unread: [] },
+    [],
+    "east: group flow goes where pod team/a finds a place first; west: group flow goes where pod team/a finds a place first",
+  ],
+  [
+    "may be where nobody has looked yet",
+    { unread: ["north"] },
+    [],
+    "east: group flow may be in north, which has not answered yet; west: group flow may be in north, which has not answered yet",
+  ],
+  ["is nowhere", { unread: [] }, ["east", "west"], ""],
+])("a pod whose group %s goes where it may", (_, facts, to, message) => {
+  const rules = [groupRule({ text: "group flow", ...facts })];
+  const { fitting, refusals } = rank({ requests: {}, rules, candidates: [candidate("west"), candidate("east")] });
+  expect([fitting, refusals.length === 0 ? "" : explain(refusals)]).toEqual([to, message]);
 });

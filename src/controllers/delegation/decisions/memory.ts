@@ -38,15 +38,10 @@ export class Memories {
   readonly #entries = new Map<string, Entry>();
   readonly #rewrites = new Rewrites();
   readonly #onPlace: (proxyUid: string, member: string | undefined) => void;
-  readonly #onRoom: (proxyUid: string) => void;
 
-  /** `onPlace` hears of each member that a proxy is about to get, or turns out not to; `onRoom` of each change of `room`. */
-  constructor(
-    onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined,
-    onRoom: (proxyUid: string) => void = () => undefined,
-  ) {
+  /** `onPlace` hears of each member that a proxy is about to get, or turns out not to. */
+  constructor(onPlace: (proxyUid: string, member: string | undefined) => void = () => undefined) {
     this.#onPlace = onPlace;
-    this.#onRoom = onRoom;
   }
 
   of(proxyUid: string): Memory {
@@ -77,7 +72,6 @@ export class Memories {
     const entry = this.#entry(proxyUid);
     delete entry.promised;
     entry.room = member;
-    this.#onRoom(proxyUid);
     this.#onPlace(proxyUid, member);
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
@@ -98,7 +92,6 @@ export class Memories {
     const entry = this.#entry(proxyUid);
     entry.promised = member;
     entry.room = member;
-    this.#onRoom(proxyUid);
     this.#onPlace(proxyUid, member);
   }
 
@@ -206,9 +199,7 @@ export class Memories {
 
   /** The proxy is bound or gone: nothing of its search for a member matters any more. */
   forget(proxyUid: string): void {
-    const room = this.#entries.get(proxyUid)?.room;
     this.#entries.delete(proxyUid);
-    if (room !== undefined) this.#onRoom(proxyUid);
   }
 
   #entry(proxyUid: string): Entry {

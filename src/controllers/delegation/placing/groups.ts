@@ -119,7 +119,7 @@ export class Groups {
   }
 
   /** A member shows the proxy's delegate. Passed over when the proxy has a member already. */
-  held(uid: string, member: string | undefined): void {
+  held(uid: string, member: string): void {
     if (this.#pods.get(uid)?.member === undefined) this.place(uid, member);
   }
 

@@ -50,20 +50,17 @@ export class Placing {
     const { divisions, shapes } = this;
     const groups = new Groups(onGroup);
     const overflowing = this.#overflowing;
-    const memories = new Memories(
-      (uid, member) => {
-        divisions.proxies.place(uid, member);
-        groups.place(uid, member);
-      },
-      (uid) => spread.onRoom(uid),
-    );
+    const memories = new Memories((uid, member) => {
+      divisions.proxies.place(uid, member);
+      groups.place(uid, member);
+      spread.place(uid, member);
+    });
     const spread = new SpreadCounts({
       podsIn: (namespace) => [
         ...proxies().byIndex(NAMESPACE_INDEX, namespace),
         ...[...overflowing.values()].filter(({ metadata }) => metadata.namespace === namespace),
       ],
       podOf: (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid),
-      roomOf: (uid) => memories.of(uid).room,
     });
     this.#spread = spread;
     this.#proxies = proxies;
@@ -84,6 +81,13 @@ export class Placing {
     this.reservations = new Reservations({ registry, memories, shapes, clock });
     this.rules = rules;
     this.view = new PlacementView({ registry, rules, divisions, groups, shapes, homeApi, clock });
+  }
+
+  /** A member shows the delegate of a proxy. */
+  held(uid: string, member: string): void {
+    this.divisions.proxies.held(uid, member);
+    this.groups.held(uid, member);
+    this.#spread.held(uid, member);
   }
 
   /** A pod in overflow mode is about to be bound to the member: it counts there from now on. */

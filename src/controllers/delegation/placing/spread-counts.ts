@@ -9,8 +9,6 @@ export interface SpreadCountsOptions {
   /** All live and ended pods of the namespace, in overflow mode or not. */
   readonly podsIn: (namespace: string) => Iterable<Stored<Pod>>;
   readonly podOf: (uid: string) => Stored<Pod> | undefined;
-  /** Where room is kept for a pod without a node. */
-  readonly roomOf: (uid: string) => string | undefined;
 }
 
 /** Pods of one namespace that one selector matches. */
@@ -33,6 +31,8 @@ export class SpreadCounts {
   readonly #options: SpreadCountsOptions;
   /** By namespace and selector. */
   readonly #counted = new Map<string, Map<string, Counted>>();
+  /** Members of pods that the host shows without a node, by uid. */
+  readonly #places = new Map<string, string>();
 
   constructor(options: SpreadCountsOptions) {
     this.#options = options;
@@ -60,19 +60,28 @@ export class SpreadCounts {
   /** A pod is as the host shows it. */
   update(pod: Stored<Pod>): void {
     const { namespace = "", uid } = pod.metadata;
+    if (memberOf(pod) !== undefined) this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? [])
       move(counted, uid, this.#memberOf(counted, pod));
   }
 
-  /** Room is kept for the pod elsewhere, or nowhere any more. */
-  onRoom(uid: string): void {
-    if (this.#counted.size === 0) return;
+  /** A pod without a node has its delegate, or is about to, in this member; undefined: nowhere any more. */
+  place(uid: string, member: string | undefined): void {
     const pod = this.#options.podOf(uid);
-    if (pod !== undefined) this.update(pod);
+    if (pod === undefined || memberOf(pod) !== undefined) return;
+    if (member === undefined) this.#places.delete(uid);
+    else this.#places.set(uid, member);
+    this.update(pod);
+  }
+
+  /** A member shows the pod's delegate. Passed over when the pod has a member already. */
+  held(uid: string, member: string): void {
+    if (!this.#places.has(uid)) this.place(uid, member);
   }
 
   /** A pod is gone. */
   remove({ namespace = "", uid }: Stored<Pod>["metadata"]): void {
+    this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? []) move(counted, uid, undefined);
   }
 
@@ -91,7 +100,7 @@ export class SpreadCounts {
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
     if (isDeleting(pod) || isTerminal(pod) || !selectorMatches(selector, labels)) return undefined;
-    return memberOf(pod) ?? this.#options.roomOf(uid);
+    return memberOf(pod) ?? this.#places.get(uid);
   }
 }
 

@@ -165,6 +165,34 @@ describe("all ReplicaSets of a Deployment that is updated", () => {
     );
   });
 
+  const own = (weight: number, minReplicas = 0, maxReplicas?: number): ClusterPreferences => {
+    return { weight, minReplicas, ...(maxReplicas === undefined ? {} : { maxReplicas }) };
+  };
+  test.each<[string, Update]>([
+    [
+      "much is given before weights count",
+      {
+        clusters: [own(1), own(0, 4), own(0, 4), own(1, 5, 6)],
+        replicas: 22,
+        maxSurge: 6,
+        maxUnavailable: 5,
+        seed: 121761566,
+      },
+    ],
+    [
+      "two have their least alone",
+      { clusters: [own(1), own(0, 1), own(0, 3)], replicas: 19, maxSurge: 5, maxUnavailable: 4, seed: 1837070489 },
+    ],
+    [
+      "one has its least alone",
+      { clusters: [own(1), own(1), own(0, 4)], replicas: 13, maxSurge: 4, maxUnavailable: 3, seed: 2113929212 },
+    ],
+  ])("are off by no more than that where %s", (_, update) => {
+    const { worst, end } = seenIn(update, [updated, updated]);
+    expect(worst).toBeLessThanOrEqual(1 + update.maxSurge + update.maxUnavailable);
+    expect(end).toBeLessThanOrEqual(1);
+  });
+
   test("are created anew at once under the strategy Recreate, exactly divided", () => {
     const update = { clusters: weighted([3, 2, 1]), replicas: 12, maxSurge: 0, maxUnavailable: 12, seed: 5 };
     expect(seenIn(update, [updated]).end).toBe(0);

@@ -29,3 +29,10 @@ test.each<[string, MemberView, string]>([
     { type: "bind", member: expected, proxyUid: proxy.metadata.uid, delegateUid: expected, memberNode: "n" },
   ]);
 });
+
+test("of two delegates one has a node where nobody answers: it may run, so the other one goes and is not bound to", () => {
+  const members = [holding("west", {}), holding("east", node, { reachable: false })];
+  expect(decide(world(proxy, members), 1_000_000).actions).toEqual([
+    { type: "delete", member: "west", uid: "west", resourceVersion: "7" },
+  ]);
+});

@@ -65,3 +65,37 @@ describe("a proxy of an earlier leader that no member shows", () => {
     expect(decide(world(proxyPod(), all, parts), settled).actions).toMatchObject([{ type: "create" }]);
   });
 });
+
+describe("a proxy that no member may have is told of a member", () => {
+  const refusal = (message: string) => ({ cluster: "west", reason: "RefusedByMember", message }) as const;
+  const attempted = (until: number): Pick<Observed, "memory"> => {
+    const attempt = { since: 0, refusals: 1, refusal: refusal("quota of its own"), until, nodesVersion: 1 };
+    return { memory: memory({ attempts: new Map([["west", attempt]]) }) };
+  };
+  const refusedBefore = () => ({ refusal: refusal("quota of another"), until: now + 5000 });
+  const excludes = () => "not named";
+  test.each<[string, Partial<Observed>, string]>([
+    ["what it has said of it", attempted(now + 1), "quota of its own"],
+    ["what it has said of it, rather than of another", { ...attempted(now + 1), refusedBefore }, "quota of its own"],
+    ["what it has said of another like it", { refusedBefore }, "quota of another"],
+    ["the rule against it, rather than what it has said of another", { refusedBefore, excludes }, "not named"],
+    ["the rule against it, when what it has said is long ago", { ...attempted(now), excludes }, "not named"],
+  ])("%s", (_, parts, message) => {
+    expect(decide(world(proxyPod(), [member("west")], parts), now).actions).toMatchObject([
+      { type: "report", message: `west: ${message}` },
+    ]);
+  });
+});
+
+test("a place that is waited for is kept for what the pod's overrides make of it there", () => {
+  const west = member("west");
+  const late = { ...west, candidate: { ...west.candidate, overdue: true } };
+  const parts = {
+    waitingSince: now,
+    rules: () => [{ awaits: true, cost: ({ name }: { readonly name: string }) => (name === "west" ? 0 : 1) }],
+    requestsIn: () => ({ cpu: 3, pods: 1 }),
+  };
+  expect(decide(world(proxyPod(), [late, member("east")], parts), now).actions).toEqual([
+    { type: "promise", member: "west", proxyUid: "uid-1", requests: { cpu: 3, pods: 1 } },
+  ]);
+});

@@ -62,6 +62,12 @@ describe("a pod that may preempt others, whose member finds no node for it", () 
     expect(names(decide(observed, now).actions)).toEqual(["report"]);
   });
 
+  test("stays when the other has just refused a pod like it", () => {
+    const refusedBefore = (name: string) => (name === "east" ? { refusal: refused, until: now + 5_000 } : undefined);
+    const observed = world(important, [full, withVictims("east")], { ...parked(30_000), refusedBefore });
+    expect(names(decide(observed, now).actions)).toEqual(["report"]);
+  });
+
   test("goes back only when the time is over for which the other was refused, whatever its nodes do", () => {
     const before: Attempt = { ...refusal(5_000), nodesVersion: 0 };
     const members = [full, withVictims("east")];

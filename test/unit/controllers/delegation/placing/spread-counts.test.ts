@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { expect, test, vi } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION } from "../../../../../src/api/keys.ts";
 import { type Namespace, objectKey, type Pod, type Stored } from "../../../../../src/api/kubernetes.ts";
 import { NAMESPACE_INDEX } from "../../../../../src/controllers/delegation/placing/placement-rules.ts";
@@ -107,4 +107,54 @@ test("of more selectors than are kept, each is counted right", () => {
     all.placing.update(stored);
   }
   for (let round = 0; round < 2; round += 1) for (const app of apps) expect(preferred(all, app)).toEqual(["east"]);
+});
+
+describe("a pod without a node", () => {
+  const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+  type Placing = ReturnType<typeof scene>["placing"];
+  test.each<[string, (placing: Placing) => void, readonly string[]]>([
+    [
+      "still counts where it is bound to, until the host shows it",
+      ({ reservations }) => {
+        reservations.attempt("a", "west", asked, undefined);
+        reservations.settle("a", "west", undefined);
+      },
+      ["east"],
+    ],
+    ["counts where an earlier leader had it made", ({ memories }) => memories.noteFound("a", "west", 0), ["east"]],
+    ["counts where a member shows it before it is looked at", (placing) => placing.held("a", "west"), ["east"]],
+    [
+      "counts no more where it is refused",
+      ({ reservations }) => {
+        reservations.attempt("a", "west", asked, undefined);
+        reservations.refuse("a", refusal, 0, undefined);
+      },
+      ["east", "west"],
+    ],
+    [
+      "counts no more where it turns out not to have been made",
+      ({ reservations }) => {
+        reservations.attempt("a", "west", asked, undefined);
+        reservations.unmade("a", "west");
+      },
+      ["east", "west"],
+    ],
+    [
+      "counts where room is promised to it, and not where it is withdrawn",
+      ({ reservations }) => {
+        reservations.attempt("a", "west", asked, undefined);
+        reservations.promise("a", "east", asked);
+        reservations.refuse("a", refusal, 0, undefined);
+      },
+      ["west"],
+    ],
+  ])("%s", (_, happens, open) => {
+    const all = scene();
+    preferred(all, "web");
+    const stored = proxy("a", "web");
+    all.proxies.set(stored);
+    all.placing.update(stored);
+    happens(all.placing);
+    expect(preferred(all, "web")).toEqual(open);
+  });
 });
