@@ -4,7 +4,6 @@ import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
-import { ownerOf } from "../../pods/delegate.ts";
 import { isBound, isGated } from "../../pods/phase.ts";
 import { USES_INDEX, usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -13,6 +12,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decisions/decide.ts";
+import { endsUnstarted, isFor } from "./decisions/delegates.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Executor } from "./execute.ts";
 import { HeldDelegates } from "./held-delegates.ts";
@@ -229,9 +229,11 @@ export class DelegationController {
   /** Something under the key changed, in this member if one is named. */
   onDelegate(key: ObjectKey, member?: Member): void {
     const delegate = member?.delegates.get(key);
-    const uid = delegate === undefined ? undefined : ownerOf(delegate)?.uid;
-    // Told at once: what waits is decided on before each delegate's own proxy is looked at.
-    if (uid !== undefined && member !== undefined) this.#placing.held(uid, member.name);
+    const proxy = this.#proxies.store.get(key);
+    // Told at once: what waits is decided on before each delegate's own proxy is looked at. Anybody may copy one under another name.
+    if (member !== undefined && delegate !== undefined && proxy !== undefined && isFor(delegate, proxy)) {
+      if (!endsUnstarted(delegate)) this.#placing.held(proxy.metadata.uid, member.name);
+    }
     this.#loop.enqueue(key);
   }
 

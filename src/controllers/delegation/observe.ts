@@ -8,7 +8,8 @@ import { memberOf } from "../../pods/member-of.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ReadStore } from "../../runtime/store.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import type { MemberView, Observed } from "./decisions/model.ts";
+import { endsUnstarted, isFor, ranUntold } from "./decisions/delegates.ts";
+import type { MemberView, Memory, Observed } from "./decisions/model.ts";
 import { unknownView, viewOf } from "./member-view.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { Placing } from "./placing/placing.ts";
@@ -42,12 +43,24 @@ export class Observer {
       registry.forget(key);
       return undefined;
     }
-    const { uid = "" } = proxy?.metadata ?? {};
-    const holder = members.find(({ delegate }) => delegate !== undefined && ownerOf(delegate)?.uid === uid);
-    if (holder !== undefined && proxy !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
-      placing.memories.noteFound(uid, holder.name, clock.now());
+    if (proxy === undefined) return this.#seen(key, proxy, members);
+    const { uid } = proxy.metadata;
+    if (!isBound(proxy)) this.#unplace(proxy, members);
+    const { name: holder, delegate } = members.find((member) => isFor(member.delegate, proxy)) ?? {};
+    if (holder !== undefined && delegate !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
+      placing.memories.noteFound(uid, holder, clock.now(), endsUnstarted(delegate));
     }
     return this.#seen(key, proxy, members);
+  }
+
+  /** A proxy without a node counts no more where its delegate has gone, or goes, without having had one. */
+  #unplace(proxy: Stored<Pod>, members: readonly MemberView[]): void {
+    const { memories, spread } = this.#options.placing;
+    const { uid } = proxy.metadata;
+    const place = spread.placeOf(uid);
+    if (place === undefined) return;
+    const view = members.find(({ name }) => name === place);
+    if (view === undefined || !isPlace(view, proxy, memories.of(uid))) memories.noteUnplaced(uid);
   }
 
   /** What a decision would see if this pod, which may be no proxy yet, were the proxy under the key. */
@@ -107,6 +120,14 @@ export class Observer {
   #outOfService(member: string): boolean {
     return isOutOfService(this.#options.virtualNodes.get(objectKey({ name: virtualNodeName(member) })));
   }
+}
+
+/** Whether the member has the delegate of a proxy without a node, is about to get it, or may have it. */
+function isPlace(view: MemberView, proxy: Stored<Pod>, { promised, uncertain }: Memory): boolean {
+  const { name, delegate, reachable, read } = view;
+  if (promised === name || uncertain === name || !reachable || !read) return true;
+  if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
+  return ranUntold(view, proxy) !== undefined;
 }
 
 /** The proxy's uid, of which every line about a pod tells, whoever writes it. */

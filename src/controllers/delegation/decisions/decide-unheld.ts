@@ -1,8 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import { explain } from "../../../placement/rank.ts";
-import { hasStarted, isTerminal } from "../../../pods/phase.ts";
-import { bindTo, createIn, isFor } from "./delegates.ts";
+import { bindTo, createIn, ranUntold } from "./delegates.ts";
 import {
   type Action,
   CREATE_ENDS_MS,
@@ -48,11 +47,8 @@ export function decideUnheld(proxy: Stored<Pod>, observed: Observed, now: number
 /** It has run and gone before the host was told: bound to what it had, its end is told as of any other. */
 function recoverDeparted(proxy: Stored<Pod>, { members }: Observed): DelegationDecision | undefined {
   for (const member of members) {
-    const { departed } = member;
-    if (departed === undefined || !isFor(departed, proxy)) continue;
-    if (isTerminal(departed) || hasStarted(departed)) {
-      return { actions: [bindTo(proxy, member, departed)], outcome: "Binding" };
-    }
+    const departed = ranUntold(member, proxy);
+    if (departed !== undefined) return { actions: [bindTo(proxy, member, departed)], outcome: "Binding" };
   }
   return undefined;
 }

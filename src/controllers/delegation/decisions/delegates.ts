@@ -1,6 +1,6 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf, toDelegate } from "../../../pods/delegate.ts";
-import { controllerOf, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 
 /** True when the pod is the delegate of exactly this proxy. */
@@ -11,6 +11,12 @@ export function isFor(delegate: Pod | undefined, proxy: Stored<Pod>): boolean {
 /** True for one that is deleted before it has had a node: it has not run, and will not. Any other is the pod, and its end is the pod's. */
 export function endsUnstarted(delegate: Stored<Pod>): boolean {
   return isDeleting(delegate) && !isBound(delegate) && !isTerminal(delegate);
+}
+
+/** The proxy's delegate that has run and gone before the host was told; undefined when there is none. */
+export function ranUntold({ departed }: Pick<MemberView, "departed">, proxy: Stored<Pod>): Stored<Pod> | undefined {
+  if (departed === undefined || !isFor(departed, proxy)) return undefined;
+  return isTerminal(departed) || hasStarted(departed) ? departed : undefined;
 }
 
 /** Deletes a member's delegate; nothing when it cannot be reached or is on its way out. */

@@ -134,11 +134,14 @@ export class Memories {
     entry.attempts.set(member, rest);
   }
 
-  /** The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. */
-  noteFound(proxyUid: string, member: string, now: number): void {
+  /**
+   * The member shows the delegate of a proxy that waits for it; one of an earlier leader's gets its time from now on. One that
+   * `ends` without having had a node gives the proxy no place.
+   */
+  noteFound(proxyUid: string, member: string, now: number, ends = false): void {
     const entry = this.#entry(proxyUid);
     if (entry.uncertain === member) settle(entry);
-    if (entry.promised === undefined) this.#onPlace(proxyUid, member);
+    if (entry.promised === undefined && !ends) this.#onPlace(proxyUid, member);
     if (!entry.attempts.has(member)) entry.attempts.set(member, { since: now, refusals: 0 });
   }
 
@@ -147,6 +150,13 @@ export class Memories {
     this.#onPlace(proxyUid, undefined);
     const entry = this.#entries.get(proxyUid);
     if (entry !== undefined) settle(entry);
+  }
+
+  /** The proxy has no place any more, nor a promise of one. */
+  noteUnplaced(proxyUid: string): void {
+    this.#onPlace(proxyUid, undefined);
+    const entry = this.#entries.get(proxyUid);
+    if (entry !== undefined) delete entry.promised;
   }
 
   /** The author was told this; `reason` is absent where it was no reason to wait. */

@@ -38,12 +38,12 @@ export class Placing {
   readonly groups: Groups;
   readonly memories: Memories;
   readonly shapes: Shapes = new Shapes();
+  readonly spread: SpreadCounts;
   readonly reservations: Reservations;
   readonly rules: PlacementRules;
   readonly view: PlacementView;
   /** Pods in overflow mode that are about to be bound, by uid: no proxies yet. */
   readonly #overflowing = new Map<string, Stored<Pod>>();
-  readonly #spread: SpreadCounts;
   readonly #proxies: () => ReadStore<Pod>;
 
   constructor({ registry, namespaces, defaults, proxies, homeApi, clock, onGroup = () => undefined }: PlacingOptions) {
@@ -62,7 +62,7 @@ export class Placing {
       ],
       podOf: (uid) => proxies().byIndex(UID_INDEX, uid)[0] ?? overflowing.get(uid),
     });
-    this.#spread = spread;
+    this.spread = spread;
     this.#proxies = proxies;
     const owned = divisions.proxies;
     const rules = new PlacementRules({
@@ -87,7 +87,7 @@ export class Placing {
   held(uid: string, member: string): void {
     this.divisions.proxies.held(uid, member);
     this.groups.held(uid, member);
-    this.#spread.held(uid, member);
+    this.spread.held(uid, member);
   }
 
   /** A pod in overflow mode is about to be bound to the member: it counts there from now on. */
@@ -103,7 +103,7 @@ export class Placing {
     this.#overflowing.delete(uid);
     this.reservations.unmade(uid, member);
     this.memories.forget(uid);
-    if (pod !== undefined && !this.#isProxy(uid)) this.#spread.remove(pod.metadata);
+    if (pod !== undefined && !this.#isProxy(uid)) this.spread.remove(pod.metadata);
   }
 
   /** A proxy is in the store as the host shows it. */
@@ -111,7 +111,7 @@ export class Placing {
     this.#overflowing.delete(proxy.metadata.uid);
     this.divisions.update(proxy);
     this.rules.update(proxy);
-    this.#spread.update(proxy);
+    this.spread.update(proxy);
   }
 
   /** A proxy is gone, or about to be replaced. */
@@ -121,8 +121,8 @@ export class Placing {
     this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);
-    this.#spread.remove(proxy.metadata);
-    if (this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) === 0) this.#spread.forget(namespace);
+    this.spread.remove(proxy.metadata);
+    if (this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) === 0) this.spread.forget(namespace);
   }
 
   #isProxy(uid: string): boolean {

@@ -74,6 +74,11 @@ export class SpreadCounts {
     this.update(pod);
   }
 
+  /** The member that a pod without a node has, or is about to get. */
+  placeOf(uid: string): string | undefined {
+    return this.#places.get(uid);
+  }
+
   /** A member shows the pod's delegate. Passed over when the pod has a member already. */
   held(uid: string, member: string): void {
     if (!this.#places.has(uid)) this.place(uid, member);

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, expect, test, vi } from "vitest";
-import type { Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
+import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
 import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
@@ -8,6 +9,7 @@ import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { fakeClient } from "../../cli/client.ts";
+import { delegateOf } from "./world.ts";
 
 const nothing = (): void => {};
 const proxy = proxyPod({ metadata: { annotations: { "legation.dev/api": "none" } } });
@@ -151,4 +153,22 @@ test("a pod of an earlier leader is asked for in all members at once: one that h
   expect(asked.slice(3).map(({ name }) => name)).toEqual(["west"]);
   asked[3]?.answer.resolve(undefined);
   await vi.waitFor(() => expect(created).toHaveLength(1));
+});
+
+test.each([
+  ["its delegate is", {}, "west"],
+  ["a copy of its delegate under another name is not", { name: "copy" }, undefined],
+  ["its delegate that goes without having had a node is not", { deletionTimestamp: "2026-01-01T00:00:00Z" }, undefined],
+])("a proxy counts in the member that shows it: %s", async (_, metadata, expected) => {
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
+  const owned = proxyPod({ metadata: { ...proxy.metadata, ownerReferences: [owner] } });
+  await lead([]);
+  await proxyComes(owned);
+  const made = delegateOf(owned);
+  const shown = { ...made, metadata: { ...made.metadata, ...metadata } };
+  controller.onDelegate(objectKey(shown.metadata), {
+    name: "west",
+    delegates: { get: () => shown },
+  } as never as Member);
+  expect(controller.owned.get(owned.metadata.uid)?.member).toBe(expected);
 });

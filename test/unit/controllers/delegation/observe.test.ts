@@ -1,8 +1,11 @@
 import { describe, expect, test } from "vitest";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import { identify, Observer } from "../../../../src/controllers/delegation/observe.ts";
-import { pod, proxyPod } from "../../../support/builders/pod.ts";
+import type { Candidate } from "../../../../src/placement/candidate.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { endedStatus, pod, proxyPod, runningStatus } from "../../../support/builders/pod.ts";
+import { placingOver } from "./placing/placing-over.ts";
 import { boundProxy, delegateOf } from "./world.ts";
 
 const waiting = proxyPod({});
@@ -55,6 +58,7 @@ function observing({
         of: () => ({ fresh: true, attempts: new Map(), ...(uncertain === undefined ? {} : { uncertain }) }),
         noteFound: (_uid: string, member: string) => found.push(member),
       },
+      spread: { placeOf: () => undefined },
       view: { of: () => ({ excludes: () => undefined }) },
     },
     proxies: { synced, get: () => proxy },
@@ -104,6 +108,180 @@ test.each([
   const { observer, found } = observing({ proxy: waiting, delegates: { east: delegate } });
   observer.observe(key);
   expect(found).toEqual(expected);
+});
+
+describe("a proxy without a node, whose member had its delegate,", () => {
+  const asked = { requests: { pods: 1 }, namespace: "team" };
+  const refusal = { cluster: "west", reason: "Unschedulable", message: "no node" } as const;
+  const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
+  const annotations = { "legation.dev/group": "flow", "legation.dev/api": "none" };
+  const metadata = { labels: { app: "web" }, annotations, ownerReferences: [owner] };
+  const waits = proxyPod({ metadata });
+  const other = proxyPod({ uid: "other", name: "web-1", metadata });
+  const made = delegateOf(waits, { spec: {} });
+  const going = { ...made, metadata: { ...made.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+
+  interface West {
+    registered: boolean;
+    reachable: boolean;
+    read: boolean;
+    delegate?: Stored<Pod> | undefined;
+    departed?: Stored<Pod>;
+  }
+
+  /** What the host counts of the proxy once it has been observed, after `west` has shown its delegate and this has happened. */
+  function counted(happens: (of: ReturnType<typeof placingOver>["placing"], west: West) => void, expected: object) {
+    const candidate = (name: string): Candidate => ({ name, labels: {}, allocatable: {}, largestNode: {}, used: {} });
+    const namespaces = new Store<Namespace>();
+    namespaces.set({ metadata: { name: "team", uid: "team", resourceVersion: "1" } });
+    const homeApi = () => ({ state: "unknown", message: "" }) as const;
+    const { proxies, placing } = placingOver(["west", "east"].map(candidate), { namespaces, homeApi });
+    const state: West = { registered: true, reachable: true, read: true, delegate: made };
+    const members = () =>
+      ["west", "east"]
+        .filter((name) => name === "east" || state.registered)
+        .map((name) => ({
+          name,
+          cluster: { metadata: { name }, spec: {} },
+          reachable: name === "east" || state.reachable,
+          read: name === "east" || state.read,
+          nodesRead: true,
+          probed: { reachable: true },
+          unreadable: {},
+          delegates: {
+            get: () => (name === "west" ? state.delegate : undefined),
+            departed: () => (name === "west" ? state.departed : undefined),
+          },
+          candidate: () => candidate(name),
+        }));
+    const observer = new Observer({
+      identity: { id: "host-id", name: "cern" },
+      registry: { members, unconnected: () => [], problem: () => undefined },
+      dependencies: { needs: () => undefined },
+      virtualNodes: { get: () => undefined },
+      placing,
+      proxies,
+      waitingSince: () => undefined,
+      clock: { now: () => 0 },
+    } as never);
+    proxies.synced = true;
+    for (const stored of [waits, other]) {
+      proxies.set(stored);
+      placing.update(stored);
+    }
+    placing.reservations.attempt(waits.metadata.uid, "west", asked, waits);
+    observer.observe(key);
+    happens(placing, state);
+    observer.observe(key);
+    const spread = Object.fromEntries(placing.spread.of("team", { matchLabels: { app: "web" } }, "other"));
+    expect({ spread, divided: placing.divisions.proxies.placed("web") }).toEqual({
+      spread: expected,
+      divided: expected,
+    });
+    expect(placing.groups.placeOf("other")?.first).toBe(Object.keys(expected).length > 0 ? key : undefined);
+  }
+
+  test.each<[string, Parameters<typeof counted>[0], object]>([
+    ["counts there as long as it is there", () => undefined, { west: 1 }],
+    ["counts nowhere once it is gone", (_, west) => delete west.delegate, {}],
+    [
+      "counts nowhere while it goes, also when a refusal came before",
+      ({ reservations }, west) => {
+        reservations.refuse(waits.metadata.uid, refusal, 0, waits);
+        west.delegate = going;
+      },
+      {},
+    ],
+    [
+      "counts there while it goes after it has had a node",
+      (_, west) => {
+        west.delegate = { ...going, spec: { containers: [], nodeName: "n" } };
+      },
+      { west: 1 },
+    ],
+    [
+      "counts nowhere once its Cluster is gone",
+      (_, west) => {
+        west.registered = false;
+      },
+      {},
+    ],
+    [
+      "counts there while the member does not answer",
+      (_, west) => {
+        delete west.delegate;
+        west.reachable = false;
+      },
+      { west: 1 },
+    ],
+    [
+      "counts there while the member is being read",
+      (_, west) => {
+        delete west.delegate;
+        west.read = false;
+      },
+      { west: 1 },
+    ],
+    [
+      "counts where room is promised to it",
+      ({ reservations }, west) => {
+        reservations.promise(waits.metadata.uid, "east", asked);
+        delete west.delegate;
+      },
+      { east: 1 },
+    ],
+    [
+      "counts where it is while the Cluster that room was promised in is gone",
+      ({ reservations }, west) => {
+        reservations.attempt(waits.metadata.uid, "east", asked, waits);
+        west.delegate = made;
+        reservations.promise(waits.metadata.uid, "north", asked);
+      },
+      { west: 1 },
+    ],
+    [
+      "counts where a creation may have made it again",
+      ({ memories, reservations }, west) => {
+        delete west.delegate;
+        reservations.attempt(waits.metadata.uid, "west", asked, waits);
+        memories.noteUncertain(waits.metadata.uid, "west", { at: 0, message: "reset" });
+      },
+      { west: 1 },
+    ],
+    [
+      "counts nowhere after a creation that surely was not made",
+      ({ reservations }, west) => {
+        delete west.delegate;
+        reservations.attempt(waits.metadata.uid, "west", asked, waits);
+        reservations.release(waits.metadata.uid, "west");
+      },
+      {},
+    ],
+    [
+      "counts there when it has run there and is gone",
+      (_, west) => {
+        delete west.delegate;
+        west.departed = { ...made, status: endedStatus(0) };
+      },
+      { west: 1 },
+    ],
+    [
+      "counts there when it ran there when it went",
+      (_, west) => {
+        delete west.delegate;
+        west.departed = { ...made, status: runningStatus() };
+      },
+      { west: 1 },
+    ],
+    [
+      "counts nowhere when it went without having run",
+      (_, west) => {
+        delete west.delegate;
+        west.departed = going;
+      },
+      {},
+    ],
+  ])("%s", (_, happens, expected) => counted(happens, expected));
 });
 
 test("lines of log name the proxy's uid, also when only its delegate is left", () => {
