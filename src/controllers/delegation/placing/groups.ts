@@ -85,17 +85,18 @@ export class Groups {
     this.#onChange = onChange;
   }
 
-  /** A proxy is as the host shows it. One that is being deleted, or has failed, holds its group nowhere. */
+  /** A proxy is as the host shows it. One that is being deleted, has failed or is on no member's node holds its group nowhere. */
   update(proxy: Stored<Pod>, name: GroupName | undefined): void {
     const { uid } = proxy.metadata;
     const entry = this.#pods.get(uid);
-    if (name === undefined || isDeleting(proxy) || proxy.status?.phase === "Failed") {
+    const member = memberOf(proxy);
+    const isElsewhere = isBound(proxy) && member === undefined;
+    if (name === undefined || isDeleting(proxy) || isElsewhere || proxy.status?.phase === "Failed") {
       this.remove(uid);
       return;
     }
     if (entry !== undefined && entry.group !== name.id && !isSameOwners(proxy, entry.group, name.id)) this.remove(uid);
     const own = this.#pods.get(uid) ?? this.#add(proxy, name);
-    const member = memberOf(proxy);
     const group = this.#groups.get(own.group);
     if (own.bound || member === undefined || group === undefined) return;
     group.unbound.delete(uid);

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
 
 /** What pods are counted from. */
 export interface SpreadCountsOptions {
@@ -60,7 +60,7 @@ export class SpreadCounts {
   /** A pod is as the host shows it. */
   update(pod: Stored<Pod>): void {
     const { namespace = "", uid } = pod.metadata;
-    if (memberOf(pod) !== undefined) this.#places.delete(uid);
+    if (isBound(pod)) this.#places.delete(uid);
     for (const counted of this.#counted.get(namespace)?.values() ?? [])
       move(counted, uid, this.#memberOf(counted, pod));
   }
@@ -68,7 +68,7 @@ export class SpreadCounts {
   /** A pod without a node has its delegate, or is about to, in this member; undefined: nowhere any more. */
   place(uid: string, member: string | undefined): void {
     const pod = this.#options.podOf(uid);
-    if (pod === undefined || memberOf(pod) !== undefined) return;
+    if (pod === undefined || isBound(pod)) return;
     if (member === undefined) this.#places.delete(uid);
     else this.#places.set(uid, member);
     this.update(pod);
@@ -105,7 +105,7 @@ export class SpreadCounts {
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
     if (isDeleting(pod) || isTerminal(pod) || !selectorMatches(selector, labels)) return undefined;
-    return memberOf(pod) ?? this.#places.get(uid);
+    return isBound(pod) ? memberOf(pod) : this.#places.get(uid);
   }
 }
 

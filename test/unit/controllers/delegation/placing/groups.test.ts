@@ -64,6 +64,17 @@ describe("the group of a pod", () => {
 });
 
 describe("a group", () => {
+  test("waits for no pod that somebody has bound to a node of the host", () => {
+    const told: ObjectKey[][] = [];
+    const groups = new Groups((keys) => told.push([...keys]));
+    for (const uid of ["a", "b"]) groups.update(podOf(uid), flow);
+    groups.place("a", "west");
+    const elsewhere = podOf("a");
+    groups.update({ ...elsewhere, spec: { containers: [], nodeName: "host-node" } }, flow);
+    expect(told).toEqual([["team/b"]]);
+    expect(groups.mayEnter("b", "east")).toBe(true);
+  });
+
   test("lets one pod look for a place, and the rest follow it where it is bound", () => {
     const told: ObjectKey[][] = [];
     const groups = new Groups((keys) => told.push([...keys]));
