@@ -8,12 +8,10 @@ export interface DivideInput {
   readonly preferences: SchedulingPreferences;
   /** The clusters that may have replicas now. */
   readonly clusters: readonly string[];
-  /** What they have; without `rebalance` it stays where it is. */
-  readonly current?: Replicas;
   /** The most that a cluster has room for; absent: as many as wanted. */
   readonly capacities?: Replicas;
-  /** Makes clusters of one weight come in another order for each workload, so that single replicas spread. */
-  readonly key?: string;
+  /** `namespace/name` of the workload: clusters of one weight come in another order for each, so that single replicas spread. */
+  readonly key: string;
 }
 
 export interface Division {
@@ -24,24 +22,20 @@ export interface Division {
 }
 
 /**
- * Divides replicas over clusters as KubeFed's planner does: each its `minReplicas`, the greater weight first; then what
- * they have already, unless `rebalance` is set; the rest by weight, never above `maxReplicas` or what they have room for.
- * It differs in how fractions are rounded: one replica more never takes one from any cluster.
+ * Divides replicas over clusters as KubeFed's planner does with `rebalance`: each its `minReplicas`, the greater weight first;
+ * the rest by weight, never above `maxReplicas` or what they have room for. It differs in how fractions are rounded: one
+ * replica more never takes one from any cluster. Where replicas are already is not asked: `DivisionOrder` says where the next goes.
  */
 export function divide(input: DivideInput): Division {
-  const { total, preferences, clusters, current = {}, capacities = {} } = input;
-  const limited = shares(input, capacities);
-  const ideal = take(limited, total);
-  const replicas = preferences.rebalance ? ideal : keep(limited, ideal, current, total);
-  const left = total - sum(replicas);
+  const { total, clusters, capacities = {} } = input;
+  const replicas = take(shares(input, capacities), total);
   const overflow: Record<string, number> = {};
   if (Object.keys(capacities).length > 0) {
     // Least replicas that there is no room for are not wanted elsewhere either: only the rest overflows.
     const wanted = take(shares(input, capacities, false), total);
     for (const cluster of clusters) {
       const more = (wanted[cluster] ?? 0) - Math.max(0, capacities[cluster] ?? Number.POSITIVE_INFINITY);
-      const counted = preferences.rebalance ? more : Math.min(more, left);
-      if (counted > 0) overflow[cluster] = counted;
+      if (more > 0) overflow[cluster] = more;
     }
   }
   return { replicas: all(clusters, replicas), overflow };
@@ -59,13 +53,13 @@ export interface Share {
 export function sharesOf(
   preferences: SchedulingPreferences,
   clusters: readonly string[],
-  { capacities = {}, key = "" }: Pick<DivideInput, "capacities" | "key"> = {},
+  { capacities = {}, key }: Pick<DivideInput, "capacities" | "key">,
 ): Share[] {
   return shares({ preferences, clusters, key }, capacities);
 }
 
 function shares(
-  { preferences, clusters, key = "" }: Pick<DivideInput, "preferences" | "clusters" | "key">,
+  { preferences, clusters, key }: Pick<DivideInput, "preferences" | "clusters" | "key">,
   capacities: Replicas,
   limited = true,
 ): Share[] {
@@ -130,47 +124,6 @@ function take(shares: readonly Share[], total: number): Record<string, number> {
   return replicas;
 }
 
-/** The division that moves nothing: what clusters have stays, as far as there is a place and a use for it. */
-function keep(shares: readonly Share[], ideal: Replicas, current: Replicas, total: number): Record<string, number> {
-  const replicas: Record<string, number> = {};
-  for (const { cluster, least } of shares) {
-    replicas[cluster] = Math.min(least, ideal[cluster] ?? 0);
-  }
-  let left = total - sum(replicas);
-  const kept = shares.map(({ cluster, most }) => {
-    const more = Math.min(current[cluster] ?? 0, most) - (replicas[cluster] ?? 0);
-    return { cluster, kept: Math.max(0, more) };
-  });
-  // Fewer than there are: those go first that are furthest above their share.
-  for (let surplus = kept.reduce((all, one) => all + one.kept, 0) - left; surplus > 0; surplus--) {
-    let most = kept[0];
-    for (const one of kept) if (one.kept > 0 && (most === undefined || above(one) > above(most))) most = one;
-    if (most !== undefined) most.kept -= 1;
-  }
-  function above({ cluster, kept: held }: { cluster: string; kept: number }): number {
-    return held === 0 ? Number.NEGATIVE_INFINITY : held + (replicas[cluster] ?? 0) - (ideal[cluster] ?? 0);
-  }
-  for (const { cluster, kept: held } of kept) replicas[cluster] = (replicas[cluster] ?? 0) + held;
-  left = total - sum(replicas);
-  return fill(shares, replicas, left);
-}
-
-/** Gives each of the rest to the cluster that is furthest below its share of all. */
-function fill(shares: readonly Share[], held: Record<string, number>, left: number): Record<string, number> {
-  const seen: Record<string, number> = {};
-  let rest = left;
-  for (const cluster of rest > 0 ? sequence(shares) : []) {
-    const n = (seen[cluster] ?? 0) + 1;
-    seen[cluster] = n;
-    // What a cluster has already is not given again.
-    if (n <= (held[cluster] ?? 0)) continue;
-    held[cluster] = n;
-    rest -= 1;
-    if (rest === 0) break;
-  }
-  return held;
-}
-
 /** How many they are in all clusters. */
 export function sum(replicas: Replicas): number {
   let total = 0;
@@ -187,8 +140,7 @@ function all(clusters: readonly string[], replicas: Replicas): Replicas {
  * `web-1`, `web-2` and so on do not all begin with one cluster, each bit of it counts for the whole.
  */
 function orderOf(cluster: string, key: string): number {
-  const value = hash(cluster + key);
-  return key === "" ? value : finalized(value);
+  return finalized(hash(cluster + key));
 }
 
 /** The last step of MurmurHash3, 32 bits (Austin Appleby, public domain). */

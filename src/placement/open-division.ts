@@ -34,7 +34,7 @@ export function divideOpen(input: OpenDivisionInput): Division {
   const staying = stayingIn(closed, placed);
   const { replicas, overflow } = divide({
     total: Math.max(0, total - sum(staying)),
-    preferences: { ...preferences, rebalance: true },
+    preferences,
     clusters: candidates.map(({ name }) => name),
     capacities: Object.fromEntries(candidates.map((candidate) => [candidate.name, capacityOf(candidate, input)])),
     key,

@@ -145,7 +145,7 @@ describe("a Deployment with weights", () => {
     const { stop } = await watchPods(clients().host, namespace, (all) => {
       const placed = countsOf(all, (pod) => isLive(pod) && pod.spec?.nodeName !== undefined);
       const total = Object.values(placed).reduce((sum, one) => sum + one, 0);
-      const { replicas } = divide({ total, preferences, clusters: ["west", "east"] });
+      const { replicas } = divide({ total, preferences, clusters: ["west", "east"], key: `${namespace}/web` });
       const off = Math.abs((placed.west ?? 0) - (replicas.west ?? 0));
       moments.add(JSON.stringify({ off, placed }));
       const newest = all.filter((pod) => isReady(pod) && image("web:3")(pod)).length;

@@ -228,7 +228,8 @@ describe("while members come back, leave and fill up", () => {
       members: readonly string[],
       capacities: Record<string, number> = {},
     ): Promise<void> => {
-      const ideal = divide({ total: replicas, preferences, clusters: members, capacities }).replicas;
+      const key = `${namespace}/churn`;
+      const ideal = divide({ total: replicas, preferences, clusters: members, capacities, key }).replicas;
       return eventuallyPasses(
         () => {
           const found = podsIn(namespace);

@@ -15,10 +15,11 @@ const candidates: Candidate[] = ["a", "b", "c", "d"].map((name) => ({
   largestNode: allocatable,
   used: {},
 }));
+const key = "team/web";
 const names = candidates.map(({ name }) => name);
 
 function place(preferences: SchedulingPreferences, placed: Record<string, number>, replicas: number): string[] {
-  const order = new DivisionOrder(sharesOf(preferences, names));
+  const order = new DivisionOrder(sharesOf(preferences, names, { key }));
   const went: string[] = [];
   for (let n = 0; n < replicas; n++) {
     const rules = [divisionRule({ preferences, order, placed })];
@@ -49,24 +50,44 @@ describe("replicas that are placed one by one", () => {
       fc.property(preferences, fc.nat({ max: 60 }), (given, total) => {
         const placed: Record<string, number> = {};
         place(given, placed, total);
-        const { replicas } = divide({ total, preferences: given, clusters: names });
+        const { replicas } = divide({ total, preferences: given, clusters: names, key });
         expect(Object.fromEntries(names.map((name) => [name, placed[name] ?? 0]))).toEqual(replicas);
       }),
     );
   });
 
-  test("complete what is there as the division that moves nothing", () => {
+  test("complete what is there to the division, where nothing is above it", () => {
+    const some = fc.record(Object.fromEntries(names.map((name) => [name, fc.nat({ max: 30 })])));
     fc.assert(
-      fc.property(preferences, fc.dictionary(fc.constantFrom(...names), fc.nat({ max: 9 })), (given, current) => {
-        fc.pre(Object.values(given.clusters).every(({ minReplicas }) => minReplicas === 0));
-        const held = divide({ total: 100, preferences: given, clusters: names, current, capacities: current }).replicas;
-        const placed: Record<string, number> = { ...held };
-        const total = Object.values(held).reduce((sum, one) => sum + one, 0) + 7;
-        place(given, placed, 7);
-        const { replicas } = divide({ total, preferences: given, clusters: names, current: held });
-        expect(Object.fromEntries(names.map((name) => [name, placed[name] ?? 0]))).toEqual(replicas);
+      fc.property(preferences, fc.nat({ max: 60 }), some, (given, total, lacking) => {
+        const { replicas } = divide({ total, preferences: given, clusters: names, key });
+        const all = Object.entries(replicas);
+        const placed = Object.fromEntries(all.map(([name, has]) => [name, Math.max(0, has - (lacking[name] ?? 0))]));
+        const missing = all.reduce((sum, [name, has]) => sum + has - (placed[name] ?? 0), 0);
+        place(given, placed, missing);
+        expect(placed).toEqual(replicas);
       }),
     );
+  });
+
+  // The cases that KubeFed publishes for what keeps its place and grows, and what it answers.
+  test.each<[number, string, Record<string, number>, Record<string, number>]>([
+    [50, "abc", { a: 0, b: 0, c: 30 }, { a: 10, b: 10, c: 30 }],
+    [50, "ab", { a: 30, b: 0 }, { a: 30, b: 20 }],
+    [15, "ab", { a: 0, b: 8 }, { a: 7, b: 8 }],
+    [15, "ab", { a: 1, b: 8 }, { a: 7, b: 8 }],
+    [15, "ab", { a: 4, b: 8 }, { a: 7, b: 8 }],
+    [15, "ab", { a: 5, b: 8 }, { a: 7, b: 8 }],
+    [15, "ab", { a: 6, b: 8 }, { a: 7, b: 8 }],
+    [15, "ab", { a: 7, b: 8 }, { a: 7, b: 8 }],
+    [5_000, "ab", { a: 3_000, b: 0 }, { a: 3_000, b: 2_000 }],
+    [50, "ab", { a: 10, b: 0 }, { a: 25, b: 25 }],
+    [50, "ab", { a: 10, b: 20 }, { a: 25, b: 25 }],
+  ])("%i over %s, which have %j, leave what is there", (total, of, placed, expected) => {
+    const clusters = Object.fromEntries([...of].map((name) => [name, { weight: 1, minReplicas: 0 }]));
+    const there = Object.values(placed).reduce((sum, one) => sum + one, 0);
+    place({ rebalance: false, clusters }, placed, total - there);
+    expect(placed).toEqual(expected);
   });
 
   test.each<[string, SchedulingPreferences["clusters"], Record<string, number>, Record<string, string>]>([
@@ -93,7 +114,7 @@ describe("replicas that are placed one by one", () => {
     ],
   ])("are refused by clusters that are %s", (_, clusters, placed, messages) => {
     const given = { rebalance: false, clusters };
-    const order = new DivisionOrder(sharesOf(given, names));
+    const order = new DivisionOrder(sharesOf(given, names, { key }));
     const { refusals } = rank({
       requests: {},
       rules: [divisionRule({ preferences: given, order, placed })],
@@ -108,7 +129,7 @@ describe("replicas that are placed one by one", () => {
     const given = { rebalance: false, clusters };
     const full = candidates.map((candidate) => ({ ...candidate, used: allocatable }));
     const placed: Record<string, number> = { a: 6, b: 2 };
-    const order = new DivisionOrder(sharesOf(given, names, { capacities: { a: 6, b: 2 } }));
+    const order = new DivisionOrder(sharesOf(given, names, { capacities: { a: 6, b: 2 }, key }));
     for (let nth = 0; nth < 4; nth++) {
       const rules = [divisionRule({ preferences: given, order, placed })];
       const [best = ""] = rank({ requests: { cpu: 1 }, rules, candidates: full }).full;
@@ -122,7 +143,7 @@ describe("replicas that are placed one by one", () => {
       rebalance: false,
       clusters: { a: { weight: 1, minReplicas: 0 }, b: { weight: 1, minReplicas: 0 } },
     };
-    const order = new DivisionOrder(sharesOf(given, names));
+    const order = new DivisionOrder(sharesOf(given, names, { key }));
     const [next = ""] = place(given, {}, 1);
     const late = candidates.map((candidate) => ({ ...candidate, overdue: candidate.name === next }));
     const rules = [divisionRule({ preferences: given, order, placed: {} })];
@@ -133,7 +154,7 @@ describe("replicas that are placed one by one", () => {
     const many = Array.from({ length: 50 }, (_, index) => `c${index}`);
     const clusters = Object.fromEntries(many.map((name, index) => [name, { weight: index + 1, minReplicas: 1 }]));
     const given = { rebalance: false, clusters };
-    const order = new DivisionOrder(sharesOf(given, many));
+    const order = new DivisionOrder(sharesOf(given, many, { key }));
     const placed: Record<string, number> = {};
     const started = performance.now();
     for (let n = 0; n < 20_000; n++) {
@@ -147,7 +168,7 @@ describe("replicas that are placed one by one", () => {
       placed[best] = (placed[best] ?? 0) + 1;
     }
     expect((performance.now() - started) / 20_000).toBeLessThan(0.5);
-    const { replicas } = divide({ total: 20_000, preferences: given, clusters: many });
+    const { replicas } = divide({ total: 20_000, preferences: given, clusters: many, key });
     expect(placed).toEqual(replicas);
   });
 });

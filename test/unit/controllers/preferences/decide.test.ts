@@ -200,6 +200,18 @@ describe("deletion costs", () => {
     );
   });
 
+  test.each([
+    [10, 70, 50, { west: 10, east: 40 }],
+    [30, 0, 1, { west: 1, east: 0 }],
+  ])("of %i and %i by equal weights leave of %i what is below its share", (west, east, count, expected) => {
+    const costed = (): Partial<Replica> => ({ costed: true });
+    const all = [...replicas("west", west, costed), ...replicas("east", east, costed)];
+    const { preferences } = world({});
+    expect(
+      left(written(world({ preferences: { ...preferences, rebalance: false }, replicas: all })).replicas, count),
+    ).toEqual(expected);
+  });
+
   test("are not written again while they are in order, though replicas have gone", () => {
     const all = [...replicas("west", 8, () => ({ costed: true })), ...replicas("east", 4, () => ({ costed: true }))];
     const { replicas: after, writes } = written(world({ ...still, replicas: all }));
