@@ -162,7 +162,11 @@ describe("a join of a name that another join takes meanwhile", () => {
   const theirSecret = async (cluster: Cluster): Promise<Secret> => ({
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { ...ref, labels: { "legation.dev/cluster": "west" } },
+    metadata: {
+      ...ref,
+      labels: { "legation.dev/cluster": "west" },
+      annotations: { "legation.dev/token-expires": "2027-01-01T00:00:00Z" },
+    },
     data: { kubeconfig: (await readFile(cluster.kubeconfig)).toString("base64") },
   });
 

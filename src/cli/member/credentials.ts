@@ -18,7 +18,7 @@ export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined
 }
 
 /** What a Secret lacks to be the one that `join` has made for the member, in words for people; undefined when it is that one. */
-function whyForeign(secret: Stored<Secret>, member: string): string | undefined {
+export function whyForeign(secret: Stored<Secret>, member: string): string | undefined {
   if (joinedMemberOf(secret) === member) return undefined;
   const { name, labels = {}, annotations = {} } = secret.metadata;
   if (name !== credentialsSecretName(member)) return `its name is not ${credentialsSecretName(member)}`;
