@@ -62,7 +62,9 @@ export async function removeCredentials(
     const what = `${host.cluster}: Secret ${secretName}`;
     const why = whyForeign(secret, name);
     if (why !== undefined) {
-      report(`${what} stays, since ${why}, as \`legation join ${name}\` writes; delete it when nothing needs it`);
+      report(
+        `${what} stays: ${why}, so it is not as \`legation join ${name}\` makes it; delete it when nothing needs it`,
+      );
     } else if (await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { uid, signal })) {
       report(`${what} removed`);
     }

@@ -64,9 +64,9 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await removeVirtualNode(host, name, signal);
   }
 
-  // Credentials that `join` made would have gone with the rest: where only others tell of a member, and it refuses them, it has left.
+  // Credentials that `join` made go last. Where only others tell of a member, and it refuses them, repeating this leads nowhere.
   const isLeftover = cluster === undefined && context.member === undefined && kept.length === stored.length;
-  const whenRefused = isLeftover ? () => unknown(host, { name, kept }, signal) : undefined;
+  const whenRefused = isLeftover ? () => unknown(host, { name, kept, isRefused: true }, signal) : undefined;
   const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused });
   await refuseSuccessor();
   await removeCredentials(host, name, stored, { signal, report });
@@ -149,14 +149,15 @@ async function refuseOtherMember(
 
 async function unknown(
   host: ClusterClient,
-  { name, kept }: Pick<Unjoined, "name" | "kept">,
+  { name, kept, isRefused = false }: Pick<Unjoined, "name" | "kept"> & { readonly isRefused?: boolean },
   signal: AbortSignal,
 ): Promise<Failure> {
   const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
+  const refused = isRefused ? "; the member refuses its credentials" : "";
   const stays = kept.length === 0 ? "" : `; what stays on the host: ${kept.join("; ")}`;
   return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${stays}`,
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${refused}${stays}`,
     remedy:
       "to clean a member that was left behind, add --member-kubeconfig FILE" +
       (kept.length === 0 ? "" : "; delete the Secret when nothing needs it"),

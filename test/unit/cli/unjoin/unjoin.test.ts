@@ -438,7 +438,7 @@ describe("unjoin of a member whose host", () => {
     await expect(leaves()).resolves.toEqual({ name: "west", remained: [], kept: [`Secret member-west: ${why}`] });
     expect(host.peek(secrets, ref)).toBeDefined();
     expect(lines.filter((line) => line.includes("Secret"))).toEqual([
-      `host: Secret member-west stays, since ${why}, as \`legation join west\` writes; delete it when nothing needs it`,
+      `host: Secret member-west stays: ${why}, so it is not as \`legation join west\` makes it; delete it when nothing needs it`,
     ]);
   });
 
@@ -452,7 +452,7 @@ describe("unjoin of a member whose host", () => {
     await expect(leaves()).resolves.toMatchObject({ kept: [`Secret from-vault: ${why}`] });
     expect(host.peek(secrets, own)).toBeDefined();
     expect(lines.filter((line) => line.includes("Secret"))).toEqual([
-      `host: Secret from-vault stays, since ${why}, as \`legation join west\` writes; delete it when nothing needs it`,
+      `host: Secret from-vault stays: ${why}, so it is not as \`legation join west\` makes it; delete it when nothing needs it`,
     ]);
   });
 
@@ -508,7 +508,7 @@ describe("unjoin of a member whose Cluster is gone, with the Secret that is left
         await expect(leaving).rejects.toMatchObject({
           exit: "refused",
           message: expect.stringMatching(
-            /^Cluster west: has not joined; no cluster has; what stays on the host: Secret member-west: it has no label/,
+            /^Cluster west: has not joined; no cluster has; the member refuses its credentials; what stays on the host: Secret member-west: it has no label/,
           ),
           remedy: expect.stringContaining("--member-kubeconfig FILE"),
         });
