@@ -211,7 +211,8 @@ describe("a join of a name that another join takes meanwhile", () => {
       exit: "refused",
       message: expect.stringContaining("another `legation join` has taken this name meanwhile"),
     });
-    expect((await hostConnection.client.get(secrets, ref)).data).toEqual(theirs.data);
+    const { metadata, data } = await hostConnection.client.get(secrets, ref);
+    expect({ ...metadata, data }).toMatchObject({ ...theirs.metadata, data: theirs.data });
     expect((await hostConnection.client.list(clusters)).items).toHaveLength(1);
     if (keeps) expect((await traces(west)).join()).toContain("ServiceAccount legation-system/legation-host-");
     else expect(await traces(west)).toEqual(untouched);
