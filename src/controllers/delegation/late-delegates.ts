@@ -5,6 +5,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { ActionOf, AskedMember, Observed } from "./decisions/model.ts";
@@ -18,6 +19,8 @@ type Context = ActionContext<ObjectKey>;
 
 interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly exchange: Pick<Exchange, "tellOnce">;
 }
 
@@ -63,9 +66,11 @@ export class LateDelegates {
 
   /**
    * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
-   * failed, when each has answered or failed: as long as nobody answers, nothing is known.
+   * failed, when each has answered or failed: as long as nobody answers, nothing is known. A proxy that has changed since is decided on again
+   * at once: its deletion must not wait until those that failed may be asked again.
    */
   async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const version = this.#versionOf(context.key);
     const sent: Sent[] = [];
     for (const asked of members) {
       const member = this.#options.registry.member(asked.name);
@@ -84,6 +89,7 @@ export class LateDelegates {
     const failure = mostPatient(failures);
     if (shown.length === 0 && failure !== undefined) {
       this.#tell(failure, proxyUid, context);
+      if (this.#versionOf(context.key) !== version) return () => true;
       throw failure.error;
     }
     return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
@@ -147,9 +153,15 @@ export class LateDelegates {
     return unshown;
   }
 
+  #versionOf(key: ObjectKey): string | undefined {
+    return this.#options.proxyOf(key)?.metadata.resourceVersion;
+  }
+
   #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
-    const { clock, exchange } = this.#options;
+    const { clock, exchange, proxyOf } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
+    const proxy = proxyOf(key);
+    if (proxy?.metadata.uid !== proxyUid || isDeleting(proxy)) return;
     const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
     exchange.tellOnce(key, proxyUid, "ClusterNotReady", message);
   }

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type ObjectKey, type ObjectMeta, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import { LateDelegates } from "../../../../src/controllers/delegation/late-delegates.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
@@ -51,7 +51,13 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
     }) as never,
   });
   const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
-  const member = { name, client, delegates: { get }, noteFailure: (error: unknown) => failures.push(error) };
+  const member = {
+    name,
+    client,
+    delegates: { get },
+    mistaken: undefined as string | undefined,
+    noteFailure: (error: unknown) => failures.push(error),
+  };
   return { member, requests, failures, state };
 }
 
@@ -60,19 +66,23 @@ function asking(west: Has, others: Has = {}) {
   const clock = { now: since };
   const memories = new Memories();
   const told: string[] = [];
+  const proxies = new Map<ObjectKey, Stored<Pod>>();
   const members = { west: memberOf("west", west), east: memberOf("east", others) };
   const late = new LateDelegates({
     registry: { member: (name: "west" | "east") => members[name]?.member },
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => clock.now },
     memories,
+    proxyOf: (key: ObjectKey) => proxies.get(key),
     exchange: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
   } as never);
   const askAll = (number: number, names: readonly string[], from = since) => {
     const { proxy } = pair(number);
     const { uid: proxyUid } = proxy.metadata;
+    const key = objectKey(proxy.metadata);
+    if (!proxies.has(key)) proxies.set(key, proxy);
     if (memories.of(proxyUid).fresh) memories.noteInherited(proxyUid);
-    const context = { key: objectKey(proxy.metadata), signal: new AbortController().signal, heardAt: 0, log };
+    const context = { key, signal: new AbortController().signal, heardAt: 0, log };
     const asked = names.map((name) => ({ name, since: from }));
     return late.ask({ type: "ask", proxyUid, members: asked }, context);
   };
@@ -83,7 +93,7 @@ function asking(west: Has, others: Has = {}) {
     for (let number = 1; number <= 10; number += 1) await ask(100 + number);
     requests.length = 0;
   };
-  return { ask, askAll, askFew, clock, members, memories, requests, state, told };
+  return { ask, askAll, askFew, clock, members, memories, proxies, requests, state, told };
 }
 
 test("a member that has a late delegate keeps its pod until its watch shows it; one that has none denies it", async () => {
@@ -228,5 +238,33 @@ describe("of members that are asked at once", () => {
     expect(told.map((message) => message.split(":")[0])).toEqual(["west", "west"]);
     members.east.state.failure = busyFor(60_000);
     await expect(askAll(1, ["west", "east"])).rejects.toBe(members.east.state.failure);
+  });
+
+  describe("of which one wants to be left alone and another hangs, a pod is decided on again at once", () => {
+    const { proxy } = pair(1);
+    const key = objectKey(proxy.metadata);
+    const changed = (metadata: Partial<ObjectMeta>): Stored<Pod> => ({
+      ...proxy,
+      metadata: { ...proxy.metadata, resourceVersion: "2", ...metadata },
+    });
+    test.each([
+      { when: "is being deleted", by: changed({ deletionTimestamp: "2026-01-01T00:00:00Z" }), tells: 0 },
+      { when: "has gone", by: undefined, tells: 0 },
+      { when: "is another one", by: changed({ uid: "uid-2" }), tells: 0 },
+      { when: "has changed", by: changed({ annotations: { "legation.dev/clusters": "east" } }), tells: 1 },
+    ])("when it $when", async ({ by, tells }) => {
+      const { askAll, clock, members, proxies, told } = asking({});
+      clock.now += 5000;
+      members.west.state.failure = busyFor(60_000);
+      const east = Promise.withResolvers<void>();
+      members.east.state.answers = east.promise;
+      const asked = askAll(1, ["west", "east"]);
+      if (by === undefined) proxies.delete(key);
+      else proxies.set(key, by);
+      east.reject(broken);
+      const shown = await asked;
+      expect(shown?.(world(by, [memberView("west"), memberView("east")]))).toBe(true);
+      expect(told).toHaveLength(tells);
+    });
   });
 });
