@@ -4,6 +4,7 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
+import { turn } from "../../kube/turn.ts";
 import { ownerOf } from "../../pods/delegate.ts";
 import { isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
@@ -24,12 +25,16 @@ interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "ide
   readonly exchange: Pick<Exchange, "tellOnce">;
 }
 
+type Delegate = Stored<Pod> | undefined;
+/** Uids of the proxies whose delegates the member has, and its store has not. */
+type Unshown = ReadonlySet<string>;
+
 /** What a member was asked for a proxy. */
 interface Sent {
   readonly member: Member;
   readonly asked: AskedMember;
-  /** Its delegate, or the proxies whose delegates the member has and does not show. */
-  readonly said: Promise<Stored<Pod> | undefined> | Listing["unshown"];
+  /** The proxy's delegate, or all that is unshown. */
+  said: Answer<Delegate> | Answer<Unshown>;
 }
 
 interface Failure {
@@ -46,8 +51,25 @@ interface Asked {
 interface Listing {
   /** Epoch ms. */
   readonly begunAt: number;
-  /** Uids of the proxies whose delegates it has, and the store has not. */
-  readonly unshown: Promise<ReadonlySet<string>>;
+  readonly unshown: Answer<Unshown>;
+}
+
+/** The answer to a request, which many may wait for. */
+class Answer<T> {
+  /** Undefined until it has come. */
+  outcome: PromiseSettledResult<T> | undefined;
+  /** Resolves when it has come, also where it is a failure. */
+  readonly come: Promise<void>;
+
+  constructor(answer: Promise<T>) {
+    const settle = (outcome: PromiseSettledResult<T>): void => {
+      this.outcome = outcome;
+    };
+    this.come = answer.then(
+      (value) => settle({ status: "fulfilled", value }),
+      (reason: unknown) => settle({ status: "rejected", reason }),
+    );
+  }
 }
 
 // A list has all that the host has in the member: that is for many proxies at once.
@@ -76,17 +98,12 @@ export class LateDelegates {
       const member = this.#options.registry.member(asked.name);
       if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
     }
-    const shown: Shown<Observed>[] = [];
-    const failures: Failure[] = [];
-    // Noted in order, which costs thousands of proxies that wait for the same lists the least: nothing is decided before all have answered.
-    for (const { member, asked, said } of sent) {
-      try {
-        if (await this.#note(member, proxyUid, said, context)) shown.push(shownInMember(asked.name, isOf(proxyUid)));
-      } catch (error) {
-        failures.push({ asked, error });
-      }
-    }
-    const failure = mostPatient(failures);
+    await answersTo(sent);
+    // What was listed was there then. Members that say so and hang are waited for together, too.
+    const listed = sent.filter(({ said }) => isListed(said, proxyUid));
+    for (const one of listed) one.said = new Answer(this.#find(one.member, proxyUid, context));
+    if (listed.length > 0) await answersTo(listed);
+    const { shown, failure } = this.#note(sent, proxyUid);
     if (shown.length === 0 && failure !== undefined) {
       this.#tell(failure, proxyUid, context);
       if (this.#versionOf(context.key) !== version) return () => true;
@@ -104,23 +121,34 @@ export class LateDelegates {
     found.catch(() => {
       asked.singly -= 1;
     });
-    return found;
+    return new Answer(found);
   }
 
-  /** Notes what the member has said of the proxy; true when it has the delegate. Rejects with KubeError. */
-  async #note(member: Member, proxyUid: string, said: Sent["said"], context: Context): Promise<boolean> {
+  /** Notes what each member has said of the proxy. Returns where its delegate is to be shown, and who failed. */
+  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<Observed>[]; readonly failure?: Failure } {
     const { memories, registry } = this.#options;
-    let found = await said;
-    // It was there when that was listed.
-    if (isList(found)) found = found.has(proxyUid) ? await this.#find(member, proxyUid, context) : undefined;
-    // While others were waited for, the proxy may have gone, or the member may have been connected anew.
-    if (memories.of(proxyUid).fresh || registry.member(member.name) !== member) return false;
-    if (found === undefined) memories.noteDenied(proxyUid, member.name);
-    else memories.noteUncertain(proxyUid, member.name);
-    return found !== undefined;
+    const shown: Shown<Observed>[] = [];
+    const failures: Failure[] = [];
+    // While members were waited for, the proxy may have gone.
+    const isGone = memories.of(proxyUid).fresh;
+    for (const { member, asked, said } of sent) {
+      // Or the member may have been connected anew, or have left, or another cluster may have been found to answer in its place.
+      if (registry.member(member.name) !== member || member.mistaken !== undefined) continue;
+      const { outcome } = said;
+      if (outcome?.status === "rejected") failures.push({ asked, error: outcome.reason });
+      if (outcome?.status !== "fulfilled" || isGone) continue;
+      if (outcome.value === undefined || isList(outcome.value)) {
+        memories.noteDenied(proxyUid, member.name);
+        continue;
+      }
+      memories.noteUncertain(proxyUid, member.name);
+      shown.push(shownInMember(member.name, isOf(proxyUid)));
+    }
+    const failure = mostPatient(failures);
+    return { shown, ...(failure === undefined ? {} : { failure }) };
   }
 
-  async #find(member: Member, proxyUid: string, context: Context): Promise<Stored<Pod> | undefined> {
+  async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {
     try {
       return await findDelegate(member, proxyUid, context);
     } catch (error) {
@@ -130,18 +158,20 @@ export class LateDelegates {
   }
 
   /** One list answers for all proxies whose earlier leaders' requests were over when it was begun. */
-  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Listing["unshown"] {
+  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Answer<Unshown> {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
-    const listing = { begunAt: this.#options.clock.now(), unshown: this.#list(member, signal) };
+    const begunAt = this.#options.clock.now();
+    const unshown = this.#list(member, signal);
+    const listing = { begunAt, unshown: new Answer(unshown) };
     asked.listing = listing;
-    listing.unshown.catch((error: unknown) => {
+    unshown.catch((error: unknown) => {
       member.noteFailure(error);
       if (asked.listing === listing) delete asked.listing;
     });
     return listing.unshown;
   }
 
-  async #list(member: Member, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  async #list(member: Member, signal: AbortSignal): Promise<Unshown> {
     const labelSelector = `${HOST_LABEL}=${this.#options.identity.id}`;
     const unshown = new Set<string>();
     for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
@@ -175,8 +205,18 @@ function isOf(proxyUid: string): (delegate: Stored<Pod>) => boolean {
   return (delegate) => ownerOf(delegate)?.uid === proxyUid;
 }
 
-function isList(said: Stored<Pod> | ReadonlySet<string> | undefined): said is ReadonlySet<string> {
-  return said instanceof Set;
+function isList(value: Delegate | Unshown): value is Unshown {
+  return value instanceof Set;
+}
+
+function isListed({ outcome }: Sent["said"], proxyUid: string): boolean {
+  return outcome?.status === "fulfilled" && isList(outcome.value) && outcome.value.has(proxyUid);
+}
+
+/** Resolves when all have come, however they did: thousands of proxies that wait for the same lists go on in pieces then. */
+async function answersTo(sent: readonly Sent[]): Promise<void> {
+  for (const { said } of sent) if (said.outcome === undefined) await said.come;
+  await turn();
 }
 
 /** The failure that is to be left alone longest; the first of several. */

@@ -32,10 +32,10 @@ interface Has {
 function memberOf(name: string, { has = [], shows = [] }: Has) {
   const requests: string[] = [];
   const failures: unknown[] = [];
-  const state: { failure?: Error; answers?: Promise<void> } = {};
+  const state: { failure?: Error; answers?: Promise<void>; hangsIn?: string } = {};
   const answer = async <T>(request: string, value: T): Promise<T> => {
     requests.push(request);
-    await state.answers;
+    await (request === state.hangsIn ? new Promise(() => {}) : state.answers);
     if (state.failure !== undefined) throw state.failure;
     return value;
   };
@@ -143,6 +143,32 @@ test("what was listed and has gone since is denied", async () => {
   expect(requests.filter((request) => request === "find")).toHaveLength(2);
 });
 
+test("what one list says of many pods is noted in pieces, and other work of the process gets its turn in between", async () => {
+  const { ask, askFew, memories, state } = asking({});
+  await askFew();
+  const listed = Promise.withResolvers<void>();
+  state.answers = listed.promise;
+  const numbers = [1, 2, 3, 4, 5];
+  let done = false;
+  const asked = Promise.all(numbers.map((number) => ask(number))).then(() => {
+    done = true;
+  });
+  let now = performance.now();
+  const slow = vi.spyOn(performance, "now").mockImplementation(() => {
+    now += 20;
+    return now;
+  });
+  listed.resolve();
+  const noted = new Set<number>();
+  while (!done) {
+    noted.add(numbers.filter((number) => memories.of(`uid-${number}`).denied !== undefined).length);
+    await new Promise(setImmediate);
+  }
+  slow.mockRestore();
+  await asked;
+  expect([...noted]).toEqual(expect.arrayContaining([1, 2, 3, 4]));
+});
+
 test("a list that was begun before the earlier leader's requests were over does not count, nor one that failed", async () => {
   const { ask, askFew, clock, memories, requests, state } = asking({});
   await askFew();
@@ -210,6 +236,45 @@ describe("of members that are asked at once", () => {
     await Promise.all(asked);
     expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
     expect(memories.of("uid-2")).toEqual(new Memories().of("uid-2"));
+  });
+
+  test("what one that was connected anew, or has left, failed with holds nobody up", async () => {
+    const closed = failure("NotSent", "the client was closed");
+    const { askAll, clock, members, memories, told } = asking({});
+    clock.now += 5000;
+    for (const by of [{ east: memberOf("east", {}) }, { east: undefined }]) {
+      const hangs = Promise.withResolvers<void>();
+      members.east.state.answers = hangs.promise;
+      const asked = askAll(1, ["west", "east"]);
+      Object.assign(members, by);
+      hangs.reject(closed);
+      expect((await asked)?.(world(pair(1).proxy, []))).toBe(true);
+      expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    }
+    expect(told).toEqual([]);
+  });
+
+  test("nothing is noted of one in whose place another cluster is found to answer", async () => {
+    const { askAll, members, memories } = asking({});
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.requests).toEqual(["find"]));
+    members.east.member.mistaken = "another cluster answers";
+    west.resolve();
+    await asked;
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  });
+
+  test("all that have listed the pod are asked once more at the same time", async () => {
+    const { askAll, askFew, members } = asking({ has: [pair(1).delegate] }, { has: [pair(1).delegate] });
+    await askFew();
+    for (let number = 1; number <= 10; number += 1) await askAll(200 + number, ["east"]);
+    members.east.requests.length = 0;
+    members.west.state.hangsIn = "find";
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.west.requests).toContain("find"));
+    await vi.waitFor(() => expect(members.east.requests).toContain("find"));
   });
 
   test("one that has the pod keeps it, whatever the others fail with", async () => {
