@@ -1,4 +1,4 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=8 --heap-growing-percent=40
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=8 --heap-growing-percent=40 --optimize-for-size
 import { runProgram } from "./commands/program.ts";
 // What the controller keeps lives long: V8's defaults let its heap grow to several times that before they look for garbage,
 // and glibc's keep what a burst of requests has freed: an arena for each thread, and more at the end of each the larger it was.

@@ -162,7 +162,11 @@ describe("a join of a name that another join takes meanwhile", () => {
   const theirSecret = async (cluster: Cluster): Promise<Secret> => ({
     apiVersion: "v1",
     kind: "Secret",
-    metadata: { ...ref, labels: { "legation.dev/cluster": "west" } },
+    metadata: {
+      ...ref,
+      labels: { "legation.dev/cluster": "west" },
+      annotations: { "legation.dev/token-expires": "2027-01-01T00:00:00Z" },
+    },
     data: { kubeconfig: (await readFile(cluster.kubeconfig)).toString("base64") },
   });
 
@@ -207,7 +211,8 @@ describe("a join of a name that another join takes meanwhile", () => {
       exit: "refused",
       message: expect.stringContaining("another `legation join` has taken this name meanwhile"),
     });
-    expect((await hostConnection.client.get(secrets, ref)).data).toEqual(theirs.data);
+    const { metadata, data } = await hostConnection.client.get(secrets, ref);
+    expect({ ...metadata, data }).toMatchObject({ ...theirs.metadata, data: theirs.data });
     expect((await hostConnection.client.list(clusters)).items).toHaveLength(1);
     if (keeps) expect((await traces(west)).join()).toContain("ServiceAccount legation-system/legation-host-");
     else expect(await traces(west)).toEqual(untouched);

@@ -23,7 +23,7 @@ const CONTROLLER_USER = `system:serviceaccount:${SYSTEM_NAMESPACE}:legation-cont
 /** `legation unjoin` */
 export const unjoinCommand: Subcommand<UnjoinInput> = {
   description:
-    "Removes the Cluster, its virtual node and its credentials from the host, and what the host made from the member: " +
+    "Removes the Cluster, its virtual node and the credentials that `legation join` made from the host, and what the host made from the member: " +
     "its objects, its access, and the namespaces that it made and nobody else uses. It refuses while pods run there, " +
     "unless --drain moves them. It may be repeated until nothing remains.",
   arguments: [new Argument("<name>", "name of the member")],
@@ -73,7 +73,9 @@ export const unjoinCommand: Subcommand<UnjoinInput> = {
         report: (line) => terminal.progress(line),
       },
     );
-    const rest = result.remained.map((what) => `\n  still in ${name}: ${what}`).join("");
-    printOutcome(terminal, options.output, { text: `Cluster ${name} has left${rest}`, document: result });
+    const rest = result.remained.map((what) => `\n  still in ${name}: ${what}`);
+    const kept = result.kept.map((what) => `\n  kept on the host: ${what}`);
+    const text = [`Cluster ${name} has left`, ...rest, ...kept].join("");
+    printOutcome(terminal, options.output, { text, document: result });
   },
 };

@@ -20,7 +20,7 @@ import { isSameServer, memberKubeconfig } from "./kubeconfig.ts";
 import { type StoredCredentials, storedCredentials } from "./renew.ts";
 import { FIELD_MANAGER, grantAccess, type StoredSecret, storeCredentials } from "./steps.ts";
 import { UndoStack } from "./undo.ts";
-import { validateJoin } from "./validate.ts";
+import { findLeftover, validateJoin } from "./validate.ts";
 
 export interface JoinOptions {
   readonly name: string;
@@ -96,7 +96,7 @@ async function joinSteps(options: JoinOptions, context: JoinContext, undo: UndoS
   const secret = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
   let credentials: StoredSecret | undefined;
   try {
-    const replaced = await host.find(secrets, secret, { signal });
+    const replaced = await findLeftover(host, name, signal);
     credentials = await giveCredentials(options, context, { hostId, undo, replaced });
     await createCluster(options, { host, memberUid, undo, signal });
   } catch (error) {

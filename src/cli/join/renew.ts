@@ -8,6 +8,7 @@ import { isKubeError } from "../../kube/errors.ts";
 import { secrets } from "../../kube/resources.ts";
 import { realClock } from "../../runtime/clock.ts";
 import { Failure } from "../failure.ts";
+import { whyForeign } from "../member/credentials.ts";
 import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import type { Connection } from "../session.ts";
 import { isSameServer } from "./kubeconfig.ts";
@@ -62,8 +63,9 @@ export async function storedCredentials(
   const secret = await host.find(secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { signal });
   const isOurs = secretName === credentialsSecretName(name) && key === CLUSTER_DEFAULTS.credentialsKey;
   const expires = secret?.metadata.annotations?.[TOKEN_EXPIRES_ANNOTATION];
-  if (!isOurs || (secret !== undefined && expires === undefined)) {
-    if (memberServer !== undefined) throw ownCredentials(name, secretName);
+  const why = secret === undefined ? undefined : whyForeign(secret, name);
+  if (!isOurs || why !== undefined) {
+    if (memberServer !== undefined) throw ownCredentials(name, secretName, why);
     const text = secretText(secret, key);
     const problem = await problemOfForeign(text ?? "", { name, hostId, isNewAccount, connectText, signal });
     if (problem === undefined || text === undefined) return { secret, ...USABLE };
@@ -154,10 +156,10 @@ function changedWay(stored: Connection, given: Connection): string | undefined {
   return `it does not reach ${stored.server} with a ${differences.join(", ")} other than that of --member-kubeconfig`;
 }
 
-function ownCredentials(cluster: string, secret: string): Failure {
+function ownCredentials(cluster: string, secret: string, why: string | undefined): Failure {
   return new Failure("refused", {
     object: `Cluster ${cluster}`,
-    problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${secret}`,
+    problem: `has credentials of your own, in Secret ${SYSTEM_NAMESPACE}/${secret}${why === undefined ? "" : ` (${why})`}`,
     remedy: "leave out --member-server, and write the address into that Secret's kubeconfig",
   });
 }

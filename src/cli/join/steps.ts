@@ -127,8 +127,7 @@ export interface ForeignSecret {
 /**
  * Stores the member's kubeconfig on the host in place of `replaced`: the credentials of a member that has joined already, or a
  * leftover of an earlier join under the name. When a later step fails, that is there again. Of a `foreign` one the kubeconfig is
- * written and nothing else. Rejects with KubeError of code
- * AlreadyExists or Conflict when somebody else has written it meanwhile.
+ * written and nothing else. Rejects with KubeError of code AlreadyExists or Conflict when somebody else has written it meanwhile.
  */
 export async function storeCredentials(
   options: {
@@ -169,8 +168,11 @@ export async function storeCredentials(
       await remove(host, secrets, ref, { uid, signal: undoSignal });
       return;
     }
-    const { annotations = {} } = replaced.metadata;
-    const body = { metadata: { resourceVersion, annotations }, data: replaced.data };
+    const data = beforeIn(replaced.data, key);
+    const labels = beforeIn(replaced.metadata.labels, VIRTUAL_NODE_LABEL);
+    const annotations = beforeIn(replaced.metadata.annotations, TOKEN_EXPIRES_ANNOTATION);
+    const marks = foreign === undefined ? { labels, annotations } : {};
+    const body = { metadata: { resourceVersion, ...marks }, data };
     await host.patch(secrets, ref, { type: "merge", body }, { signal: undoSignal });
   });
   const write = { fieldManager: FIELD_MANAGER, signal };
@@ -186,4 +188,12 @@ export async function storeCredentials(
     await host.patch(secrets, ref, { type: "apply", body, force: true }, write);
   }
   return { name, replaced, isIn };
+}
+
+/** What a merge patch says for the key to be as it was: null takes away one that was not there. */
+function beforeIn(
+  before: Readonly<Record<string, string>> | undefined,
+  key: string,
+): Readonly<Record<string, string | null>> {
+  return { [key]: before?.[key] ?? null };
 }

@@ -1,14 +1,15 @@
 import type { Cluster } from "../../api/cluster.ts";
 import { MEMBER_UID_ANNOTATION, SYSTEM_NAMESPACE, virtualNodeName } from "../../api/keys.ts";
-import type { Stored } from "../../api/kubernetes.ts";
+import type { Secret, Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { apiVersionOf, clusters, nodes } from "../../kube/resources.ts";
+import { apiVersionOf, clusters, nodes, secrets } from "../../kube/resources.ts";
 import { notInstalled } from "../clusters.ts";
 import type { Discovery } from "../discovery/discovery.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
+import { whyForeign } from "../member/credentials.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
-import { hostAccountName } from "../member/names.ts";
+import { credentialsSecretName, hostAccountName } from "../member/names.ts";
 import { isVirtualNodeOf } from "../member/remove-cluster.ts";
 
 export interface Validation {
@@ -43,6 +44,7 @@ export async function validateJoin({ host, hostDiscovery, member, name, signal }
     throw notThatMember(joined, { memberUid, other: await otherJoined(asked, signal) });
   }
   await refuseTakenNode(host, name, signal);
+  await findLeftover(host, name, signal);
   await refuseSecondJoin(asked, signal);
   return { hostId, memberUid };
 }
@@ -81,6 +83,26 @@ async function refuseTakenNode(host: ClusterClient, name: string, signal: AbortS
     object: `Node ${virtualNodeName(name)}`,
     problem: "exists on the host and is not Legation's, so there can be no virtual node of that name",
     remedy: "choose another name",
+  });
+}
+
+/**
+ * The credentials that an interrupted join of the name has left, which this one may replace. Rejects with Failure `refused` when
+ * somebody else made the Secret: written over, it would count as made by `join`, and go at the next unjoin.
+ */
+export async function findLeftover(
+  host: ClusterClient,
+  name: string,
+  signal: AbortSignal,
+): Promise<Stored<Secret> | undefined> {
+  const ref = { namespace: SYSTEM_NAMESPACE, name: credentialsSecretName(name) };
+  const found = await host.find(secrets, ref, { signal });
+  const why = found === undefined ? undefined : whyForeign(found, name);
+  if (why === undefined) return found;
+  throw new Failure("refused", {
+    object: `Secret ${ref.namespace}/${ref.name}`,
+    problem: `is there already, and not as \`legation join ${name}\` makes it: ${why}`,
+    remedy: "delete it when nothing needs it, or choose another name",
   });
 }
 

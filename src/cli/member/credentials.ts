@@ -9,9 +9,32 @@ import { credentialsSecretName } from "./names.ts";
 /**
  * The member whose credentials `join` has stored in the Secret; undefined when somebody else made it. Every release's `join` writes
  * both marks. A label alone may be an operator's, and the annotation alone a renewal's: the controller of 0.1.0 wrote it on any Secret.
+ * A Secret of another name is a copy.
  */
-export function joinedMemberOf({ metadata: { labels = {}, annotations = {} } }: Stored<Secret>): string | undefined {
-  return TOKEN_EXPIRES_ANNOTATION in annotations ? labels[VIRTUAL_NODE_LABEL] : undefined;
+export function joinedMemberOf({ metadata }: Stored<Secret>): string | undefined {
+  const { name, labels = {}, annotations = {} } = metadata;
+  const member = TOKEN_EXPIRES_ANNOTATION in annotations ? labels[VIRTUAL_NODE_LABEL] : undefined;
+  return member !== undefined && name === credentialsSecretName(member) ? member : undefined;
+}
+
+/** What a Secret lacks to be the one that `join` has made for the member, in words for people; undefined when it is that one. */
+export function whyForeign(secret: Stored<Secret>, member: string): string | undefined {
+  if (joinedMemberOf(secret) === member) return undefined;
+  const { name, labels = {}, annotations = {} } = secret.metadata;
+  if (name !== credentialsSecretName(member)) return `its name is not ${credentialsSecretName(member)}`;
+  const lacks = [
+    ...(labels[VIRTUAL_NODE_LABEL] === member ? [] : [`no label ${VIRTUAL_NODE_LABEL}=${member}`]),
+    ...(TOKEN_EXPIRES_ANNOTATION in annotations ? [] : [`no annotation ${TOKEN_EXPIRES_ANNOTATION}`]),
+  ];
+  return `it has ${lacks.join(" and ")}`;
+}
+
+/** The Secrets that `join` did not make for the member, and why that is known: `Secret member-west: it has no label …`. */
+export function foreignCredentials(found: readonly Stored<Secret>[], member: string): readonly string[] {
+  return found.flatMap((secret) => {
+    const why = whyForeign(secret, member);
+    return why === undefined ? [] : [`Secret ${secret.metadata.name}: ${why}`];
+  });
 }
 
 /** The Secrets on the host that may hold a member's credentials: the one that `join` makes, and the one that its Cluster names. */
@@ -37,8 +60,11 @@ export async function removeCredentials(
   for (const secret of found) {
     const { uid, name: secretName } = secret.metadata;
     const what = `${host.cluster}: Secret ${secretName}`;
-    if (secretName !== credentialsSecretName(name) || joinedMemberOf(secret) !== name) {
-      report(`${what} stays, since \`legation join ${name}\` did not make it; delete it when nothing needs it`);
+    const why = whyForeign(secret, name);
+    if (why !== undefined) {
+      report(
+        `${what} stays: ${why}, so it is not as \`legation join ${name}\` makes it; delete it when nothing needs it`,
+      );
     } else if (await remove(host, secrets, { namespace: SYSTEM_NAMESPACE, name: secretName }, { uid, signal })) {
       report(`${what} removed`);
     }

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { MIRROR_ANNOTATION } from "../../../webhook/mutate-pod.ts";
 import { type Annotations, asksForDelegation, isAuthorKey, parsePlacement } from "../../api/annotations.ts";
-import { delegationModeOf, overflowModeOf } from "../../api/delegation-mode.ts";
+import { type DelegationMode, delegationModeOf, overflowModeOf } from "../../api/delegation-mode.ts";
 import { DELEGATE_ANNOTATION, DELEGATION_LABEL, HOST_LABEL } from "../../api/keys.ts";
 import type { Namespace, ObjectMeta, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/phase.ts";
@@ -46,11 +46,8 @@ export function whyNotDelegated(
       return `the annotation ${DELEGATE_ANNOTATION} there is "false"`;
     case "unread":
       return counts.problem;
-    case "asked": {
-      const read = parsePlacement(annotationsOf(metadata, workload));
-      const hasNode = read.ok && overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata);
-      return hasNode ? NODE_WRITTEN : MADE_BEFORE;
-    }
+    case "asked":
+      return whyNotThoughAsked(metadata, mode, workload);
     case "not carried over":
       return `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${carryOver(name, workload)}`;
     case "label":
@@ -58,6 +55,29 @@ export function whyNotDelegated(
     case "nothing":
       return `nothing asks for it: ${writeAnnotation(metadata, workload)}`;
   }
+}
+
+/** Why a pod is not delegated although its next ones are, as far as the template, the namespace or the pod itself says. */
+function whyNotThoughAsked(metadata: PodMetadata, mode: DelegationMode, workload: OwnWorkload | undefined): string {
+  if (metadata.annotations?.[DELEGATE_ANNOTATION] === "false" && workload !== undefined) {
+    const next = workload.kind === "CronJob" ? "its next run is delegated" : "delete them to have them made anew";
+    return (
+      `the annotation ${DELEGATE_ANNOTATION} is "false" there, and not in the pod template of ${workload.kind} ${workload.name}: ` +
+      `${next}, unless something writes it on pods (a policy, an admission webhook), which is to leave these out`
+    );
+  }
+  const read = parsePlacement(annotationsOf(metadata, workload));
+  if (read.ok && overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata)) return NODE_WRITTEN;
+  if (mode !== "annotated" || !isOfEarlierRun(metadata, workload)) return MADE_BEFORE;
+  return (
+    "this run's Job was made before delegation was asked for, and makes its pods anew as they are: " +
+    `the next run of CronJob ${workload?.name} is delegated`
+  );
+}
+
+/** Whether a CronJob has made the pod's Job before it asked: a Job's template does not change. */
+function isOfEarlierRun({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
+  return workload?.kind === "CronJob" && !asks(annotations);
 }
 
 /** What annotations say of delegation: the first of these that is so. */
@@ -97,11 +117,19 @@ const MADE_BEFORE =
 
 const WRITE_ANNOTATION = `write the annotation ${DELEGATE_ANNOTATION}: "true" on the workload; a bare pod or a Job has to be made anew with it`;
 
-/** What to write; where the workload itself is not known, it may have the annotation already. */
+/** What to write; a workload that is not known may have the annotation already. */
 function writeAnnotation(metadata: PodMetadata, workload: OwnWorkload | undefined): string {
+  const outer = workload?.metadata?.ownerReferences?.find(({ controller }) => controller === true);
+  if (outer !== undefined && OUTER_KINDS.has(outer.kind)) {
+    const command = `legation status ${outer.kind.toLowerCase()} ${outer.name}`;
+    return `${WRITE_ANNOTATION}; when ${outer.kind} ${outer.name} has it already, \`${command}\` says what carries it over`;
+  }
   if (workload !== undefined || controllerOf({ metadata }) === undefined) return WRITE_ANNOTATION;
   return `${WRITE_ANNOTATION}; when the workload has it already, \`legation status KIND NAME\` says what carries it over`;
 }
+
+// Kubernetes' own workloads that make workloads.
+const OUTER_KINDS: ReadonlySet<string> = new Set(["Deployment", "CronJob"]);
 
 /** As admission passes a pod over. */
 function whyNever(metadata: PodMetadata): string | undefined {
@@ -134,7 +162,7 @@ function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload
     case "unread":
       return `put right what cannot be read: ${said.problem}`;
     case "asked":
-      return "make its pods anew";
+      return isOfEarlierRun(metadata, workload) ? "wait for its next run" : "make its pods anew";
     case "not carried over":
       return carryOver(namespace, workload);
     case "label":

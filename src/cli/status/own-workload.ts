@@ -25,7 +25,8 @@ export async function readOwnWorkload(
   for (let level = 0; level < LEVELS; level++) {
     const owner = controllerOf({ metadata });
     const kind = owner === undefined ? undefined : workloadKind(owner);
-    if (owner === undefined || kind === undefined) return found;
+    // A pod that makes pods (Spark's drivers) has no template: what it asks for itself says nothing of them.
+    if (owner === undefined || kind === undefined || kind === "Pod") return found;
     const { name } = owner;
     const reading = client.find(WORKLOAD_RESOURCES[kind], { namespace, name }, { signal });
     const stored: Stored<KubeObject> | undefined = await readable(reading);

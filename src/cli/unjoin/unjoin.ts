@@ -2,14 +2,14 @@ import type { Cluster } from "../../api/cluster.ts";
 import { SYSTEM_NAMESPACE } from "../../api/keys.ts";
 import type { Stored } from "../../api/kubernetes.ts";
 import type { ClusterClient } from "../../kube/client.ts";
-import { KubeError } from "../../kube/errors.ts";
+import { isKubeError, KubeError } from "../../kube/errors.ts";
 import { clusters } from "../../kube/resources.ts";
 import { listClusters } from "../clusters.ts";
 import { Failure } from "../failure.ts";
 import { clusterId } from "../identity.ts";
 import { cleanMember } from "../member/clean.ts";
 import { type CleaningContext, reportsOf } from "../member/cleaning.ts";
-import { findCredentials, removeCredentials } from "../member/credentials.ts";
+import { findCredentials, foreignCredentials, removeCredentials } from "../member/credentials.ts";
 import { type Asked, hasJoined, identifyCommand, otherJoined, refuseHostItself } from "../member/joined.ts";
 import { hostAccountName } from "../member/names.ts";
 import { removeCluster, removeVirtualNode, successor } from "../member/remove-cluster.ts";
@@ -23,6 +23,8 @@ export interface Unjoined {
   readonly name: string;
   /** What is still in the member, and why. */
   readonly remained: readonly string[];
+  /** The Secrets on the host with credentials for it that `join` did not make and that stay, and what they lack. */
+  readonly kept: readonly string[];
 }
 
 /** Takes a member out. May be repeated until nothing remains. */
@@ -34,7 +36,8 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const stored = await findCredentials(host, name, cluster, signal);
   const refuseSuccessor = (): Promise<void> => refuseSuccessorOf(host, { name, uid: cluster?.metadata.uid }, signal);
   const member = context.member ?? (await storedConnection(context, name, cluster));
-  if (cluster === undefined && member === undefined) await refuseUnknown(host, name, signal);
+  const kept = foreignCredentials(stored, name);
+  if (cluster === undefined && member === undefined) throw await unknown(host, { name, kept }, signal);
   if (context.member !== undefined) {
     const { client } = context.member;
     await refuseOtherMember({ host, member: client, hostId, name, cluster, force }, signal);
@@ -43,17 +46,17 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   const foreignNode = await emptyNode(options, context);
   if (cluster !== undefined) {
     report(`${host.cluster}: Cluster ${name} is being deleted; waiting until the controller lets it go`);
-    let kept: string | undefined;
+    let held: string | undefined;
     const removed = await removeCluster(host, cluster, {
       patienceMs: force ? Math.min(timeoutMs, 10_000) : timeoutMs,
       force,
       onKept: (why) => {
-        kept = why;
+        held = why;
         report(`${host.cluster}: the controller keeps Cluster ${name}: ${why}`);
       },
       signal,
     });
-    if (removed === "held") throw notReleased(name, timeoutMs, kept);
+    if (removed === "held") throw notReleased(name, timeoutMs, held);
     await refuseSuccessor();
     report(`${host.cluster}: Cluster ${name} ${foreignNode ? "" : "and its virtual node "}removed`);
   } else {
@@ -61,22 +64,32 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
     await removeVirtualNode(host, name, signal);
   }
 
-  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor });
+  // Credentials that `join` made go last. Where only others tell of a member, and it refuses them, repeating this leads nowhere.
+  const isLeftover = cluster === undefined && context.member === undefined && kept.length === stored.length;
+  const whenRefused = isLeftover ? () => unknown(host, { name, kept, isRefused: true }, signal) : undefined;
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused });
   await refuseSuccessor();
   await removeCredentials(host, name, stored, { signal, report });
-  return { name, remained };
+  return { name, remained, kept };
+}
+
+interface CleanUpContext extends UnjoinContext, Required<Pick<CleaningContext, "refuseSuccessor">> {
+  /** What to fail with when the member refuses to say who has joined it; undefined where the command may be repeated. */
+  readonly whenRefused: (() => Promise<Failure>) | undefined;
 }
 
 async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal, refuseSuccessor }: UnjoinContext & Required<Pick<CleaningContext, "refuseSuccessor">>,
+  { host, report, signal, refuseSuccessor, whenRefused }: CleanUpContext,
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
+  let hasAnswered = false;
   try {
     // Joined anew before it was clean, or twice by hand: what is there is the other's.
     const other = await otherJoined({ host, member: member.client, hostId, name }, signal);
+    hasAnswered = true;
     if (other !== undefined) return [`everything: it has joined as ${other}, too, and leaves with that`];
     const remained: string[] = [];
     report(`${name}: looking for what this host made there`);
@@ -92,6 +105,8 @@ async function cleanUp(
     return remained;
   } catch (error) {
     if (!(error instanceof KubeError) || signal.aborted) throw error;
+    const isRefused = !hasAnswered && isKubeError(error, "Unauthorized", "Forbidden");
+    if (isRefused && whenRefused !== undefined) throw await whenRefused();
     if (force) return [`everything: ${error.message}`];
     throw new Failure("failure", {
       object: `Cluster ${name}`,
@@ -132,12 +147,20 @@ async function refuseOtherMember(
   });
 }
 
-async function refuseUnknown(host: ClusterClient, name: string, signal: AbortSignal): Promise<never> {
+async function unknown(
+  host: ClusterClient,
+  { name, kept, isRefused = false }: Pick<Unjoined, "name" | "kept"> & { readonly isRefused?: boolean },
+  signal: AbortSignal,
+): Promise<Failure> {
   const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
-  throw new Failure("refused", {
+  const refused = isRefused ? "; the member refuses its credentials" : "";
+  const stays = kept.length === 0 ? "" : `; what stays on the host: ${kept.join("; ")}`;
+  return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}`,
-    remedy: "to clean a member that was left behind, add --member-kubeconfig FILE",
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${refused}${stays}`,
+    remedy:
+      "to clean a member that was left behind, add --member-kubeconfig FILE" +
+      (kept.length === 0 ? "" : "; delete the Secret when nothing needs it"),
   });
 }
 

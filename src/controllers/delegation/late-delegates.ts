@@ -4,7 +4,9 @@ import type { Member } from "../../clusters/member.ts";
 import { isKubeError } from "../../kube/errors.ts";
 import { listPages } from "../../kube/list-pages.ts";
 import { pods } from "../../kube/resources.ts";
+import { turn } from "../../kube/turn.ts";
 import { ownerOf } from "../../pods/delegate.ts";
+import { isDeleting } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { ActionOf, AskedMember, Observed } from "./decisions/model.ts";
@@ -18,15 +20,21 @@ type Context = ActionContext<ObjectKey>;
 
 interface LateDelegatesOptions extends Pick<DelegationOptions, "registry" | "identity" | "clock"> {
   readonly memories: Memories;
+  /** The proxy as the host last showed it. */
+  readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly exchange: Pick<Exchange, "tellOnce">;
 }
+
+type Delegate = Stored<Pod> | undefined;
+/** Uids of the proxies whose delegates the member has, and its store has not. */
+type Unshown = ReadonlySet<string>;
 
 /** What a member was asked for a proxy. */
 interface Sent {
   readonly member: Member;
   readonly asked: AskedMember;
-  /** Its delegate, or the proxies whose delegates the member has and does not show. */
-  readonly said: Promise<Stored<Pod> | undefined> | Listing["unshown"];
+  /** The proxy's delegate, or all that is unshown. */
+  said: Answer<Delegate> | Answer<Unshown>;
 }
 
 interface Failure {
@@ -43,8 +51,25 @@ interface Asked {
 interface Listing {
   /** Epoch ms. */
   readonly begunAt: number;
-  /** Uids of the proxies whose delegates it has, and the store has not. */
-  readonly unshown: Promise<ReadonlySet<string>>;
+  readonly unshown: Answer<Unshown>;
+}
+
+/** The answer to a request, which many may wait for. */
+class Answer<T> {
+  /** Undefined until it has come. */
+  outcome: PromiseSettledResult<T> | undefined;
+  /** Resolves when it has come, also where it is a failure. */
+  readonly come: Promise<void>;
+
+  constructor(answer: Promise<T>) {
+    const settle = (outcome: PromiseSettledResult<T>): void => {
+      this.outcome = outcome;
+    };
+    this.come = answer.then(
+      (value) => settle({ status: "fulfilled", value }),
+      (reason: unknown) => settle({ status: "rejected", reason }),
+    );
+  }
 }
 
 // A list has all that the host has in the member: that is for many proxies at once.
@@ -63,27 +88,25 @@ export class LateDelegates {
 
   /**
    * Finds out which of the members has the proxy's delegate; all are asked at once. Unless one has it, rejects with the KubeError of one that
-   * failed, when each has answered or failed: as long as nobody answers, nothing is known.
+   * failed, when each has answered or failed: as long as nobody answers, nothing is known. A proxy that has changed since is decided on again
+   * at once: its deletion must not wait until those that failed may be asked again.
    */
   async ask({ proxyUid, members }: AskAction, context: Context): Promise<Shown<Observed> | undefined> {
+    const version = this.#versionOf(context.key);
     const sent: Sent[] = [];
     for (const asked of members) {
       const member = this.#options.registry.member(asked.name);
       if (member !== undefined) sent.push({ member, asked, said: this.#send(member, asked, proxyUid, context) });
     }
-    const shown: Shown<Observed>[] = [];
-    const failures: Failure[] = [];
-    // Noted in order, which costs thousands of proxies that wait for the same lists the least: nothing is decided before all have answered.
-    for (const { member, asked, said } of sent) {
-      try {
-        if (await this.#note(member, proxyUid, said, context)) shown.push(shownInMember(asked.name, isOf(proxyUid)));
-      } catch (error) {
-        failures.push({ asked, error });
-      }
-    }
-    const failure = mostPatient(failures);
+    await answersTo(sent);
+    // What was listed was there then. Members that say so and hang are waited for together, too.
+    const listed = sent.filter(({ said }) => isListed(said, proxyUid));
+    for (const one of listed) one.said = new Answer(this.#find(one.member, proxyUid, context));
+    if (listed.length > 0) await answersTo(listed);
+    const { shown, failure } = this.#note(sent, proxyUid);
     if (shown.length === 0 && failure !== undefined) {
       this.#tell(failure, proxyUid, context);
+      if (this.#versionOf(context.key) !== version) return () => true;
       throw failure.error;
     }
     return sent.length === 0 ? undefined : (observed) => shown.every((isShownIn) => isShownIn(observed));
@@ -98,23 +121,34 @@ export class LateDelegates {
     found.catch(() => {
       asked.singly -= 1;
     });
-    return found;
+    return new Answer(found);
   }
 
-  /** Notes what the member has said of the proxy; true when it has the delegate. Rejects with KubeError. */
-  async #note(member: Member, proxyUid: string, said: Sent["said"], context: Context): Promise<boolean> {
+  /** Notes what each member has said of the proxy. Returns where its delegate is to be shown, and who failed. */
+  #note(sent: readonly Sent[], proxyUid: string): { readonly shown: Shown<Observed>[]; readonly failure?: Failure } {
     const { memories, registry } = this.#options;
-    let found = await said;
-    // It was there when that was listed.
-    if (isList(found)) found = found.has(proxyUid) ? await this.#find(member, proxyUid, context) : undefined;
-    // While others were waited for, the proxy may have gone, or the member may have been connected anew.
-    if (memories.of(proxyUid).fresh || registry.member(member.name) !== member) return false;
-    if (found === undefined) memories.noteDenied(proxyUid, member.name);
-    else memories.noteUncertain(proxyUid, member.name);
-    return found !== undefined;
+    const shown: Shown<Observed>[] = [];
+    const failures: Failure[] = [];
+    // While members were waited for, the proxy may have gone.
+    const isGone = memories.of(proxyUid).fresh;
+    for (const { member, asked, said } of sent) {
+      // Or the member may have been connected anew, or have left, or another cluster may have been found to answer in its place.
+      if (registry.member(member.name) !== member || member.mistaken !== undefined) continue;
+      const { outcome } = said;
+      if (outcome?.status === "rejected") failures.push({ asked, error: outcome.reason });
+      if (outcome?.status !== "fulfilled" || isGone) continue;
+      if (outcome.value === undefined || isList(outcome.value)) {
+        memories.noteDenied(proxyUid, member.name);
+        continue;
+      }
+      memories.noteUncertain(proxyUid, member.name);
+      shown.push(shownInMember(member.name, isOf(proxyUid)));
+    }
+    const failure = mostPatient(failures);
+    return { shown, ...(failure === undefined ? {} : { failure }) };
   }
 
-  async #find(member: Member, proxyUid: string, context: Context): Promise<Stored<Pod> | undefined> {
+  async #find(member: Member, proxyUid: string, context: Context): Promise<Delegate> {
     try {
       return await findDelegate(member, proxyUid, context);
     } catch (error) {
@@ -124,18 +158,20 @@ export class LateDelegates {
   }
 
   /** One list answers for all proxies whose earlier leaders' requests were over when it was begun. */
-  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Listing["unshown"] {
+  #unshown(member: Member, asked: Asked, since: number, signal: AbortSignal): Answer<Unshown> {
     if (asked.listing !== undefined && asked.listing.begunAt >= since) return asked.listing.unshown;
-    const listing = { begunAt: this.#options.clock.now(), unshown: this.#list(member, signal) };
+    const begunAt = this.#options.clock.now();
+    const unshown = this.#list(member, signal);
+    const listing = { begunAt, unshown: new Answer(unshown) };
     asked.listing = listing;
-    listing.unshown.catch((error: unknown) => {
+    unshown.catch((error: unknown) => {
       member.noteFailure(error);
       if (asked.listing === listing) delete asked.listing;
     });
     return listing.unshown;
   }
 
-  async #list(member: Member, signal: AbortSignal): Promise<ReadonlySet<string>> {
+  async #list(member: Member, signal: AbortSignal): Promise<Unshown> {
     const labelSelector = `${HOST_LABEL}=${this.#options.identity.id}`;
     const unshown = new Set<string>();
     for await (const page of listPages(member.client, pods, { labelSelector, signal, dropManagedFields: true })) {
@@ -147,9 +183,15 @@ export class LateDelegates {
     return unshown;
   }
 
+  #versionOf(key: ObjectKey): string | undefined {
+    return this.#options.proxyOf(key)?.metadata.resourceVersion;
+  }
+
   #tell({ asked: { name, since }, error }: Failure, proxyUid: string, { key }: Context): void {
-    const { clock, exchange } = this.#options;
+    const { clock, exchange, proxyOf } = this.#options;
     if (!isKubeError(error) || clock.now() < since + QUIETLY_MS) return;
+    const proxy = proxyOf(key);
+    if (proxy?.metadata.uid !== proxyUid || isDeleting(proxy)) return;
     const message = `${name}: may have the pod from before the controller started, and fails to say so: ${error.detail}`;
     exchange.tellOnce(key, proxyUid, "ClusterNotReady", message);
   }
@@ -163,8 +205,18 @@ function isOf(proxyUid: string): (delegate: Stored<Pod>) => boolean {
   return (delegate) => ownerOf(delegate)?.uid === proxyUid;
 }
 
-function isList(said: Stored<Pod> | ReadonlySet<string> | undefined): said is ReadonlySet<string> {
-  return said instanceof Set;
+function isList(value: Delegate | Unshown): value is Unshown {
+  return value instanceof Set;
+}
+
+function isListed({ outcome }: Sent["said"], proxyUid: string): boolean {
+  return outcome?.status === "fulfilled" && isList(outcome.value) && outcome.value.has(proxyUid);
+}
+
+/** Resolves when all have come, however they did: thousands of proxies that wait for the same lists go on in pieces then. */
+async function answersTo(sent: readonly Sent[]): Promise<void> {
+  for (const { said } of sent) if (said.outcome === undefined) await said.come;
+  await turn();
 }
 
 /** The failure that is to be left alone longest; the first of several. */

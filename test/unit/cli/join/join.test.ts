@@ -232,6 +232,55 @@ describe("a join", () => {
   });
 });
 
+describe("a first join that finds a Secret by the name of its own", () => {
+  const labels = { "legation.dev/cluster": "west" };
+  const annotations = { "legation.dev/token-expires": "2020-01-01T00:00:00Z" };
+  const put = (metadata: object): void => {
+    const data = { kubeconfig: btoa("theirs"), other: btoa("other") };
+    host.put(secrets, Object.assign({ metadata: { ...SECRET, ...metadata } }, { data }));
+  };
+
+  test.each([
+    ["a bare one", {}, "it has no label legation.dev/cluster=west and no annotation legation.dev/token-expires"],
+    ["a labelled one", { labels }, "it has no annotation legation.dev/token-expires"],
+    ["one whose token the controller of 0.1.0 renewed", { annotations }, "it has no label legation.dev/cluster=west"],
+  ])("is refused, and makes nothing, for %s of the operator's", async (_which, metadata, why) => {
+    put(metadata);
+    const before = host.peek<Secret>(secrets, SECRET);
+    await expect(joinAs("west")).rejects.toMatchObject({
+      exit: "refused",
+      message: `Secret legation-system/member-west: is there already, and not as \`legation join west\` makes it: ${why}`,
+      remedy: "delete it when nothing needs it, or choose another name",
+    });
+    expect(host.peek<Secret>(secrets, SECRET)).toEqual(before);
+    expect(host.peek(clusters, { name: "west" })).toBeUndefined();
+    expect(uidOfAccount()).toBeUndefined();
+  });
+
+  test("is refused when somebody makes it meanwhile, and takes back what it has made", async () => {
+    const push = (line: string): number => {
+      if (line.includes("ServiceAccount")) put({});
+      return 1;
+    };
+    await expect(joinAs("west", {}, { push })).rejects.toMatchObject({ exit: "refused" });
+    expect(stored).toThrow();
+    expect(host.peek<Secret>(secrets, SECRET)?.metadata.labels).toBeUndefined();
+    expect(uidOfAccount()).toBeUndefined();
+  });
+
+  test("takes one that an interrupted join has left, and puts it back when it fails itself", async () => {
+    put({ labels, annotations });
+    const before = host.peek<Secret>(secrets, SECRET);
+    host.onCreate = (object) => object;
+    await expect(joinAs("west")).rejects.toMatchObject({ exit: "notReady" });
+    const { metadata, data } = host.peek<Secret>(secrets, SECRET) ?? {};
+    expect({ metadata, data }).toMatchObject({ metadata: { labels, annotations }, data: before?.data });
+    host.onCreate = (object) => (object.kind === "Cluster" ? { ...object, status: READY } : object);
+    await joinAs("west");
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+  });
+});
+
 describe("a first join while no controller leads", () => {
   const HOUR_MS = 3_600_000;
 
@@ -414,6 +463,7 @@ describe("a member that joins again", () => {
 });
 
 describe("a member whose Secret somebody else made", () => {
+  const PAST = "2020-01-01T00:00:00Z";
   const OWN_SECRET = { ...SECRET, name: "made-by-gitops" };
 
   /** A token of a service account; `endsInMs` from now. */
@@ -466,6 +516,24 @@ describe("a member whose Secret somebody else made", () => {
     await joinAs("west");
     expect(tokenIn(OWN_SECRET, "config")).toBe(`token-of-${uidOfAccount()}`);
     expect(host.peek(secrets, SECRET)).toBeUndefined();
+  });
+
+  test.each([
+    ["in which the controller of 0.1.0 renewed a token", { annotations: { "legation.dev/token-expires": PAST } }],
+    ["that has lost its annotation", { labels: { "legation.dev/cluster": "west" } }],
+  ])("gets nothing else in one %s, which stays the operator's", async (_which, marks) => {
+    await joinAs("west");
+    storeByManifests(tokenFor({}));
+    const found = host.peek<Secret>(secrets, SECRET);
+    if (found !== undefined) host.put(secrets, { ...found, metadata: { ...SECRET, ...marks } });
+    await joinAs("west");
+    const { metadata } = host.peek<Secret>(secrets, SECRET) ?? {};
+    expect({ labels: {}, annotations: {}, ...metadata }).toMatchObject({ labels: {}, annotations: {}, ...marks });
+    expect(Object.keys({ ...metadata?.labels, ...metadata?.annotations })).toHaveLength(1);
+    expect(stored()?.token).toBe(`token-of-${uidOfAccount()}`);
+    await expect(joinAs("west", { memberServer: INTERNAL })).rejects.toThrow(
+      /credentials of your own, in .*\(it has no /,
+    );
   });
 
   test("keeps its address, whatever --member-server says, which is refused", async () => {

@@ -96,12 +96,17 @@ export class MemoryCluster {
   #patch(resource: Resource<KubeObject>, ref: ObjectRef, { type, body }: Patch): void {
     const before = this.peek<KubeObject & { readonly data?: object; readonly spec?: object }>(resource, ref);
     const { metadata = {}, ...rest } = body as KubeObject & { data?: object; spec?: object };
-    if (type === "merge" && rest.data !== undefined) rest.data = { ...before?.data, ...rest.data };
-    if (type === "merge" && rest.spec !== undefined) rest.spec = { ...before?.spec, ...rest.spec };
-    const labels = { ...before?.metadata.labels, ...metadata.labels };
-    const annotations = { ...before?.metadata.annotations, ...metadata.annotations };
+    if (type !== "json" && rest.data !== undefined) rest.data = merged(before?.data, rest.data);
+    if (type === "merge" && rest.spec !== undefined) rest.spec = merged(before?.spec, rest.spec);
+    const labels = merged(before?.metadata.labels, metadata.labels);
+    const annotations = merged(before?.metadata.annotations, metadata.annotations);
     this.put(resource, { ...before, ...rest, metadata: { ...before?.metadata, ...metadata, labels, annotations } });
   }
+}
+
+/** As a merge patch does it, in which null takes a key away. */
+function merged<T extends object>(before: T | undefined, patch: T | undefined): T {
+  return Object.fromEntries(Object.entries({ ...before, ...patch }).filter(([, value]) => value !== null)) as T;
 }
 
 function keyOf(plural: string, { namespace = "", name }: ObjectRef): string {

@@ -4,7 +4,9 @@ import { isSameMember } from "../../../../src/cli/join/contest.ts";
 import { storeCredentials } from "../../../../src/cli/join/steps.ts";
 import { UndoStack } from "../../../../src/cli/join/undo.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
+import { secrets } from "../../../../src/kube/resources.ts";
 import { fakeClient } from "../client.ts";
+import { MemoryCluster } from "./memory-cluster.ts";
 
 const { signal } = new AbortController();
 const secret = (kubeconfig: string): Stored<Secret> => ({
@@ -110,6 +112,47 @@ test.each([
   };
   await undo.run(() => {});
   expect(state.held).toEqual(theirs());
+});
+
+test.each([
+  ["that has nothing of what is written", { labels: { app: "x" }, annotations: { a: "b" } }, { other: "b3RoZXI=" }],
+  [
+    "that an earlier join made",
+    {
+      labels: { "legation.dev/cluster": "west" },
+      annotations: { "legation.dev/token-expires": "2020-01-01T00:00:00Z" },
+    },
+    { kubeconfig: btoa("earlier"), other: "b3RoZXI=" },
+  ],
+])("an undo restores exactly a Secret %s", async (_which, marks, data) => {
+  const host = new MemoryCluster("host", "host-1");
+  const ref = { namespace: "legation-system", name: "member-west" };
+  host.put(secrets, Object.assign({ metadata: { ...ref, ...marks } }, { data }));
+  const replaced = host.peek<Secret>(secrets, ref);
+  const undo = new UndoStack();
+  const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };
+  await storeCredentials(options, { host: host.client, undo, signal, replaced });
+  expect(await undo.run(() => {})).toEqual([]);
+  const restored = host.peek<Secret>(secrets, ref);
+  expect(restored?.metadata).toEqual({ ...replaced?.metadata, resourceVersion: expect.any(String) });
+  expect(restored?.data).toEqual(data);
+});
+
+test("an undo leaves what somebody has written beside it meanwhile", async () => {
+  const host = new MemoryCluster("host", "host-1");
+  const ref = { namespace: "legation-system", name: "member-west" };
+  host.put(secrets, Object.assign({ metadata: { ...ref, annotations: { a: "b" } } }, { data: { other: btoa("1") } }));
+  const undo = new UndoStack();
+  const options = { cluster: "west", kubeconfig: "ours", expires: "2026-01-01T00:00:00Z" };
+  const replaced = host.peek<Secret>(secrets, ref);
+  await storeCredentials(options, { host: host.client, undo, signal, replaced });
+  const body = { metadata: { annotations: { a: "c" } }, data: { other: btoa("2") } };
+  await host.client.patch(secrets, ref, { type: "merge", body });
+  expect(await undo.run(() => {})).toEqual([]);
+  expect(host.peek<Secret>(secrets, ref)).toMatchObject({
+    metadata: { annotations: { a: "c" } },
+    data: { other: btoa("2") },
+  });
 });
 
 const account = (uid: string | undefined): ReturnType<typeof fakeClient> =>

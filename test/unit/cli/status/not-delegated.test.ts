@@ -169,7 +169,29 @@ describe("when annotations are on the workload, but not in its pod template", ()
     expect(whyNotDelegated({}, all, { ...workload, template: declining })).toBe(
       'the annotation legation.dev/delegate there is "false"',
     );
-    expect(whyNotDelegated(declining, all, { ...workload, template: asks })).toBe(MADE_BEFORE);
+  });
+
+  test.each([
+    ["all", all, {}],
+    ["annotated", annotated, asks],
+  ])("what declines on a pod alone is told where its template is delegated in mode %s", (_mode, own, template) => {
+    const declining = { annotations: { "legation.dev/delegate": "false" } };
+    const says = (kind: string): string => whyNotDelegated(declining, own, { kind, name: "web", template });
+    const alone = 'the annotation legation.dev/delegate is "false" there, and not in the pod template of';
+    const unless = "unless something writes it on pods (a policy, an admission webhook), which is to leave these out";
+    expect(says("ReplicaSet")).toBe(`${alone} ReplicaSet web: delete them to have them made anew, ${unless}`);
+    expect(says("CronJob")).toBe(`${alone} CronJob web: its next run is delegated, ${unless}`);
+  });
+
+  test("a run of a CronJob that was made before that asked makes its pods anew as they are", () => {
+    const workload = { kind: "CronJob", name: "web", metadata: asks, template: asks };
+    const NEXT_RUN =
+      "this run's Job was made before delegation was asked for, and makes its pods anew as they are: the next run of CronJob web is delegated";
+    expect(whyNotDelegated({}, annotated, workload)).toBe(NEXT_RUN);
+    expect(whyNotDelegated({}, namespace("team", { labels: {} }), workload)).toContain("then wait for its next run");
+    // The Job asks as well, or need not: only the pod is older than the namespace's label.
+    expect(whyNotDelegated(asks, annotated, workload)).toBe(MADE_BEFORE);
+    expect(whyNotDelegated({}, all, workload)).toBe(MADE_BEFORE);
   });
 
   test("a template that has them by now is said to be newer than the pod", () => {

@@ -70,6 +70,11 @@ describe("where other hosts have their access to this cluster", () => {
       secret("w", { annotations: joined }),
       false,
     ],
+    [
+      "a copy of a member's credentials stays",
+      secret("member-west-old", { labels: ofMember, annotations: joined }),
+      false,
+    ],
     ["the token of an operator's account stays", secret("reader", { labels: installed }, { type: TOKEN }), false],
   ])("%s", async (_, found, goes) => {
     const stays = !goes && found.type !== TOKEN;

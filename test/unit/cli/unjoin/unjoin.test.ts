@@ -4,7 +4,7 @@ import { Interruption } from "../../../../src/cli/failure.ts";
 import type { UnjoinOptions } from "../../../../src/cli/unjoin/options.ts";
 import { unjoin } from "../../../../src/cli/unjoin/unjoin.ts";
 import type { ClusterClient } from "../../../../src/kube/client.ts";
-
+import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import { fakeClient } from "../client.ts";
 import { MemoryCluster } from "../join/memory-cluster.ts";
 
@@ -265,7 +265,7 @@ describe("unjoin of a Cluster that somebody makes again meanwhile", () => {
 
   test("leaves nothing when nobody does", async () => {
     const both = joined();
-    await expect(leaves(both)).resolves.toEqual({ name: "west", remained: [] });
+    await expect(leaves(both)).resolves.toEqual({ name: "west", remained: [], kept: [] });
     for (const { resource, ref } of ACCESS) expect(both.member.peek(resource, ref)).toBeUndefined();
     expect(both.member.peek({ plural: "namespaces" }, { name: "shop" })).toBeUndefined();
     expect(both.member.peek(POD.resource, POD.ref)).toBeUndefined();
@@ -365,6 +365,7 @@ describe("unjoin of a member whose host", () => {
     await expect(leaves()).resolves.toEqual({
       name: "west",
       remained: ["everything: it has joined as east, too, and leaves with that"],
+      kept: [],
     });
     expect(member.peek(pods, POD)).toBeDefined();
   });
@@ -424,31 +425,34 @@ describe("unjoin of a member whose host", () => {
     expect(lines).toContain("host: Secret member-west removed");
   });
 
+  const noLabel = "it has no label legation.dev/cluster=west";
+  const noAnnotation = "it has no annotation legation.dev/token-expires";
   test.each([
-    ["bare", {}],
-    ["labelled", { labels: ofWest }],
-    ["whose token the controller of 0.1.0 renewed", { annotations }],
-    ["of another member", { labels: { "legation.dev/cluster": "east" }, annotations }],
-  ])("has a Secret of its operator's, %s, keeps that, and is told", async (_which, metadata) => {
+    ["bare", {}, `${noLabel} and no annotation legation.dev/token-expires`],
+    ["labelled", { labels: ofWest }, noAnnotation],
+    ["whose token the controller of 0.1.0 renewed", { annotations }, noLabel],
+    ["of another member", { labels: { "legation.dev/cluster": "east" }, annotations }, noLabel],
+  ])("has a Secret of its operator's, %s, keeps that, and is told why", async (_which, metadata, why) => {
     const { host, lines, leave: leaves } = standing();
     host.put(secrets, { metadata: { ...ref, ...metadata } });
-    await leaves();
+    await expect(leaves()).resolves.toEqual({ name: "west", remained: [], kept: [`Secret member-west: ${why}`] });
     expect(host.peek(secrets, ref)).toBeDefined();
     expect(lines.filter((line) => line.includes("Secret"))).toEqual([
-      "host: Secret member-west stays, since `legation join west` did not make it; delete it when nothing needs it",
+      `host: Secret member-west stays: ${why}, so it is not as \`legation join west\` makes it; delete it when nothing needs it`,
     ]);
   });
 
-  test("keeps the member's credentials in a Secret of another name keeps that, and is told", async () => {
+  test("keeps the member's credentials in a Secret of another name keeps that, and is told why", async () => {
     const { host, lines, leave: leaves } = standing();
     const own = { name: "from-vault", namespace: SYSTEM };
-    host.put(secrets, { metadata: own });
+    host.put(secrets, { metadata: { ...own, labels: ofWest, annotations } });
     const spec = { credentialsSecret: { name: own.name } };
     host.put(clusters, Object.assign({ metadata: { name: "west" } }, { spec }));
-    await leaves();
+    const why = "its name is not member-west";
+    await expect(leaves()).resolves.toMatchObject({ kept: [`Secret from-vault: ${why}`] });
     expect(host.peek(secrets, own)).toBeDefined();
     expect(lines.filter((line) => line.includes("Secret"))).toEqual([
-      "host: Secret from-vault stays, since `legation join west` did not make it; delete it when nothing needs it",
+      `host: Secret from-vault stays: ${why}, so it is not as \`legation join west\` makes it; delete it when nothing needs it`,
     ]);
   });
 
@@ -460,6 +464,73 @@ describe("unjoin of a member whose host", () => {
     };
     await expect(leaves()).rejects.toMatchObject({ exit: "refused" });
     expect(host.peek(secrets, ref)).toBeDefined();
+  });
+});
+
+describe("unjoin of a member whose Cluster is gone, with the Secret that is left", () => {
+  const ref = { name: "member-west", namespace: "legation-system" };
+  const labels = { "legation.dev/cluster": "west" };
+  const annotations = { "legation.dev/token-expires": "2026-12-01T00:00:00Z" };
+
+  /** An `unjoin west` with a Secret that has these metadata; what the member answers when it is asked who has joined it. */
+  function leaveAgain(metadata: object, answer: KubeErrorCode | undefined, { force = false } = {}) {
+    const host = new MemoryCluster("host", HOST);
+    const member = new MemoryCluster("west", "member-1");
+    const data = { kubeconfig: btoa("a kubeconfig") };
+    host.put({ plural: "secrets" }, Object.assign({ metadata: { ...ref, ...metadata } }, { data }));
+    const { list } = member.client;
+    member.client.list = (resource, options) => {
+      if (answer === undefined || resource.plural !== "serviceaccounts") return list(resource, options);
+      const details = { code: answer, cluster: "west", verb: "list", resource: resource.plural } as const;
+      return Promise.reject(new KubeError(answer, details));
+    };
+    member.put({ plural: "pods" }, { metadata: { name: "web-0", namespace: "shop", labels: OF_HOST } });
+    const leaving = unjoin(
+      { name: "west", drain: false, force, timeoutMs: 1000 },
+      {
+        host: host.client,
+        member: undefined,
+        connectText: async () => ({ client: member.client }) as never,
+        asController: () => Promise.reject(new Error("not expected")),
+        signal,
+        report: () => {},
+      },
+    );
+    return { leaving, host, member };
+  }
+  const OF_HOST = { "legation.dev/host": HOST };
+
+  test.each(["Unauthorized", "Forbidden"] as const)(
+    "says that it has not joined where that is an operator's and the member answers %s, and names it",
+    async (answer) => {
+      for (const force of [false, true]) {
+        const { leaving, host } = leaveAgain({}, answer, { force });
+        await expect(leaving).rejects.toMatchObject({
+          exit: "refused",
+          message: expect.stringMatching(
+            /^Cluster west: has not joined; no cluster has; the member refuses its credentials; what stays on the host: Secret member-west: it has no label/,
+          ),
+          remedy: expect.stringContaining("--member-kubeconfig FILE"),
+        });
+        expect(host.peek({ plural: "secrets" }, ref)).toBeDefined();
+      }
+    },
+  );
+
+  test("cleans the member where that is an operator's and still leads there", async () => {
+    const { leaving, member } = leaveAgain({}, undefined);
+    await expect(leaving).resolves.toMatchObject({
+      remained: [],
+      kept: [expect.stringContaining("Secret member-west")],
+    });
+    expect(member.peek({ plural: "pods" }, { name: "web-0", namespace: "shop" })).toBeUndefined();
+  });
+
+  test("is to be repeated where the member does not answer, or `join` made the Secret", async () => {
+    await expect(leaveAgain({}, "NotSent").leaving).rejects.toMatchObject({ exit: "failure" });
+    await expect(leaveAgain({ labels, annotations }, "Unauthorized").leaving).rejects.toMatchObject({
+      exit: "failure",
+    });
   });
 });
 

@@ -1,6 +1,6 @@
 import { describe, expect, test, vi } from "vitest";
 import { HOST_LABEL } from "../../../../src/api/keys.ts";
-import { type ObjectKey, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
+import { type ObjectKey, type ObjectMeta, objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import { LateDelegates } from "../../../../src/controllers/delegation/late-delegates.ts";
 import type { ListOptions } from "../../../../src/kube/client.ts";
@@ -32,10 +32,10 @@ interface Has {
 function memberOf(name: string, { has = [], shows = [] }: Has) {
   const requests: string[] = [];
   const failures: unknown[] = [];
-  const state: { failure?: Error; answers?: Promise<void> } = {};
+  const state: { failure?: Error; answers?: Promise<void>; hangsIn?: string } = {};
   const answer = async <T>(request: string, value: T): Promise<T> => {
     requests.push(request);
-    await state.answers;
+    await (request === state.hangsIn ? new Promise(() => {}) : state.answers);
     if (state.failure !== undefined) throw state.failure;
     return value;
   };
@@ -51,7 +51,13 @@ function memberOf(name: string, { has = [], shows = [] }: Has) {
     }) as never,
   });
   const get = (key: ObjectKey) => shows.find(({ metadata }) => objectKey(metadata) === key);
-  const member = { name, client, delegates: { get }, noteFailure: (error: unknown) => failures.push(error) };
+  const member = {
+    name,
+    client,
+    delegates: { get },
+    mistaken: undefined as string | undefined,
+    noteFailure: (error: unknown) => failures.push(error),
+  };
   return { member, requests, failures, state };
 }
 
@@ -60,19 +66,23 @@ function asking(west: Has, others: Has = {}) {
   const clock = { now: since };
   const memories = new Memories();
   const told: string[] = [];
+  const proxies = new Map<ObjectKey, Stored<Pod>>();
   const members = { west: memberOf("west", west), east: memberOf("east", others) };
   const late = new LateDelegates({
     registry: { member: (name: "west" | "east") => members[name]?.member },
     identity: { id: "host-id", name: "cern" },
     clock: { now: () => clock.now },
     memories,
+    proxyOf: (key: ObjectKey) => proxies.get(key),
     exchange: { tellOnce: (_key: unknown, _uid: unknown, _reason: unknown, message: string) => told.push(message) },
   } as never);
   const askAll = (number: number, names: readonly string[], from = since) => {
     const { proxy } = pair(number);
     const { uid: proxyUid } = proxy.metadata;
+    const key = objectKey(proxy.metadata);
+    if (!proxies.has(key)) proxies.set(key, proxy);
     if (memories.of(proxyUid).fresh) memories.noteInherited(proxyUid);
-    const context = { key: objectKey(proxy.metadata), signal: new AbortController().signal, heardAt: 0, log };
+    const context = { key, signal: new AbortController().signal, heardAt: 0, log };
     const asked = names.map((name) => ({ name, since: from }));
     return late.ask({ type: "ask", proxyUid, members: asked }, context);
   };
@@ -83,7 +93,7 @@ function asking(west: Has, others: Has = {}) {
     for (let number = 1; number <= 10; number += 1) await ask(100 + number);
     requests.length = 0;
   };
-  return { ask, askAll, askFew, clock, members, memories, requests, state, told };
+  return { ask, askAll, askFew, clock, members, memories, proxies, requests, state, told };
 }
 
 test("a member that has a late delegate keeps its pod until its watch shows it; one that has none denies it", async () => {
@@ -131,6 +141,32 @@ test("what was listed and has gone since is denied", async () => {
   expect(memories.of("uid-1").uncertain).toBeUndefined();
   expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
   expect(requests.filter((request) => request === "find")).toHaveLength(2);
+});
+
+test("what one list says of many pods is noted in pieces, and other work of the process gets its turn in between", async () => {
+  const { ask, askFew, memories, state } = asking({});
+  await askFew();
+  const listed = Promise.withResolvers<void>();
+  state.answers = listed.promise;
+  const numbers = [1, 2, 3, 4, 5];
+  let done = false;
+  const asked = Promise.all(numbers.map((number) => ask(number))).then(() => {
+    done = true;
+  });
+  let now = performance.now();
+  const slow = vi.spyOn(performance, "now").mockImplementation(() => {
+    now += 20;
+    return now;
+  });
+  listed.resolve();
+  const noted = new Set<number>();
+  while (!done) {
+    noted.add(numbers.filter((number) => memories.of(`uid-${number}`).denied !== undefined).length);
+    await new Promise(setImmediate);
+  }
+  slow.mockRestore();
+  await asked;
+  expect([...noted]).toEqual(expect.arrayContaining([1, 2, 3, 4]));
 });
 
 test("a list that was begun before the earlier leader's requests were over does not count, nor one that failed", async () => {
@@ -202,6 +238,45 @@ describe("of members that are asked at once", () => {
     expect(memories.of("uid-2")).toEqual(new Memories().of("uid-2"));
   });
 
+  test("what one that was connected anew, or has left, failed with holds nobody up", async () => {
+    const closed = failure("NotSent", "the client was closed");
+    const { askAll, clock, members, memories, told } = asking({});
+    clock.now += 5000;
+    for (const by of [{ east: memberOf("east", {}) }, { east: undefined }]) {
+      const hangs = Promise.withResolvers<void>();
+      members.east.state.answers = hangs.promise;
+      const asked = askAll(1, ["west", "east"]);
+      Object.assign(members, by);
+      hangs.reject(closed);
+      expect((await asked)?.(world(pair(1).proxy, []))).toBe(true);
+      expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+    }
+    expect(told).toEqual([]);
+  });
+
+  test("nothing is noted of one in whose place another cluster is found to answer", async () => {
+    const { askAll, members, memories } = asking({});
+    const west = Promise.withResolvers<void>();
+    members.west.state.answers = west.promise;
+    const asked = askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.east.requests).toEqual(["find"]));
+    members.east.member.mistaken = "another cluster answers";
+    west.resolve();
+    await asked;
+    expect([...(memories.of("uid-1").denied ?? [])]).toEqual(["west"]);
+  });
+
+  test("all that have listed the pod are asked once more at the same time", async () => {
+    const { askAll, askFew, members } = asking({ has: [pair(1).delegate] }, { has: [pair(1).delegate] });
+    await askFew();
+    for (let number = 1; number <= 10; number += 1) await askAll(200 + number, ["east"]);
+    members.east.requests.length = 0;
+    members.west.state.hangsIn = "find";
+    void askAll(1, ["west", "east"]);
+    await vi.waitFor(() => expect(members.west.requests).toContain("find"));
+    await vi.waitFor(() => expect(members.east.requests).toContain("find"));
+  });
+
   test("one that has the pod keeps it, whatever the others fail with", async () => {
     const { proxy, delegate } = pair(1);
     const { askAll, clock, members, memories, told } = asking({}, { has: [delegate] });
@@ -228,5 +303,33 @@ describe("of members that are asked at once", () => {
     expect(told.map((message) => message.split(":")[0])).toEqual(["west", "west"]);
     members.east.state.failure = busyFor(60_000);
     await expect(askAll(1, ["west", "east"])).rejects.toBe(members.east.state.failure);
+  });
+
+  describe("of which one wants to be left alone and another hangs, a pod is decided on again at once", () => {
+    const { proxy } = pair(1);
+    const key = objectKey(proxy.metadata);
+    const changed = (metadata: Partial<ObjectMeta>): Stored<Pod> => ({
+      ...proxy,
+      metadata: { ...proxy.metadata, resourceVersion: "2", ...metadata },
+    });
+    test.each([
+      { when: "is being deleted", by: changed({ deletionTimestamp: "2026-01-01T00:00:00Z" }), tells: 0 },
+      { when: "has gone", by: undefined, tells: 0 },
+      { when: "is another one", by: changed({ uid: "uid-2" }), tells: 0 },
+      { when: "has changed", by: changed({ annotations: { "legation.dev/clusters": "east" } }), tells: 1 },
+    ])("when it $when", async ({ by, tells }) => {
+      const { askAll, clock, members, proxies, told } = asking({});
+      clock.now += 5000;
+      members.west.state.failure = busyFor(60_000);
+      const east = Promise.withResolvers<void>();
+      members.east.state.answers = east.promise;
+      const asked = askAll(1, ["west", "east"]);
+      if (by === undefined) proxies.delete(key);
+      else proxies.set(key, by);
+      east.reject(broken);
+      const shown = await asked;
+      expect(shown?.(world(by, [memberView("west"), memberView("east")]))).toBe(true);
+      expect(told).toHaveLength(tells);
+    });
   });
 });

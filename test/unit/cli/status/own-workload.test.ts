@@ -1,0 +1,64 @@
+import { expect, test } from "vitest";
+import type { KubeObject, Pod, Stored } from "../../../../src/api/kubernetes.ts";
+import { whyNotDelegated } from "../../../../src/cli/status/not-delegated.ts";
+import { readOwnWorkload } from "../../../../src/cli/status/own-workload.ts";
+import { KubeError } from "../../../../src/kube/errors.ts";
+import { fakeClient } from "../client.ts";
+import { namespace } from "../plan/host.ts";
+
+const { signal } = new AbortController();
+const asking = { annotations: { "legation.dev/delegate": "true" } };
+const spec = { containers: [{ name: "app", image: "app" }] };
+
+const owned = (apiVersion: string, kind: string, name: string) => ({
+  ownerReferences: [{ apiVersion, kind, name, uid: `uid of ${name}`, controller: true }],
+});
+const object = (apiVersion: string, kind: string, name: string, metadata: object, rest: object): KubeObject => ({
+  apiVersion,
+  kind,
+  metadata: { name, namespace: "team", uid: `uid of ${name}`, resourceVersion: "1", ...metadata },
+  ...rest,
+});
+const podOf = (apiVersion: string, kind: string, name: string): Stored<Pod> => ({
+  metadata: { name: "pod", namespace: "team", uid: "p", resourceVersion: "1", ...owned(apiVersion, kind, name) },
+});
+
+const driver = object("v1", "Pod", "driver", asking, { spec });
+const nightly = object("batch/v1", "CronJob", "nightly", asking, {
+  spec: { jobTemplate: { spec: { template: { metadata: asking, spec } } } },
+});
+const run = object("batch/v1", "Job", "nightly-1", owned("batch/v1", "CronJob", "nightly"), {
+  spec: { template: { spec } },
+});
+
+/** The workload of a pod where the host has these objects; of `forbidden` kinds none may be read. */
+function read(pod: Stored<Pod>, objects: readonly KubeObject[], forbidden?: string) {
+  const client = fakeClient({
+    find: async ({ kind, plural }, { name }) => {
+      if (kind === forbidden) {
+        throw new KubeError("no", { code: "Forbidden", cluster: "host", verb: "get", resource: plural });
+      }
+      return objects.find((each) => each.kind === kind && each.metadata?.name === name) as never;
+    },
+  });
+  return readOwnWorkload(client, pod, signal);
+}
+
+test("a pod's workload is the outermost that may be read", async () => {
+  const pod = podOf("batch/v1", "Job", "nightly-1");
+  expect(await read(pod, [run, nightly])).toMatchObject({ kind: "CronJob", name: "nightly", template: asking });
+  expect(await read(pod, [run, nightly], "CronJob")).toMatchObject({ kind: "Job", name: "nightly-1" });
+  expect(await read(pod, [run, nightly], "Job")).toBeUndefined();
+});
+
+test("a pod that makes pods is no workload: it has no template", async () => {
+  expect(await read(podOf("v1", "Pod", "driver"), [driver])).toBeUndefined();
+});
+
+test("a Job whose CronJob may not be read does not say that nothing asks, without a word of the CronJob", async () => {
+  const pod = podOf("batch/v1", "Job", "nightly-1");
+  const workload = await read(pod, [run, nightly], "CronJob");
+  expect(whyNotDelegated(pod.metadata, namespace("team"), workload)).toContain(
+    "; when CronJob nightly has it already, `legation status cronjob nightly` says what carries it over",
+  );
+});
