@@ -225,6 +225,12 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   #work(key: Key, readyAt: number): void {
+    const running = this.#keys.get(key);
+    // It was asked for while it was looked at, before that had led to a write.
+    if (running?.runningSince !== undefined) {
+      running.dirtySince ??= readyAt;
+      return;
+    }
     const observed = this.#spec.observe(key);
     if (observed === undefined) {
       this.#keys.get(key)?.timer?.cancel();

@@ -46,7 +46,8 @@ export class Observer {
     if (proxy === undefined) return this.#seen(key, proxy, members);
     const { uid } = proxy.metadata;
     if (!isBound(proxy)) this.#unplace(proxy, members);
-    const { name: holder, delegate } = members.find((member) => isFor(member.delegate, proxy)) ?? {};
+    const holders = members.filter((member) => isFor(member.delegate, proxy));
+    const { name: holder, delegate } = holders.find((member) => !isEnding(member)) ?? holders[0] ?? {};
     if (holder !== undefined && delegate !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
       placing.memories.noteFound(uid, holder, clock.now(), endsUnstarted(delegate));
     }
@@ -123,11 +124,17 @@ export class Observer {
 }
 
 /** Whether the member has the delegate of a proxy without a node, is about to get it, or may have it. */
-function isPlace(view: MemberView, proxy: Stored<Pod>, { promised, uncertain }: Memory): boolean {
+function isPlace(view: MemberView, proxy: Stored<Pod>, { promised, uncertain, attempts }: Memory): boolean {
   const { name, delegate, reachable, read } = view;
   if (promised === name || uncertain === name || !reachable || !read) return true;
+  // It goes on being made there: whoever waits for its place is not to hear of each attempt.
+  if (attempts.get(name)?.failingSince !== undefined) return true;
   if (delegate !== undefined && isFor(delegate, proxy)) return !endsUnstarted(delegate);
   return ranUntold(view, proxy) !== undefined;
+}
+
+function isEnding({ delegate }: MemberView): boolean {
+  return delegate !== undefined && endsUnstarted(delegate);
 }
 
 /** The proxy's uid, of which every line about a pod tells, whoever writes it. */

@@ -55,6 +55,48 @@ test("a write that is not shown within ten seconds is waited for no longer", asy
   expect(decisions).toBe(2);
 });
 
+test.each(["observe", "decide"])(
+  "a key that asks for itself while it is looked at (%s) has one reconcile at a time",
+  async (where) => {
+    let asked = false;
+    const writes: PromiseWithResolvers<void>[] = [];
+    const ask = (at: string): void => {
+      if (at !== where || asked) return;
+      asked = true;
+      loop.enqueue("key");
+    };
+    const loop = new Controller<string, string, string>(
+      {
+        name: "asking",
+        observe: (key) => {
+          ask("observe");
+          return key;
+        },
+        decide: () => {
+          ask("decide");
+          return { actions: writes.length < 2 ? ["write"] : [], outcome: "Done" };
+        },
+        execute: async () => {
+          const write = Promise.withResolvers<void>();
+          writes.push(write);
+          await write.promise;
+          return undefined;
+        },
+      },
+      { clock, log: createLogger({ level: "silent" }) },
+    );
+    loop.enqueue("key");
+    await settle();
+    expect(writes).toHaveLength(1);
+    writes[0]?.resolve();
+    await settle();
+    // It was asked for: it is looked at again after its write.
+    expect(writes).toHaveLength(2);
+    writes[1]?.resolve();
+    await loop.stop();
+  },
+);
+
 test.each(["observe", "decide", "shown"])(
   "a defect in %s of one key is tried again, and the others go on",
   async (where) => {

@@ -110,6 +110,14 @@ test.each([
   expect(found).toEqual(expected);
 });
 
+test("of two delegates of a proxy without a node the one that stays is remembered", () => {
+  const stays = delegateOf(waiting, { spec: {} });
+  const ends = { ...stays, metadata: { ...stays.metadata, deletionTimestamp: "2026-01-01T00:00:00Z" } };
+  const { observer, found } = observing({ proxy: waiting, delegates: { west: ends, east: stays } });
+  observer.observe(key);
+  expect(found).toEqual(["east"]);
+});
+
 describe("a proxy without a node, whose member had its delegate,", () => {
   const asked = { requests: { pods: 1 }, namespace: "team" };
   const refusal = { cluster: "west", reason: "Unschedulable", message: "no node" } as const;
@@ -245,6 +253,16 @@ describe("a proxy without a node, whose member had its delegate,", () => {
         delete west.delegate;
         reservations.attempt(waits.metadata.uid, "west", asked, waits);
         memories.noteUncertain(waits.metadata.uid, "west", { at: 0, message: "reset" });
+      },
+      { west: 1 },
+    ],
+    [
+      "counts where a creation that surely was not made is tried again",
+      ({ memories, reservations }, west) => {
+        delete west.delegate;
+        reservations.attempt(waits.metadata.uid, "west", asked, waits);
+        reservations.release(waits.metadata.uid, "west");
+        memories.noteFailing(waits.metadata.uid, "west", 0);
       },
       { west: 1 },
     ],
