@@ -65,15 +65,18 @@ export async function unjoin(options: UnjoinOptions, context: UnjoinContext): Pr
   }
 
   // Credentials that `join` made go last. Where only others tell of a member, and it refuses them, repeating this leads nowhere.
-  const isLeftover = cluster === undefined && context.member === undefined && kept.length === stored.length;
+  const isLeftover = !force && cluster === undefined && context.member === undefined && kept.length === stored.length;
   const whenRefused = isLeftover ? () => unknown(host, { name, kept, isRefused: true }, signal) : undefined;
-  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused });
+  const remained = await cleanUp(member, hostId, options, { ...context, refuseSuccessor, whenRefused, kept });
   await refuseSuccessor();
   await removeCredentials(host, name, stored, { signal, report });
   return { name, remained, kept };
 }
 
-interface CleanUpContext extends UnjoinContext, Required<Pick<CleaningContext, "refuseSuccessor">> {
+interface CleanUpContext
+  extends UnjoinContext,
+    Required<Pick<CleaningContext, "refuseSuccessor">>,
+    Pick<Unjoined, "kept"> {
   /** What to fail with when the member refuses to say who has joined it; undefined where the command may be repeated. */
   readonly whenRefused: (() => Promise<Failure>) | undefined;
 }
@@ -82,7 +85,7 @@ async function cleanUp(
   member: Connection | undefined,
   hostId: string,
   { name, force }: UnjoinOptions,
-  { host, report, signal, refuseSuccessor, whenRefused }: CleanUpContext,
+  { host, report, signal, refuseSuccessor, whenRefused, kept }: CleanUpContext,
 ): Promise<readonly string[]> {
   if (member === undefined) return [`${name}: everything: there are no credentials for it`];
   let hasAnswered = false;
@@ -110,7 +113,7 @@ async function cleanUp(
     if (force) return [`everything: ${error.message}`];
     throw new Failure("failure", {
       object: `Cluster ${name}`,
-      problem: `has left the host, but the member could not be cleaned: ${error.message}`,
+      problem: `has left the host, but the member could not be cleaned: ${error.message}${stayingText(kept)}`,
       remedy: `run \`legation unjoin ${name} --member-kubeconfig FILE\` when it answers, or add --force if it never will`,
       cause: error,
     });
@@ -147,6 +150,10 @@ async function refuseOtherMember(
   });
 }
 
+function stayingText(kept: readonly string[]): string {
+  return kept.length === 0 ? "" : `; what stays on the host: ${kept.join("; ")}`;
+}
+
 async function unknown(
   host: ClusterClient,
   { name, kept, isRefused = false }: Pick<Unjoined, "name" | "kept"> & { readonly isRefused?: boolean },
@@ -154,10 +161,9 @@ async function unknown(
 ): Promise<Failure> {
   const joined = (await listClusters(host, signal)).map(({ metadata }) => metadata.name);
   const refused = isRefused ? "; the member refuses its credentials" : "";
-  const stays = kept.length === 0 ? "" : `; what stays on the host: ${kept.join("; ")}`;
   return new Failure("refused", {
     object: `Cluster ${name}`,
-    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${refused}${stays}`,
+    problem: `has not joined; ${joined.length === 0 ? "no cluster has" : `joined: ${joined.join(", ")}`}${refused}${stayingText(kept)}`,
     remedy:
       "to clean a member that was left behind, add --member-kubeconfig FILE" +
       (kept.length === 0 ? "" : "; delete the Secret when nothing needs it"),

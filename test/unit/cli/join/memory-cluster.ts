@@ -1,4 +1,5 @@
 import type { KubeObject, ObjectRef, Stored } from "../../../../src/api/kubernetes.ts";
+import { parseLabelSelector, selectorMatches } from "../../../../src/api/label-selector.ts";
 import type { ClusterClient, ListOptions, Patch, RawRequest } from "../../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 import type { Resource } from "../../../../src/kube/resources.ts";
@@ -84,12 +85,18 @@ export class MemoryCluster {
     this.#objects.delete(keyOf(plural, ref));
   }
 
-  #list<T extends KubeObject>(resource: Resource<T>, { namespace = "", fieldSelector }: ListOptions = {}): never {
+  #list<T extends KubeObject>(resource: Resource<T>, options: ListOptions = {}): never {
+    const { namespace = "", fieldSelector, labelSelector = "" } = options;
+    const parsed = parseLabelSelector(labelSelector);
     const name = fieldSelector?.replace("metadata.name=", "");
     const items = [...this.#objects.entries()]
       .filter(([key]) => key.startsWith(namespace === "" ? `${resource.plural}/` : `${resource.plural}/${namespace}/`))
       .map(([, object]) => object)
-      .filter(({ metadata }) => name === undefined || metadata?.name === name);
+      .filter(({ metadata }) => name === undefined || metadata?.name === name)
+      .filter(
+        ({ metadata }) =>
+          labelSelector === "" || (parsed.ok && selectorMatches(parsed.selector, metadata?.labels ?? {})),
+      );
     return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
   }
 

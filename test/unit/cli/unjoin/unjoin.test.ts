@@ -503,19 +503,24 @@ describe("unjoin of a member whose Cluster is gone, with the Secret that is left
   test.each(["Unauthorized", "Forbidden"] as const)(
     "says that it has not joined where that is an operator's and the member answers %s, and names it",
     async (answer) => {
-      for (const force of [false, true]) {
-        const { leaving, host } = leaveAgain({}, answer, { force });
-        await expect(leaving).rejects.toMatchObject({
-          exit: "refused",
-          message: expect.stringMatching(
-            /^Cluster west: has not joined; no cluster has; the member refuses its credentials; what stays on the host: Secret member-west: it has no label/,
-          ),
-          remedy: expect.stringContaining("--member-kubeconfig FILE"),
-        });
-        expect(host.peek({ plural: "secrets" }, ref)).toBeDefined();
-      }
+      const { leaving, host } = leaveAgain({}, answer);
+      await expect(leaving).rejects.toMatchObject({
+        exit: "refused",
+        message: expect.stringMatching(
+          /^Cluster west: has not joined; no cluster has; the member refuses its credentials; what stays on the host: Secret member-west: it has no label/,
+        ),
+        remedy: expect.stringContaining("--member-kubeconfig FILE"),
+      });
+      expect(host.peek({ plural: "secrets" }, ref)).toBeDefined();
     },
   );
+
+  test("says what remains and stays, and does not fail, where it is told not to wait for the member", async () => {
+    await expect(leaveAgain({}, "Unauthorized", { force: true }).leaving).resolves.toMatchObject({
+      remained: [expect.stringMatching(/^everything: /)],
+      kept: [expect.stringContaining("Secret member-west")],
+    });
+  });
 
   test("cleans the member where that is an operator's and still leads there", async () => {
     const { leaving, member } = leaveAgain({}, undefined);
@@ -527,7 +532,10 @@ describe("unjoin of a member whose Cluster is gone, with the Secret that is left
   });
 
   test("is to be repeated where the member does not answer, or `join` made the Secret", async () => {
-    await expect(leaveAgain({}, "NotSent").leaving).rejects.toMatchObject({ exit: "failure" });
+    await expect(leaveAgain({}, "NotSent").leaving).rejects.toMatchObject({
+      exit: "failure",
+      message: expect.stringContaining("what stays on the host: Secret member-west"),
+    });
     await expect(leaveAgain({ labels, annotations }, "Unauthorized").leaving).rejects.toMatchObject({
       exit: "failure",
     });
