@@ -91,7 +91,9 @@ export class ServingCertificate {
   async #next(): Promise<Certificate> {
     if (this.#source.kind === "files") {
       const { certFile, keyFile } = this.#source;
-      const [cert, key] = await Promise.all([readFile(certFile, "utf8"), readFile(keyFile, "utf8")]);
+      // One after the other: of two that are missing it is always the first that is named.
+      const cert = await readFile(certFile, "utf8");
+      const key = await readFile(keyFile, "utf8");
       // Throws when one of the two has been replaced already and the other has not.
       createSecureContext({ cert, key });
       return { cert, key };

@@ -100,7 +100,15 @@ function streams(): void {
         const wait = ["-n", namespace, "wait", `pod/${metadata.name}`, started, "--timeout=100s"];
         await kubectl(cluster, wait, { timeoutMs: 110_000 });
       }),
-    );
+    ).catch(async (error: unknown) => {
+      throw new Error(`${String(error)}\n${await whatIsThere()}`);
+    });
+  }
+
+  /** What both clusters show, and the controller's last words, for whoever reads of a pod that does not start. */
+  async function whatIsThere(): Promise<string> {
+    const shown = [home, away].map((cluster) => kubectl(cluster, ["get", "nodes,pods,events", "-A", "-o", "wide"]));
+    return [...(await Promise.all(shown)), legation.controller.log().split("\n").slice(-20).join("\n")].join("\n");
   }
 
   const at = (namespace: string, args: readonly string[]): string[] => ["-n", namespace, ...args];
