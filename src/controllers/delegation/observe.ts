@@ -34,7 +34,7 @@ export class Observer {
 
   /** Undefined when there is nothing under the key, and before the host's proxies have been read. */
   observe(key: ObjectKey): Observed | undefined {
-    const { clock, placing, proxies, registry } = this.#options;
+    const { proxies, registry } = this.#options;
     // Before the host's proxies are known, every delegate would look like an orphan.
     if (!proxies.synced) return undefined;
     const proxy = proxies.get(key);
@@ -44,14 +44,18 @@ export class Observer {
       return undefined;
     }
     if (proxy === undefined) return this.#seen(key, proxy, members);
-    const { uid } = proxy.metadata;
     if (!isBound(proxy)) this.#unplace(proxy, members);
-    const holders = members.filter((member) => isFor(member.delegate, proxy));
-    const { name: holder, delegate } = holders.find((member) => !isEnding(member)) ?? holders[0] ?? {};
-    if (holder !== undefined && delegate !== undefined && (!isBound(proxy) || awaitsDelegate(proxy))) {
-      placing.memories.noteFound(uid, holder, clock.now(), endsUnstarted(delegate));
-    }
+    if (!isBound(proxy) || awaitsDelegate(proxy)) this.#noteHolder(proxy, members);
     return this.#seen(key, proxy, members);
+  }
+
+  /** Of two delegates it is the one that stays. */
+  #noteHolder(proxy: Stored<Pod>, members: readonly MemberView[]): void {
+    const { clock, placing } = this.#options;
+    const holders = members.filter(({ delegate }) => isFor(delegate, proxy));
+    const holder = holders.find((member) => !isEnding(member)) ?? holders[0];
+    if (holder === undefined) return;
+    placing.memories.noteFound(proxy.metadata.uid, holder.name, clock.now(), isEnding(holder));
   }
 
   /** A proxy without a node counts no more where its delegate has gone, or goes, without having had one. */

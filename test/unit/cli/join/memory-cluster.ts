@@ -93,10 +93,7 @@ export class MemoryCluster {
       .filter(([key]) => key.startsWith(namespace === "" ? `${resource.plural}/` : `${resource.plural}/${namespace}/`))
       .map(([, object]) => object)
       .filter(({ metadata }) => name === undefined || metadata?.name === name)
-      .filter(
-        ({ metadata }) =>
-          labelSelector === "" || (parsed.ok && selectorMatches(parsed.selector, metadata?.labels ?? {})),
-      );
+      .filter(({ metadata }) => parsed.ok && selectorMatches(parsed.selector, metadata?.labels ?? {}));
     return { items: structuredClone(items), resourceVersion: String(this.#version), size: 0 } as never;
   }
 
