@@ -4,6 +4,7 @@ import { cacheDirectory } from "../test/support/clusters/build.ts";
 import { findNodeBinaries } from "../test/support/clusters/node/binaries.ts";
 import { realNodesPossible } from "../test/support/clusters/node/possible.ts";
 import { openClusters, startClusters } from "../test/support/clusters/start.ts";
+import { ensureAllPrograms } from "../test/support/engines/programs.ts";
 import { ensureEngines } from "../test/support/engines/python.ts";
 import { readOptions, refuse, wholeNumber } from "./options.ts";
 
@@ -43,6 +44,7 @@ async function build(): Promise<void> {
   if (obstacle === undefined) await findNodeBinaries(say);
   else say(`not built: kubelet and containerd, for ${obstacle}`);
   await ensureEngines(say);
+  await ensureAllPrograms(say);
 }
 
 async function up(): Promise<void> {

@@ -6,14 +6,9 @@ import { beforeAll, expect, test } from "vitest";
 import { freePort } from "../../support/clusters/ports.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import {
-  AIRFLOW_SETTINGS,
-  type EngineFolder,
-  type EngineProgram,
-  ensureEngine,
-  startProgram,
-} from "../../support/engines/python.ts";
+import { AIRFLOW_SETTINGS, type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
+import { type EngineProgram, startProgram } from "../../support/engines/run.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
@@ -80,7 +75,7 @@ onEngineClusters((clusters) => {
     writeFileSync(template, JSON.stringify(workerTemplate(server)));
     const start = (...args: string[]): EngineProgram => {
       const logFile = join(home, `${args[0]}.log`);
-      const program = startProgram(airflow, ["-m", "airflow", ...args], { env, cwd: home, logFile });
+      const program = startProgram(airflow.python, ["-m", "airflow", ...args], { env, cwd: home, logFile });
       onTestFinished(async () => {
         program.kill("SIGTERM");
         await program.ended;

@@ -5,7 +5,8 @@ import { beforeAll, expect, test } from "vitest";
 import { pods } from "../../../src/kube/resources.ts";
 import { airflowHome } from "../../support/engines/airflow/home.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, type EngineProgram, ensureEngine, startProgram } from "../../support/engines/python.ts";
+import { type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
+import { type EngineProgram, startProgram } from "../../support/engines/run.ts";
 import { inPhase, podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
@@ -41,7 +42,7 @@ onEngineClusters((clusters) => {
     const { host, directory } = clusters();
     const home = join(directory, dags.join("-"));
     const result = join(home, "result.json");
-    const program: EngineProgram = startProgram(airflow, [RUN, join(DAGS, "pods.py"), result, ...dags], {
+    const program: EngineProgram = startProgram(airflow.python, [RUN, join(DAGS, "pods.py"), result, ...dags], {
       env: { ...airflowHome(airflow, { home, dags: DAGS, kubeconfig: host.kubeconfig, namespace }), POD_IMAGE: IMAGE },
       cwd: home,
       logFile: join(home, "run.log"),

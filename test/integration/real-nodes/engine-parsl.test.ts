@@ -1,8 +1,9 @@
 import { join } from "node:path";
 import { beforeAll, expect, test } from "vitest";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
-import { type EngineFolder, ensureEngine, startProgram } from "../../support/engines/python.ts";
+import { type EngineFolder, ensureEngine } from "../../support/engines/python.ts";
 import { givePython } from "../../support/engines/python-in-pods.ts";
+import { startProgram } from "../../support/engines/run.ts";
 import { podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
@@ -21,7 +22,7 @@ onEngineClusters((clusters) => {
     const { host, west, client, member, address, directory, namespace } = clusters();
     const name = await namespace(onTestFinished);
     await givePython(west, name, parsl);
-    const program = startProgram(parsl, [SQUARES, name, IMAGE, address], {
+    const program = startProgram(parsl.python, [SQUARES, name, IMAGE, address], {
       env: { ...process.env, KUBECONFIG: host.kubeconfig, PATH: `${join(parsl.folder, "bin")}:${process.env.PATH}` },
       cwd: directory,
       logFile: join(directory, "squares.log"),

@@ -1,7 +1,7 @@
 import { accessSync, constants } from "node:fs";
 import { join } from "node:path";
-import { ensureBuilt, moduleCache } from "./build.ts";
-import { KWOK_STAGES, planesModule } from "./planes.ts";
+import { cacheOf, ensureBuilt } from "./build.ts";
+import { KWOK_STAGES, planesPrograms } from "./planes.ts";
 
 /** Full paths of what every cluster is made of. */
 export interface Binaries {
@@ -35,8 +35,8 @@ export async function findBinaries(onProgress: (line: string) => void = () => {}
   const assets = process.env.KUBEBUILDER_ASSETS ?? "";
   const given = new Set<string>(assets === "" ? [] : NAMES.filter((name) => isExecutable(join(assets, name))));
   const others = NAMES.filter((name) => !given.has(name));
-  const module = planesModule();
-  if (assets !== "" && others.some((name) => !isExecutable(join(moduleCache(module), name)))) {
+  const module = planesPrograms();
+  if (assets !== "" && others.some((name) => !isExecutable(join(cacheOf(module), name)))) {
     onProgress(`KUBEBUILDER_ASSETS=${assets} has no ${others.join(", ")}: building from source`);
   }
   const cache = await ensureBuilt(module, others, onProgress);

@@ -6,18 +6,26 @@ import { join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { withLock } from "./lock.ts";
 
-/** A Go module beside this file that pins the versions of some programs. */
-export interface GoModule {
-  /** Folder with go.mod and go.sum. */
-  readonly folder: string;
+/** Go programs that are built once. */
+export interface GoPrograms extends GoSources {
   /** Part of the cache's path. */
   readonly name: string;
   /** Go package of each binary. */
   readonly packages: Readonly<Record<string, string>>;
   readonly ldflags: string;
   readonly tags?: string;
-  /** Files to keep beside the binaries: name in the cache, and what makes them under a given path. */
-  readonly extras?: Readonly<Record<string, (path: string) => void>>;
+  /** Without C, so that they run where the machine's libraries are not. */
+  readonly isStatic?: boolean;
+  /** Files to keep beside the binaries: name in the cache, and what makes them under a given path, from the sources. */
+  readonly extras?: Readonly<Record<string, (path: string, sources: string) => void>>;
+}
+
+/** Where the sources of programs come from. */
+export interface GoSources {
+  /** All that decides which versions go into the binaries. */
+  pins(): readonly string[];
+  /** Folder in which `go build` runs; `work` is an empty folder for what has to be made for that. */
+  sources(work: string): string;
 }
 
 const PROGRESS_MS = 5000;
@@ -26,6 +34,14 @@ const WORK_PREFIX = "building-";
 /** Folder of a module in the source tree. */
 export function moduleFolder(path: string): string {
   return fileURLToPath(new URL(path, import.meta.url));
+}
+
+/** Programs of a module that is nothing but a list of versions: `folder` has its go.mod and go.sum. */
+export function moduleIn(folder: string): GoSources {
+  return {
+    pins: () => ["go.mod", "go.sum"].map((file) => readFileSync(join(folder, file), "utf8")),
+    sources: () => folder,
+  };
 }
 
 /** Folder with the sources of a module that the one in `folder` requires. */
@@ -43,12 +59,12 @@ export function cacheDirectory(): string {
   return join(xdg === undefined || xdg === "" ? join(homedir(), ".cache") : xdg, "legation");
 }
 
-/** Where a module's binaries are kept; the key changes with everything that goes into them. */
-export function moduleCache(module: GoModule): string {
+/** Where programs are kept; the key changes with everything that goes into them. */
+export function cacheOf(programs: GoPrograms): string {
   const hash = createHash("sha256");
-  for (const file of ["go.mod", "go.sum"]) hash.update(readFileSync(join(module.folder, file))).update("\0");
-  hash.update([module.ldflags, process.platform, process.arch].join("\0"));
-  return join(cacheDirectory(), module.name, hash.digest("hex").slice(0, 16));
+  for (const pin of programs.pins()) hash.update(pin).update("\0");
+  hash.update([programs.ldflags, process.platform, process.arch].join("\0"));
+  return join(cacheDirectory(), programs.name, hash.digest("hex").slice(0, 16));
 }
 
 function requireGo(names: readonly string[]): void {
@@ -63,6 +79,7 @@ async function goBuild(
   target: string,
   args: readonly string[],
   cwd: string,
+  env: NodeJS.ProcessEnv,
   onProgress: (line: string) => void,
 ): Promise<void> {
   const start = performance.now();
@@ -72,6 +89,7 @@ async function goBuild(
   let output = "";
   const child = spawn("go", ["build", "-v", "-trimpath", "-buildvcs=false", ...args], {
     cwd,
+    env,
     stdio: ["ignore", "ignore", "pipe"],
   });
   child.stderr.on("data", (chunk: Buffer) => {
@@ -98,18 +116,36 @@ async function goBuild(
   }
 }
 
+/** Builds one of some programs, or makes one of their extras, as the file `output`. */
+async function buildOne(
+  programs: GoPrograms,
+  name: string,
+  { output, sources, place }: { readonly output: string; readonly sources: string; readonly place: string },
+  onProgress: (line: string) => void,
+): Promise<void> {
+  const goPackage = programs.packages[name];
+  if (goPackage === undefined) {
+    programs.extras?.[name]?.(output, sources);
+    return;
+  }
+  const tags = programs.tags === undefined ? [] : ["-tags", programs.tags];
+  const args = [...tags, "-ldflags", programs.ldflags, "-o", output, goPackage];
+  const env = programs.isStatic === true ? { ...process.env, CGO_ENABLED: "0" } : process.env;
+  await goBuild(`${name} (${place})`, args, sources, env, onProgress);
+}
+
 /**
- * Builds what the cache lacks of these binaries and of the module's extras, and returns the cache's folder. A second process waits
+ * Builds what the cache lacks of these binaries and of the extras, and returns the cache's folder. A second process waits
  * for the first and finds its work.
  */
 export async function ensureBuilt(
-  module: GoModule,
+  programs: GoPrograms,
   names: readonly string[],
   onProgress: (line: string) => void,
 ): Promise<string> {
-  const cache = moduleCache(module);
+  const cache = cacheOf(programs);
   const missing = (): string[] =>
-    [...names, ...Object.keys(module.extras ?? {})].filter((name) => !existsSync(join(cache, name)));
+    [...names, ...Object.keys(programs.extras ?? {})].filter((name) => !existsSync(join(cache, name)));
   if (missing().length === 0) return cache;
   requireGo(missing());
   mkdirSync(cache, { recursive: true });
@@ -118,22 +154,18 @@ export async function ensureBuilt(
     for (const entry of readdirSync(cache)) {
       if (entry.startsWith(WORK_PREFIX)) rmSync(join(cache, entry), { recursive: true, force: true });
     }
+    const wanted = missing();
+    if (wanted.length === 0) return;
     const work = mkdtempSync(join(cache, WORK_PREFIX));
+    const built = join(work, "built");
     try {
-      const wanted = missing();
-      if (wanted.length > 0)
-        onProgress(`building ${wanted.join(", ")} into ${cache}: minutes the first time, then never again`);
+      onProgress(`building ${wanted.join(", ")} into ${cache}: minutes the first time, then never again`);
+      const sources = programs.sources(join(work, "sources"));
       for (const [index, name] of wanted.entries()) {
-        const output = join(work, name);
-        const goPackage = module.packages[name];
-        if (goPackage === undefined) module.extras?.[name]?.(output);
-        else {
-          const tags = module.tags === undefined ? [] : ["-tags", module.tags];
-          const args = [...tags, "-ldflags", module.ldflags, "-o", output, goPackage];
-          await goBuild(`${name} (${index + 1} of ${wanted.length})`, args, module.folder, onProgress);
-        }
+        const place = `${index + 1} of ${wanted.length}`;
+        await buildOne(programs, name, { output: built, sources, place }, onProgress);
         // A rename is atomic: what is there is whole.
-        renameSync(output, join(cache, name));
+        renameSync(built, join(cache, name));
       }
     } finally {
       rmSync(work, { recursive: true, force: true });

@@ -1,6 +1,6 @@
 import { cpSync, mkdirSync, readFileSync } from "node:fs";
 import { basename, join } from "node:path";
-import { type GoModule, moduleFolder, moduleSource } from "./build.ts";
+import { type GoPrograms, moduleFolder, moduleIn, moduleSource } from "./build.ts";
 
 /** Name of kwok's stages beside the planes' binaries. */
 export const KWOK_STAGES = "kwok-stages";
@@ -35,9 +35,9 @@ function copyKwokStages(to: string): void {
 }
 
 /** Kubernetes' own programs, etcd and kwok. */
-export function planesModule(): GoModule {
+export function planesPrograms(): GoPrograms {
   return {
-    folder: FOLDER,
+    ...moduleIn(FOLDER),
     name: "planes",
     packages: {
       etcd: "go.etcd.io/etcd/server/v3",

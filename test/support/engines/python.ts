@@ -1,9 +1,8 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { createWriteStream, existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
-import { DEATH_SIGNAL } from "../clusters/death-signal.ts";
 import { withLock } from "../clusters/lock.ts";
 
 /** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
@@ -110,44 +109,4 @@ export const AIRFLOW_SETTINGS: Readonly<Record<string, string>> = {
 /** Variables that Airflow needs whatever it does. */
 export function airflowEnvironment(home: string): NodeJS.ProcessEnv {
   return { ...process.env, ...AIRFLOW_SETTINGS, AIRFLOW_HOME: home, PYTHONWARNINGS: "ignore" };
-}
-
-/** How a program of an engine ended. */
-export interface EngineRun {
-  readonly code: number | null;
-  /** Both of its streams, as they came. */
-  readonly output: string;
-}
-
-/** A program of an engine that runs. */
-export interface EngineProgram {
-  output(): string;
-  readonly ended: Promise<EngineRun>;
-  kill(signal: NodeJS.Signals): void;
-}
-
-/** Starts a program with an engine's Python; what it says also goes to `logFile`. */
-export function startProgram(
-  { python }: EngineFolder,
-  args: readonly string[],
-  options: { readonly env: NodeJS.ProcessEnv; readonly cwd: string; readonly logFile: string },
-): EngineProgram {
-  const [command = "", ...rest] = [...DEATH_SIGNAL, python, ...args];
-  const child = spawn(command, rest, { env: options.env, cwd: options.cwd, stdio: ["ignore", "pipe", "pipe"] });
-  const log = createWriteStream(options.logFile);
-  let output = "";
-  const keep = (chunk: Buffer): void => {
-    output += chunk.toString();
-    log.write(chunk);
-  };
-  child.stdout.on("data", keep);
-  child.stderr.on("data", keep);
-  const ended = new Promise<EngineRun>((resolve, reject) => {
-    child.once("error", reject);
-    child.once("close", (code) => {
-      log.end();
-      resolve({ code, output });
-    });
-  });
-  return { output: () => output, ended, kill: (signal) => child.kill(signal) };
 }

@@ -8,6 +8,7 @@ import { findNodeBinaries } from "../clusters/node/binaries.ts";
 import { realNodesPossible } from "../clusters/node/possible.ts";
 import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
+import { ensureAllPrograms } from "../engines/programs.ts";
 import { ensureEngines } from "../engines/python.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
 import { expectFiles } from "./files-to-come.ts";
@@ -60,7 +61,10 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // Minutes the first time: more than a test that needs real nodes may take.
   if (realPossible) await findNodeBinaries(onProgress);
   const files = project.vitest.state.getPaths().filter((path) => path.includes("/test/integration/"));
-  if (files.some((path) => path.includes("/engine-"))) await ensureEngines(onProgress);
+  if (files.some((path) => path.includes("/engine-"))) {
+    await ensureEngines(onProgress);
+    await ensureAllPrograms(onProgress);
+  }
   const started: Clusters[] = [];
   const turns = mkdtempSync(join(tmpdir(), "legation-turns-"));
   const startSets = async (place: SharedPlace): Promise<ClustersInfo[]> => {

@@ -1,9 +1,9 @@
 import { join } from "node:path";
-import { ensureBuilt, type GoModule, moduleFolder } from "../clusters/build.ts";
+import { ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../clusters/build.ts";
 
 const COMMANDS = "github.com/prometheus/prometheus/cmd";
-const PROMETHEUS: GoModule = {
-  folder: moduleFolder("../monitoring/prometheus"),
+const PROMETHEUS: GoPrograms = {
+  ...moduleIn(moduleFolder("../monitoring/prometheus")),
   name: "prometheus",
   packages: { promtool: `${COMMANDS}/promtool`, prometheus: `${COMMANDS}/prometheus` },
   ldflags: "-s -w",

@@ -1,6 +1,6 @@
 import { join } from "node:path";
-import { ensureBuilt, type GoModule, moduleFolder } from "../build.ts";
-import { planesModule } from "../planes.ts";
+import { ensureBuilt, type GoPrograms, moduleFolder, moduleIn } from "../build.ts";
+import { planesPrograms } from "../planes.ts";
 import { cniPlugins, realNodesPossible, staticBusybox } from "./possible.ts";
 
 /** Full paths of what a real node is made of. */
@@ -16,8 +16,8 @@ export interface NodeBinaries {
 
 // Modules of their own: their requirements clash with each other's and with Kubernetes'.
 const CONTAINERD_PACKAGE = "github.com/containerd/containerd/v2/cmd";
-const CONTAINERD: GoModule = {
-  folder: moduleFolder("node/containerd"),
+const CONTAINERD: GoPrograms = {
+  ...moduleIn(moduleFolder("node/containerd")),
   name: "containerd",
   packages: {
     containerd: `${CONTAINERD_PACKAGE}/containerd`,
@@ -26,8 +26,8 @@ const CONTAINERD: GoModule = {
   },
   ldflags: "-s -w",
 };
-const RUNC: GoModule = {
-  folder: moduleFolder("node/runc"),
+const RUNC: GoPrograms = {
+  ...moduleIn(moduleFolder("node/runc")),
   name: "runc",
   packages: { runc: "github.com/opencontainers/runc" },
   ldflags: "-s -w",
@@ -42,7 +42,7 @@ export async function findNodeBinaries(onProgress: (line: string) => void): Prom
   if (obstacle !== undefined || cni === undefined || busybox === undefined) {
     throw new Error(`No real node can run here: ${obstacle ?? "its packages are missing"}.`);
   }
-  const planes = await ensureBuilt(planesModule(), ["kubelet"], onProgress);
+  const planes = await ensureBuilt(planesPrograms(), ["kubelet"], onProgress);
   const containerd = await ensureBuilt(CONTAINERD, Object.keys(CONTAINERD.packages), onProgress);
   const runc = await ensureBuilt(RUNC, ["runc"], onProgress);
   return { kubelet: join(planes, "kubelet"), containerd, runc: join(runc, "runc"), cni, busybox };

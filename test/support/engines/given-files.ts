@@ -1,0 +1,50 @@
+import type { Cluster } from "../clusters/types.ts";
+import { kubectl } from "../harness/kubectl.ts";
+
+/** A file or folder of the machine, and where containers find it. */
+export interface GivenFile {
+  readonly from: string;
+  readonly to: string;
+}
+
+/** An expression that gives each container of a list what `mounts` says, by its name. */
+function mounted(list: "containers" | "initContainers", files: readonly GivenFile[]): string {
+  const mounts = files.map(
+    ({ to }, index) => `Object.spec.${list}.volumeMounts{name: "given-${index}", mountPath: "${to}", readOnly: true}`,
+  );
+  return `object.spec.?${list}.orValue([]).map(c, Object.spec.${list}{name: c.name, volumeMounts: [${mounts.join(", ")}]})`;
+}
+
+/**
+ * Gives every container of a namespace in a member some of the machine's files, by the member's own admission: the one
+ * image of real nodes has no engine in it, and engines stay as they are.
+ */
+export async function giveFiles(member: Cluster, namespace: string, files: readonly GivenFile[]): Promise<void> {
+  const volumes = files.map(
+    ({ from }, index) =>
+      `Object.spec.volumes{name: "given-${index}", hostPath: Object.spec.volumes.hostPath{path: "${from}"}}`,
+  );
+  const expression = `Object{spec: Object.spec{
+    volumes: [${volumes.join(", ")}],
+    initContainers: ${mounted("initContainers", files)},
+    containers: ${mounted("containers", files)}
+  }}`;
+  const metadata = { name: `given-in-${namespace}` };
+  const apiVersion = "admissionregistration.k8s.io/v1";
+  const policy = {
+    apiVersion,
+    kind: "MutatingAdmissionPolicy",
+    metadata,
+    spec: {
+      matchConstraints: {
+        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+        resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
+      },
+      reinvocationPolicy: "Never",
+      mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
+    },
+  };
+  const binding = { apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata, spec: { policyName: metadata.name } };
+  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: [policy, binding] });
+  await kubectl(member, ["apply", "-f", "-"], { input });
+}
