@@ -238,7 +238,8 @@ test("a delegate whose creation was done but not answered, and that fills the qu
       [namespace],
     );
   await eventually(async () => holder !== undefined && (await refused()).length > 0, patient);
-  expect(legation.controller.log().slice(seen)).toContain("AnswerLost");
+  // It says so by a thread of its own, a little later.
+  await eventually(() => legation.controller.log().slice(seen).includes("AnswerLost"));
   release();
   const { spec } = await podThat(host, namespace, NAME, inPhase("Running"), patient);
   expect(spec?.nodeName).toBe(`legation-${holder}`);

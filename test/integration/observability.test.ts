@@ -73,11 +73,17 @@ test("one pod's way is in the metrics of each stage, and every line about it nam
   // Its own end leaves no orphan.
   expect((await scrape())(orphans)).toBe(before(orphans));
 
-  const about = legation()
-    .controller.log()
-    .split("\n")
-    .filter((line) => line.includes(`${namespace}/web"`))
-    .map((line) => JSON.parse(line));
+  const logged = (): { controller?: string; outcome?: string; proxy?: string }[] =>
+    legation()
+      .controller.log()
+      .split("\n")
+      .filter((line) => line.includes(`${namespace}/web"`) && line.endsWith("}"))
+      .map((line) => JSON.parse(line));
+  // It logs by a thread of its own, a little later.
+  const about = await eventually(() => {
+    const lines = logged();
+    return lines.some(({ outcome }) => outcome === "Released") && lines;
+  });
   const messages = about.filter(({ controller }) => controller === "delegation").map(({ outcome }) => outcome);
   for (const outcome of ["Placing", "Binding", "Running", "Ending", "Released"]) expect(messages).toContain(outcome);
   for (const line of about) expect(line).toMatchObject({ proxy: metadata.uid });
@@ -187,7 +193,7 @@ test("a delegate of a state that the host was set back from is shown, and kept u
   const namespace = await leaveDelegate("restored");
   await controller.start();
   await eventuallyPasses(async () => expect((await scrape())('legation_delegates_held_total{cluster="west"}')).toBe(1));
-  expect(controller.log()).toContain("kept a delegate without a proxy");
+  await eventuallyPasses(async () => expect(controller.log()).toContain("kept a delegate without a proxy"));
   await eventuallyPasses(async () =>
     expect((await host.get(clusters, { name: "west" })).status?.heldDelegates).toBe(1),
   );

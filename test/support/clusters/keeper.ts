@@ -22,7 +22,7 @@ import {
   SOCKET_NAME,
 } from "./control-protocol.ts";
 import { SLOTS } from "./node/config.ts";
-import { allowWatchers, closeRoutes, openRoutes, takeAddresses } from "./node/real-node.ts";
+import { allowWatchers, closeRoutes, openRoutes, releaseAddresses, takeAddresses } from "./node/real-node.ts";
 import type { ClustersInfo } from "./types.ts";
 
 const starting = new Set<ClusterParts>();
@@ -38,6 +38,7 @@ function end(): Promise<void> {
   ending ??= (async () => {
     await Promise.all([...starting].map(stopControlPlane));
     openRoutes();
+    releaseAddresses();
     if (order !== undefined) rmSync(order.directory, { recursive: true, force: true, maxRetries: 5 });
   })();
   return ending;
@@ -114,13 +115,15 @@ async function startAll(order: KeeperOrder): Promise<ClustersInfo> {
   const socket = join(order.directory, SOCKET_NAME);
   await serveControl(socket);
   const { nodeBinaries } = order;
+  const slots = nodeBinaries === undefined ? [] : order.names.map(() => takeAddresses());
   if (nodeBinaries !== undefined) {
     allowWatchers();
+    // After its slots are taken: another process that ends leaves the routes as they are then.
     closeRoutes();
   }
   const started = await Promise.all(
     order.names.map((name, index) => {
-      const addresses = nodeBinaries === undefined ? undefined : takeAddresses();
+      const addresses = slots[index];
       return startControlPlane({
         name,
         slot: addresses?.slot ?? index % SLOTS,

@@ -90,13 +90,13 @@ function streams(): void {
     rmSync(folder, { recursive: true });
   });
 
-  /** Makes a pod on both sides and waits until its first container runs. */
+  /** Makes a pod on both sides and waits until its container `main` runs; statuses are sorted by name. */
   async function apply(manifest: string): Promise<void> {
     const { metadata } = JSON.parse(manifest) as { metadata: { name: string } };
     await Promise.all(
       [[home, delegated] as const, [away, plain] as const].map(async ([cluster, namespace]) => {
         await kubectl(cluster, ["-n", namespace, "apply", "-f", "-"], { input: manifest });
-        const started = "--for=jsonpath={.status.containerStatuses[0].started}=true";
+        const started = '--for=jsonpath={.status.containerStatuses[?(@.name=="main")].started}=true';
         const wait = ["-n", namespace, "wait", `pod/${metadata.name}`, started, "--timeout=100s"];
         await kubectl(cluster, wait, { timeoutMs: 110_000 });
       }),

@@ -46,6 +46,12 @@ export function takeAddresses(): Addresses {
   throw new Error(`There is room for ${SLOTS} clusters with real nodes on one machine, and all is taken.`);
 }
 
+/** Gives back all slots of this process, whose clusters have ended. */
+export function releaseAddresses(): void {
+  for (const lock of taken.values()) lock.release();
+  taken.clear();
+}
+
 // kubelets, containerd and API servers watch files, a kubelet each log that is followed; many machines allow a user
 // 128 watchers.
 const WATCHERS = "/proc/sys/fs/inotify/max_user_instances";
@@ -161,9 +167,5 @@ export function describeRealNode(spec: RealNodeSpec): RealNode {
     },
     readyTimeoutMs: NODE_READY_MS,
   });
-  const cleanUp = async (): Promise<void> => {
-    await removeCgroups(addresses.cgroup);
-    taken.get(addresses.slot)?.release();
-  };
-  return { process: node, door, cleanUp };
+  return { process: node, door, cleanUp: () => removeCgroups(addresses.cgroup) };
 }
