@@ -43,6 +43,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/dependencies.test.ts": 18,
   "real-nodes/engine-airflow-executor.test.ts": 74,
   "real-nodes/engine-airflow.test.ts": 177,
+  "real-nodes/engine-argo.test.ts": 45,
   "real-nodes/engine-drivers.test.ts": 30,
   "real-nodes/engine-parsl.test.ts": 32,
   "real-nodes/events.test.ts": 52,
