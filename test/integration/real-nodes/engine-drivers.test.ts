@@ -7,7 +7,7 @@ import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
-// What Spark and Tekton do to pods and from inside them, call by call; the engines themselves need images.
+// What Spark does to pods and from inside them, call by call.
 
 const patient = { timeoutMs: 180_000 };
 
@@ -130,59 +130,6 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     await eventuallyPasses(async () => expect(await podsOf(member, namespace)).toEqual([]));
   });
 
-  test.concurrent("Tekton: the first step waits for an annotation, and a sidecar ends when its image is changed", async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const { client } = clusters();
-    const namespace = await clusters().namespace(onTestFinished);
-    const volumes = [
-      {
-        name: "downward",
-        downwardAPI: {
-          items: [{ path: "ready", fieldRef: { fieldPath: "metadata.annotations['tekton.dev/ready']" } }],
-        },
-      },
-      { name: "work", emptyDir: {} },
-    ];
-    const step = {
-      ...script(
-        "step-build",
-        `until test "$(cat /downward/ready)" = READY; do sleep 0.2; done
-printf '[{"key":"digest","value":"sha256:1","type":1}]' >/dev/termination-log`,
-      ),
-      volumeMounts: [{ name: "downward", mountPath: "/downward" }],
-    };
-    const sidecar = {
-      ...script("sidecar-registry", "test -e /work/started && exit 0; touch /work/started; sleep 600 & wait"),
-      volumeMounts: [{ name: "work", mountPath: "/work" }],
-    };
-    await apply(namespace, pod("task", { volumes, containers: [step, sidecar] }));
-    const statusOf = ({ status }: Pod, name: string) => status?.containerStatuses?.find((one) => one.name === name);
-    // As its controller does: not before every sidecar is ready.
-    const allRun = (found: Pod): boolean =>
-      inPhase("Running")(found) && statusOf(found, "sidecar-registry")?.ready === true;
-    const running = await podThat(client, namespace, "task", allRun, patient);
-    expect(statusOf(running, "step-build")?.state?.running).toBeDefined();
-    const ref = { namespace, name: "task" };
-    const annotations = { "tekton.dev/ready": "READY" };
-    await client.patch(pods, ref, { type: "merge", body: { metadata: { annotations } } });
-    const stepEnded = await podThat(
-      client,
-      namespace,
-      "task",
-      (found) => statusOf(found, "step-build")?.state?.terminated !== undefined,
-      { timeoutMs: 120_000 },
-    );
-    expect(statusOf(stepEnded, "step-build")?.state?.terminated).toMatchObject({
-      exitCode: 0,
-      message: '[{"key":"digest","value":"sha256:1","type":1}]',
-    });
-    const containers = [{ name: "sidecar-registry", image: "localhost/pause:1" }];
-    await client.patch(pods, ref, { type: "strategic", body: { spec: { containers } } });
-    const task = await ended(clusters(), namespace, "task");
-    expect(task.status?.phase).toBe("Succeeded");
-    expect(statusOf(task, "sidecar-registry")?.state?.terminated?.exitCode).toBe(0);
   });
 
   test.concurrent("Jobs: indexes and hostnames, a failure that its policy knows, and a job of a CronJob", async ({
