@@ -2,6 +2,7 @@ import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Pod } from "../../../src/api/kubernetes.ts";
+import { apiRequest } from "../../support/clusters/api-request.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { giveFiles } from "../../support/engines/given-files.ts";
 import { startTekton, type Tekton } from "../../support/engines/tekton.ts";
@@ -58,12 +59,12 @@ onEngineClusters((clusters) => {
 
   /** Waits until a run has ended, and returns it. */
   async function ended(name: string, run: string): Promise<Run> {
-    let last: Run | undefined;
     return eventually(async () => {
-      last = JSON.parse(await kubectl(clusters().host, ["get", run, "-n", name, "-o", "json"])) as Run;
-      const status = last.status?.conditions?.[0]?.status;
-      if (status === "True" || status === "False") return last;
-      throw new Error(JSON.stringify(last));
+      const { text } = await apiRequest(clusters().host, "GET", `/apis/tekton.dev/v1/namespaces/${name}/${run}`);
+      const found = JSON.parse(text) as Run;
+      const status = found.status?.conditions?.[0]?.status;
+      if (status === "True" || status === "False") return found;
+      throw new Error(text);
     }, patient);
   }
 
@@ -89,7 +90,7 @@ onEngineClusters((clusters) => {
         volumes: [{ name: "work", emptyDir: {} }],
       }),
     );
-    const run = await ended(name, "taskrun/all");
+    const run = await ended(name, "taskruns/all");
     expect(outcome(run), JSON.stringify(run)).toBe("Succeeded");
     expect(run.status?.results).toMatchObject([
       { name: "greeting", value: ' é\n"x"\n' },
@@ -97,7 +98,7 @@ onEngineClusters((clusters) => {
     ]);
     expect(run.status?.steps?.map(({ terminated }) => terminated?.exitCode)).toEqual([0, 5, 0]);
     await eventuallyPasses(async () => {
-      const { status } = await ended(name, "taskrun/all");
+      const { status } = await ended(name, "taskruns/all");
       expect(status?.sidecars).toMatchObject([
         { terminated: { exitCode: 0, message: expect.stringContaining("stopped by nop image") } },
       ]);
@@ -135,7 +136,7 @@ onEngineClusters((clusters) => {
     await podThat(client, name, "ship-1-fetch-pod", ({ spec }) => spec?.nodeName === "legation-west", patient);
     await legation.controller.stop("SIGKILL");
     await legation.controller.start();
-    const run = await ended(name, "pipelinerun/ship-1");
+    const run = await ended(name, "pipelineruns/ship-1");
     expect(outcome(run), JSON.stringify(run)).toBe("Completed");
     expect(run.status?.skippedTasks).toMatchObject([{ name: "deploy" }]);
     expect(run.status?.results).toMatchObject([{ name: "digest", value: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
@@ -167,10 +168,10 @@ onEngineClusters((clusters) => {
     await kubectl(west, ["create", "--raw", path, "-f", "-"], { input: JSON.stringify(body) });
     const cancel = JSON.stringify({ spec: { status: "TaskRunCancelled" } });
     await kubectl(host, ["patch", "taskrun/cancelled", "-n", name, "--type=merge", "-p", cancel]);
-    expect(outcome(await ended(name, "taskrun/cancelled"))).toBe("TaskRunCancelled");
+    expect(outcome(await ended(name, "taskruns/cancelled"))).toBe("TaskRunCancelled");
     await podGone(client, name, "cancelled-pod", undefined, patient);
     expect(await podOf(member, name, "cancelled-pod")).toBeUndefined();
-    const run = await ended(name, "taskrun/evicted");
+    const run = await ended(name, "taskruns/evicted");
     expect(outcome(run), JSON.stringify(run)).toBe("Succeeded");
     expect(run.status).toMatchObject({ podName: "evicted-pod-retry1" });
     expect(run.status?.retriesStatus).toHaveLength(1);

@@ -105,9 +105,10 @@ export async function startTekton(host: Cluster, directory: string): Promise<Tek
     start(host, folder, "controller", [...images, `-nop-image=${NOP_IMAGE}`], await ports()),
   ]);
   const stop = async (): Promise<void> => {
+    // First, since its admission is asked about what goes.
+    await kubectl(host, ["delete", "--ignore-not-found", "--wait=false", "-f", "-"], { input, timeoutMs: 180_000 });
     for (const program of running) program.kill("SIGKILL");
     await Promise.all(running.map(({ ended }) => ended));
-    await kubectl(host, ["delete", "--ignore-not-found", "--wait=false", "-f", "-"], { input, timeoutMs: 180_000 });
   };
   try {
     await eventually(() => answers(host), { timeoutMs: 120_000, intervalMs: 500, what: "Tekton's webhook" });
