@@ -45,7 +45,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/engine-airflow.test.ts": 177,
   "real-nodes/engine-drivers.test.ts": 30,
   "real-nodes/engine-parsl.test.ts": 32,
-  "real-nodes/engine-spark.test.ts": 60,
+  "real-nodes/engine-spark.test.ts": 75,
   "real-nodes/events.test.ts": 52,
   "real-nodes/forwarding.test.ts": 43,
   "real-nodes/home-api.test.ts": 76,
