@@ -1,7 +1,7 @@
 import { test } from "vitest";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
 import { pods } from "../../../src/kube/resources.ts";
-import { type EngineClusters, IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
+import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
@@ -37,11 +37,6 @@ onEngineClusters((clusters) => {
     await kubectl(host, ["create", "role", "driver", "-n", namespace, ...rule]);
     const binding = ["create", "rolebinding", "driver", "-n", namespace, "--role=driver"];
     await kubectl(host, [...binding, `--serviceaccount=${namespace}:default`]);
-  }
-
-  function ended({ client }: EngineClusters, namespace: string, name: string): Promise<Stored<Pod>> {
-    const over = (found: Pod): boolean => inPhase("Succeeded")(found) || inPhase("Failed")(found);
-    return podThat(client, namespace, name, over, patient);
   }
 
   const DRIVER = `cat /conf/spark.properties
