@@ -7,7 +7,7 @@ import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
-// What Jobs make, and what a Spark driver leaves when it is deleted.
+// Jobs themselves; and what a Spark driver that is deleted leaves, by a driver that makes the same calls: Spark's own takes long to start.
 
 const patient = { timeoutMs: 180_000 };
 

@@ -107,7 +107,7 @@ export function sparkHome({ folder }: EngineFolder): string {
  */
 async function unpackSpark(installed: EngineFolder, pinned: readonly string[]): Promise<void> {
   const [home, work] = [sparkHome(installed), join(installed.folder, "package")];
-  await run(installed.python, ["-m", "pip", "download", "--no-binary=:all:", `--dest=${work}`, ...pinned]);
+  await run(installed.python, ["-m", "pip", "download", "--no-binary=pyspark", `--dest=${work}`, ...pinned]);
   const [archive = ""] = readdirSync(work);
   const [name] = archive.split(".tar.");
   const parts = ["deps/bin", "deps/jars", "lib"].map((part) => `${name}/${part}`);

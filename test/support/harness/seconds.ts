@@ -47,7 +47,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "real-nodes/engine-argo.test.ts": 45,
   "real-nodes/engine-drivers.test.ts": 30,
   "real-nodes/engine-parsl.test.ts": 32,
-  "real-nodes/engine-spark.test.ts": 60,
+  "real-nodes/engine-spark.test.ts": 75,
   "real-nodes/engine-tekton.test.ts": 52,
   "real-nodes/events.test.ts": 52,
   "real-nodes/forwarding.test.ts": 43,
