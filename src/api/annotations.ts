@@ -21,6 +21,7 @@ import {
   OVERFLOW_AFTER_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
+  VIRTUAL_NODE_LABEL,
 } from "./keys.ts";
 import { isLabelValue, labelKeyProblem, parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
@@ -44,6 +45,8 @@ export interface Placement {
   readonly delegate?: boolean;
   /** Members by name; absent: any. */
   readonly clusters?: readonly string[];
+  /** The one member that the pod's node selector names by the label of its virtual node; absent: any. */
+  readonly selectedMember?: string;
   /** Members by the labels of their Cluster; absent: any. */
   readonly selector?: Selector;
   /** The selector as written and where, for messages. */
@@ -152,10 +155,13 @@ export function asksForDelegation({ delegate, clusters, selector, preferences, m
 
 /** Why a member is not among those the author wants; undefined when it is. */
 export function placementExcludes(
-  { clusters, selector, selectorText, affinity }: Placement,
+  { clusters, selectedMember, selector, selectorText, affinity }: Placement,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
 ): string | undefined {
   if (clusters !== undefined && !clusters.includes(member.name)) return `not named by ${CLUSTERS_ANNOTATION}`;
+  if (selectedMember !== undefined && selectedMember !== member.name) {
+    return `the pod's nodeSelector says ${VIRTUAL_NODE_LABEL}: ${quote(selectedMember)}`;
+  }
   if (selector !== undefined && !selectorMatches(selector, member.labels)) {
     return `its labels do not match ${selectorText}`;
   }

@@ -3,6 +3,7 @@ import { type LabelExpression, requirementOf } from "../api/label-expressions.ts
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
+import { selectorInMember } from "../pods/selected-member.ts";
 import { repellingTaint, taintText } from "../pods/tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
@@ -45,7 +46,7 @@ export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
   const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
-    nodeSelector: spec?.nodeSelector ?? {},
+    nodeSelector: selectorInMember(spec?.nodeSelector) ?? {},
     ...(terms === undefined ? {} : { terms }),
     // Where one in overflow mode goes it stays: what may only be so is not enough.
     tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],

@@ -21,6 +21,7 @@ import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
 import { withProxyUid } from "./own-uid.ts";
 import { isReplaced } from "./phase.ts";
+import { selectorInMember } from "./selected-member.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -47,10 +48,14 @@ export const HOST_ONLY_LABELS: ReadonlySet<string> = new Set([PROXY_LABEL, HOST_
 // Kueue has admitted the pod on the host: a member's own would queue it once more, where nobody gives it a quota.
 const KUEUE = "kueue.x-k8s.io/";
 const KUEUE_MANAGED_LABEL = `${KUEUE}managed`;
+// On pods of a Job or JobSet that it has admitted as a whole.
+const KUEUE_PODSET_LABEL = `${KUEUE}podset`;
 
 /** True for what only means something to the host's own queue. */
 function isAdmittedOnHost(proxy: Pod, key: string): boolean {
-  return key.startsWith(KUEUE) && proxy.metadata?.labels?.[KUEUE_MANAGED_LABEL] === "true";
+  if (!key.startsWith(KUEUE)) return false;
+  const { [KUEUE_MANAGED_LABEL]: managed, [KUEUE_PODSET_LABEL]: podset } = proxy.metadata?.labels ?? {};
+  return managed === "true" || podset !== undefined;
 }
 
 /** The labels a delegate has because its proxy has them. */
@@ -181,6 +186,11 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? ownScheduler(spec);
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
+  if (spec.nodeSelector !== undefined) {
+    const nodeSelector = selectorInMember(spec.nodeSelector);
+    if (nodeSelector === undefined) delete copy.nodeSelector;
+    else copy.nodeSelector = nodeSelector;
+  }
   if (spec.tolerations !== undefined) {
     copy.tolerations = forwardedTolerations({ metadata: proxy.metadata, spec });
   }

@@ -1,17 +1,15 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import { test } from "vitest";
 import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernetes.ts";
-import { pods, services } from "../../../src/kube/resources.ts";
-import { type EngineClusters, IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
+import { pods } from "../../../src/kube/resources.ts";
+import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
-// What Spark, Argo Workflows and Tekton do to pods and from inside them, call by call; the engines themselves need images.
+// What Jobs make, and what a Spark driver leaves when it is deleted.
 
 const patient = { timeoutMs: 180_000 };
-const RESULTS = "taskresults.engines.test";
 
 function script(name: string, text: string): Container {
   return { name, image: IMAGE, command: ["sh", "-c", `trap 'exit 0' TERM\n${text}`] };
@@ -39,11 +37,6 @@ onEngineClusters((clusters) => {
     await kubectl(host, ["create", "role", "driver", "-n", namespace, ...rule]);
     const binding = ["create", "rolebinding", "driver", "-n", namespace, "--role=driver"];
     await kubectl(host, [...binding, `--serviceaccount=${namespace}:default`]);
-  }
-
-  function ended({ client }: EngineClusters, namespace: string, name: string): Promise<Stored<Pod>> {
-    const over = (found: Pod): boolean => inPhase("Succeeded")(found) || inPhase("Failed")(found);
-    return podThat(client, namespace, name, over, patient);
   }
 
   const DRIVER = `cat /conf/spark.properties
@@ -87,40 +80,6 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     return driver;
   }
 
-  test.concurrent("Spark: a driver makes its executors by the home API, lists them by label and phase, and deletes them", async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const { host, client, member } = clusters();
-    const namespace = await clusters().namespace(onTestFinished);
-    await allow(namespace, "pods");
-    const after = "until test -e /tmp/seen; do sleep 0.2; done; kubectl delete pods -l spark-role=executor";
-    await submit(namespace, "pi", after);
-    const executor = await podThat(client, namespace, "pi-exec-1", inPhase("Running"), patient);
-    expect(executor.spec?.nodeName).toBe("legation-west");
-    const delegate = await podThat(member, namespace, "pi-exec-1", inPhase("Running"));
-    // Its driver is not in the member under that uid.
-    expect(delegate.metadata.ownerReferences).toMatchObject([{ kind: "Namespace", controller: true }]);
-    // Where executors dial their driver, by a name.
-    await eventually(async () => (await member.find(services, { namespace, name: "pi-svc" })) !== undefined);
-    await kubectl(host, ["exec", "-n", namespace, "pi", "--", "touch", "/tmp/seen"]);
-    const driver = await ended(clusters(), namespace, "pi");
-    const log = await kubectl(host, ["logs", "-n", namespace, "pi"]);
-    expect(log.trim().split("\n")).toEqual([
-      "spark.app.id=pi",
-      "pod/pi-exec-1 created",
-      "pod/pi-exec-2 created",
-      "pod/pi-exec-1 condition met",
-      "pod/pi-exec-2 condition met",
-      "pod/pi-exec-1",
-      "pod/pi-exec-2",
-      expect.stringMatching(/^pod "pi-exec-1" deleted/),
-      expect.stringMatching(/^pod "pi-exec-2" deleted/),
-    ]);
-    expect(driver.status?.phase).toBe("Succeeded");
-    expect((await podsOf(member, namespace)).map(({ metadata }) => metadata.name)).toEqual(["pi"]);
-  });
-
   test.concurrent("Spark: a driver that is deleted takes its executors with it", async ({ expect, onTestFinished }) => {
     const { client, member } = clusters();
     const namespace = await clusters().namespace(onTestFinished);
@@ -130,108 +89,6 @@ kubectl get pods -l spark-role=executor --field-selector=status.phase=Running -o
     await client.delete(pods, { namespace, name: "killed" });
     for (const name of ["killed", "killed-exec-1", "killed-exec-2"]) await podGone(client, namespace, name);
     await eventuallyPasses(async () => expect(await podsOf(member, namespace)).toEqual([]));
-  });
-
-  test.concurrent("Argo: the executor writes the result of its step into an object of the workflow", async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const { host, west, client } = clusters();
-    const names = { plural: "taskresults", singular: "taskresult", kind: "TaskResult" };
-    const schema = { openAPIV3Schema: { type: "object", "x-kubernetes-preserve-unknown-fields": true } };
-    const versions = [{ name: "v1", served: true, storage: true, schema }];
-    await kubectl(host, ["apply", "-f", "-"], {
-      input: JSON.stringify({
-        apiVersion: "apiextensions.k8s.io/v1",
-        kind: "CustomResourceDefinition",
-        metadata: { name: RESULTS },
-        spec: { group: "engines.test", scope: "Namespaced", names, versions },
-      }),
-    });
-    await kubectl(host, ["wait", `crd/${RESULTS}`, "--for=condition=Established", "--timeout=30s"]);
-    const namespace = await clusters().namespace(onTestFinished);
-    await allow(namespace, RESULTS);
-    const result = `{"apiVersion": "engines.test/v1", "kind": "TaskResult", "metadata": {"name": "'$HOSTNAME'"}, "phase": "Running"}`;
-    const waits = script(
-      "wait",
-      `echo '${result}' | kubectl create -f - || exit 10
-until test -e /work/done; do sleep 0.2; done
-kubectl patch taskresult $HOSTNAME --type=merge -p "{\\"outputs\\": {\\"parameters\\": \\"$(cat /work/done)\\"}, \\"phase\\": \\"Succeeded\\"}"`,
-    );
-    const volumeMounts = [{ name: "work", mountPath: "/work" }];
-    const { volumes = [], containers } = kubectlIn({ ...waits, volumeMounts });
-    const main = { ...script("main", "sleep 1; echo hello >/work/out; mv /work/out /work/done"), volumeMounts };
-    await apply(
-      namespace,
-      pod("step", { volumes: [...volumes, { name: "work", emptyDir: {} }], containers: [main, ...containers] }),
-    );
-    const step = await ended(clusters(), namespace, "step");
-    expect(step.status?.phase).toBe("Succeeded");
-    const written = JSON.parse(await kubectl(host, ["get", "taskresult", "step", "-n", namespace, "-o", "json"]));
-    expect(written).toMatchObject({ outputs: { parameters: "hello" }, phase: "Succeeded" });
-    // The controller marks what it has seen, and selects by that for ever after.
-    const labels = { "workflows.argoproj.io/completed": "true" };
-    await client.patch(pods, { namespace, name: "step" }, { type: "merge", body: { metadata: { labels } } });
-    // A change in the member makes the controller look at the pair again.
-    await kubectl(west, ["annotate", "pod", "step", "-n", namespace, "touched=true"]);
-    await sleep(2_000);
-    const marked = await client.list(pods, { namespace, labelSelector: "workflows.argoproj.io/completed=true" });
-    expect(marked.items.map(({ metadata }) => metadata.name)).toEqual(["step"]);
-  });
-
-  test.concurrent("Tekton: the first step waits for an annotation, and a sidecar ends when its image is changed", async ({
-    expect,
-    onTestFinished,
-  }) => {
-    const { client } = clusters();
-    const namespace = await clusters().namespace(onTestFinished);
-    const volumes = [
-      {
-        name: "downward",
-        downwardAPI: {
-          items: [{ path: "ready", fieldRef: { fieldPath: "metadata.annotations['tekton.dev/ready']" } }],
-        },
-      },
-      { name: "work", emptyDir: {} },
-    ];
-    const step = {
-      ...script(
-        "step-build",
-        `until test "$(cat /downward/ready)" = READY; do sleep 0.2; done
-printf '[{"key":"digest","value":"sha256:1","type":1}]' >/dev/termination-log`,
-      ),
-      volumeMounts: [{ name: "downward", mountPath: "/downward" }],
-    };
-    const sidecar = {
-      ...script("sidecar-registry", "test -e /work/started && exit 0; touch /work/started; sleep 600 & wait"),
-      volumeMounts: [{ name: "work", mountPath: "/work" }],
-    };
-    await apply(namespace, pod("task", { volumes, containers: [step, sidecar] }));
-    const statusOf = ({ status }: Pod, name: string) => status?.containerStatuses?.find((one) => one.name === name);
-    // As its controller does: not before every sidecar is ready.
-    const allRun = (found: Pod): boolean =>
-      inPhase("Running")(found) && statusOf(found, "sidecar-registry")?.ready === true;
-    const running = await podThat(client, namespace, "task", allRun, patient);
-    expect(statusOf(running, "step-build")?.state?.running).toBeDefined();
-    const ref = { namespace, name: "task" };
-    const annotations = { "tekton.dev/ready": "READY" };
-    await client.patch(pods, ref, { type: "merge", body: { metadata: { annotations } } });
-    const stepEnded = await podThat(
-      client,
-      namespace,
-      "task",
-      (found) => statusOf(found, "step-build")?.state?.terminated !== undefined,
-      { timeoutMs: 120_000 },
-    );
-    expect(statusOf(stepEnded, "step-build")?.state?.terminated).toMatchObject({
-      exitCode: 0,
-      message: '[{"key":"digest","value":"sha256:1","type":1}]',
-    });
-    const containers = [{ name: "sidecar-registry", image: "localhost/pause:1" }];
-    await client.patch(pods, ref, { type: "strategic", body: { spec: { containers } } });
-    const task = await ended(clusters(), namespace, "task");
-    expect(task.status?.phase).toBe("Succeeded");
-    expect(statusOf(task, "sidecar-registry")?.state?.terminated?.exitCode).toBe(0);
   });
 
   test.concurrent("Jobs: indexes and hostnames, a failure that its policy knows, and a job of a CronJob", async ({

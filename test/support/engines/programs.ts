@@ -47,7 +47,7 @@ function folderOf(path: string): (to: string, sources: string) => void {
 }
 
 /** Engines that are Go programs and that tests run. */
-const NAMES = ["argo"] as const;
+const NAMES = ["argo", "tekton", "jobset", "kueue"] as const;
 
 /** Name of one of them. */
 export type ProgramEngine = (typeof NAMES)[number];
@@ -67,6 +67,44 @@ const ENGINES: Readonly<Record<ProgramEngine, GoPrograms>> = {
     }),
     packages: { "workflow-controller": "./cmd/workflow-controller", argoexec: "./cmd/argoexec" },
     extras: { crds: folderOf("manifests/base/crds/minimal") },
+  },
+  tekton: {
+    ...STATIC,
+    name: "tekton",
+    ...sourcesOf({
+      module: "github.com/tektoncd/pipeline",
+      version: "v1.12.0",
+      sum: "h1:/a2ENIZYLwvvApWU8KHL5CWCj/fNjiGU/aTUu3up2YQ=",
+    }),
+    packages: {
+      controller: "./cmd/controller",
+      webhook: "./cmd/webhook",
+      entrypoint: "./cmd/entrypoint",
+      nop: "./cmd/nop",
+    },
+    extras: { config: folderOf("config") },
+  },
+  jobset: {
+    ...STATIC,
+    name: "jobset",
+    ...sourcesOf({
+      module: "sigs.k8s.io/jobset",
+      version: "v0.12.0",
+      sum: "h1:YYPuV0px8Ongq/RXmJg6V0w2UC67aiR+rCMD06vhQQQ=",
+    }),
+    packages: { jobset: "." },
+    extras: { config: folderOf("config") },
+  },
+  kueue: {
+    ...STATIC,
+    name: "kueue",
+    ...sourcesOf({
+      module: "sigs.k8s.io/kueue",
+      version: "v0.19.0",
+      sum: "h1:5yCu85qsJhvUVVxE0Csw546DDBcRwUXpBEOmEFlws34=",
+    }),
+    packages: { kueue: "./cmd/kueue" },
+    extras: { config: folderOf("config") },
   },
 };
 

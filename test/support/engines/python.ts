@@ -1,12 +1,12 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { createHash } from "node:crypto";
-import { existsSync, mkdirSync, readFileSync, rmSync, writeFileSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { cacheDirectory, moduleFolder } from "../clusters/build.ts";
 import { withLock } from "../clusters/lock.ts";
 
 /** Engines from Python's package index that tests run, each with its pins in `requirements/`. */
-const ENGINES = ["airflow", "parsl"] as const;
+const ENGINES = ["airflow", "parsl", "spark"] as const;
 
 /** Name of one of them. */
 export type Engine = (typeof ENGINES)[number];
@@ -79,7 +79,9 @@ export async function ensureEngine(engine: Engine, onProgress: (line: string) =>
     const start = performance.now();
     await run(python.command, ["-m", "venv", folder]);
     // The pins are complete: nothing is left to resolve.
-    await run(installed.python, ["-m", "pip", "install", "--quiet", "--no-input", "--no-deps", "-r", requirements]);
+    const pinned = ["--quiet", "--no-input", "--no-deps", "-r", requirements];
+    if (engine === "spark") await unpackSpark(installed, pinned);
+    else await run(installed.python, ["-m", "pip", "install", ...pinned]);
     if (engine === "airflow") await makeDatabase(installed);
     writeFileSync(whole, "");
     onProgress(`${engine}: installed in ${Math.round((performance.now() - start) / 1000)} s`);
@@ -92,6 +94,31 @@ export async function ensureEngines(onProgress: (line: string) => void): Promise
   const obstacle = enginesPossible();
   if (obstacle === undefined) await Promise.all(ENGINES.map((engine) => ensureEngine(engine, onProgress)));
   else onProgress(`not installed: ${ENGINES.join(" and ")}, for ${obstacle}`);
+}
+
+/** Folder of Spark itself in its engine's: what `SPARK_HOME` is. */
+export function sparkHome({ folder }: EngineFolder): string {
+  return join(folder, "spark");
+}
+
+/**
+ * Takes Spark's programs and libraries out of its package. pip would install a wheel, for which it would first compress all of
+ * them again.
+ */
+async function unpackSpark(installed: EngineFolder, pinned: readonly string[]): Promise<void> {
+  const [home, work] = [sparkHome(installed), join(installed.folder, "package")];
+  await run(installed.python, ["-m", "pip", "download", "--no-binary=:all:", `--dest=${work}`, ...pinned]);
+  const [archive = ""] = readdirSync(work);
+  const [name] = archive.split(".tar.");
+  const parts = ["deps/bin", "deps/jars", "lib"].map((part) => `${name}/${part}`);
+  await run("tar", ["-xzf", join(work, archive), "-C", work, ...parts]);
+  // Kubernetes mounts Spark's settings there, and cannot make a folder where all is read-only.
+  mkdirSync(join(home, "conf"), { recursive: true });
+  mkdirSync(join(home, "python"));
+  renameSync(join(work, `${name}`, "deps", "bin"), join(home, "bin"));
+  renameSync(join(work, `${name}`, "deps", "jars"), join(home, "jars"));
+  renameSync(join(work, `${name}`, "lib"), join(home, "python", "lib"));
+  rmSync(work, { recursive: true });
 }
 
 /** Airflow's empty database, which every home starts from a copy of. */

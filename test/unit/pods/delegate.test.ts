@@ -41,12 +41,24 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(metadata).not.toHaveProperty("finalizers");
   });
 
+  test.each([
+    [{ "legation.dev/cluster": "west" }, undefined],
+    [{ "legation.dev/cluster": "west", disk: "fast" }, { disk: "fast" }],
+    [{ disk: "fast" }, { disk: "fast" }],
+  ])("of %j it selects nodes by what the member's may have", (nodeSelector, selector) => {
+    expect(toDelegate(proxyPod({ spec: { nodeSelector } }), host).spec?.nodeSelector).toEqual(selector);
+  });
+
   test("what has put it through the host's queue stays there", () => {
     const labels = { "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/queue-name": "team", app: "web" };
     const annotations = { "kueue.x-k8s.io/pod-suspending-parent": "job", note: "kept" };
     const admitted = toDelegate(proxyPod({ metadata: { labels, annotations } }), host).metadata;
     expect(admitted?.labels).toEqual({ app: "web", [HOST_LABEL]: "host-id" });
     expect(Object.keys(admitted?.annotations ?? {})).not.toContain("kueue.x-k8s.io/pod-suspending-parent");
+    // Pods of a Job are not queued one by one, and say no more than that it was admitted.
+    const ofJob = { "kueue.x-k8s.io/podset": "main", "kueue.x-k8s.io/tas": "true", app: "web" };
+    const queued = toDelegate(proxyPod({ metadata: { labels: ofJob } }), host).metadata;
+    expect(queued?.labels).toEqual({ app: "web", [HOST_LABEL]: "host-id" });
     // A host without Kueue: the author means the member's.
     const { "kueue.x-k8s.io/managed": _, ...unmanaged } = labels;
     const sent = toDelegate(proxyPod({ metadata: { labels: unmanaged, annotations } }), host).metadata;

@@ -9,6 +9,7 @@ import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
 import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { selectedMember } from "../../../pods/selected-member.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import type { Memories } from "../decisions/memory.ts";
@@ -47,10 +48,15 @@ export class PlacementRules {
   }
 
   /** What the author wrote, completed by the defaults of the namespace and of all namespaces. */
-  parse({ metadata }: Stored<Pod>): ParsedPlacement {
-    const defaults = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
-    const base = defaults === undefined ? {} : defaultPlacement(defaults.spec);
-    return parsePlacement(metadata.annotations ?? {}, this.#namespace(metadata)?.metadata.annotations ?? {}, base);
+  parse(pod: Stored<Pod>): ParsedPlacement {
+    const { metadata } = pod;
+    const fallback = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
+    const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
+    const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
+    const member = selectedMember(pod);
+    const parsed = parsePlacement(metadata.annotations ?? {}, defaults, base);
+    if (!parsed.ok || member === undefined) return parsed;
+    return { ok: true, placement: { ...parsed.placement, selectedMember: member } };
   }
 
   /** Whether the pod's namespace has a mode of delegation, as far as is known. */

@@ -99,11 +99,12 @@ export class PlacementView {
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host: what is left is not divided.
     const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
-    const { clusters, overrides } = placement;
+    const { clusters, selectedMember, overrides } = placement;
+    const named = selectedMember === undefined ? clusters : [selectedMember];
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
-      ...(clusters === undefined ? {} : { named: clusters }),
+      ...(named === undefined ? {} : { named }),
       ...requestsIn(proxy, overrides),
       ...this.#refusedBefore(proxy),
       follows: this.#options.groups.placeOf(proxy.metadata.uid)?.first !== undefined,

@@ -48,6 +48,30 @@ function overflowing(uid: string, spread: object): Stored<Pod> {
   return pod({ uid, name: uid, metadata: { annotations, labels, ownerReferences: [owner] } });
 }
 
+describe("a pod whose node selector names a virtual node", () => {
+  const selecting = (cluster: string, annotations: Record<string, string> = {}): Stored<Pod> =>
+    proxyPod({ metadata: { annotations }, spec: { nodeSelector: { "legation.dev/cluster": cluster } } });
+
+  test.each([
+    ["goes to its member and no other", selecting("east"), undefined],
+    [
+      "goes to none that its author leaves out",
+      selecting("east", { "legation.dev/clusters": "west" }),
+      "not named by legation.dev/clusters",
+    ],
+    [
+      "names a member that may not be there",
+      selecting("north"),
+      'the pod\'s nodeSelector says legation.dev/cluster: "north"',
+    ],
+  ])("%s", (_, waiting, refusal) => {
+    const { excludes, named } = placing().placing.view.of(waiting);
+    expect(excludes(candidate("east", "us", 0))).toBe(refusal);
+    expect(excludes(candidate("west", "eu", 0))).toContain("the pod's nodeSelector says legation.dev/cluster");
+    expect(named).toEqual([waiting.spec?.nodeSelector?.["legation.dev/cluster"]]);
+  });
+});
+
 describe("pods in overflow mode that are due together", () => {
   test.each([
     ["their own controller", {}],

@@ -1,0 +1,190 @@
+import { mkdtempSync, rmSync } from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { beforeAll, expect, test } from "vitest";
+import { startOperator } from "../support/engines/operator.ts";
+import { ensurePrograms } from "../support/engines/programs.ts";
+import { afterFile } from "../support/harness/after-file.ts";
+import { useClients } from "../support/harness/clients.ts";
+import { hostCluster } from "../support/harness/clusters.ts";
+import { kubectl } from "../support/harness/kubectl.ts";
+import { useLegation } from "../support/harness/legation.ts";
+import { freshNamespace } from "../support/harness/namespace.ts";
+import { inPhase, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
+
+const legation = useLegation();
+const clients = useClients();
+const patient = { timeoutMs: 120_000, intervalMs: 500 };
+const ENGINE_STARTS_MS = 180_000;
+
+/** Runs an engine's own controller for all tests of the file. */
+async function start(engine: "jobset" | "kueue", certifiesItself: boolean, args: readonly string[]): Promise<void> {
+  const folder = await ensurePrograms(engine, () => {});
+  const directory = mkdtempSync(join(tmpdir(), `legation-${engine}-`));
+  const manifests = join(folder, "config", "default");
+  const program = join(folder, engine);
+  const operator = await startOperator({ host: hostCluster(), program, args, manifests, certifiesItself, directory });
+  afterFile(async () => {
+    await operator.stop();
+    rmSync(directory, { recursive: true, force: true });
+  });
+}
+
+beforeAll(async () => {
+  await Promise.all([
+    start("jobset", false, []),
+    // It serves its API of waiting workloads at a fixed port, and nobody asks here.
+    start("kueue", true, ["--feature-gates=VisibilityOnDemand=false"]),
+  ]);
+}, ENGINE_STARTS_MS);
+
+async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
+  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: objects });
+  await kubectl(hostCluster(), ["apply", "-n", namespace, "-f", "-"], { input });
+}
+
+/** A pod template whose container behaves on kwok's nodes as its annotations say. */
+function template(behaviour: Record<string, string>): object {
+  const annotations = Object.fromEntries(Object.entries(behaviour).map(([key, value]) => [`kwok.test/${key}`, value]));
+  const resources = { requests: { cpu: "1" } };
+  const containers = [{ name: "main", image: "localhost/busybox:1", resources }];
+  return { metadata: { annotations }, spec: { restartPolicy: "Never", containers } };
+}
+
+function replicatedJob(name: string, pods: number, behaviour: Record<string, string>, more: object = {}): object {
+  const job = { completionMode: "Indexed", completions: pods, parallelism: pods, backoffLimit: 0 };
+  return { name, replicas: 1, template: { spec: { ...job, template: template(behaviour) } }, ...more };
+}
+
+/** Fails once as a whole, when its driver does; its workers are made when the driver runs. */
+function jobSet(name: string): object {
+  const driver = replicatedJob("driver", 1, { outcome: "failed", "ends-after": "3s" });
+  const ready = { dependsOn: [{ name: "driver", status: "Ready" }] };
+  return {
+    apiVersion: "jobset.x-k8s.io/v1alpha2",
+    kind: "JobSet",
+    metadata: { name },
+    spec: {
+      failurePolicy: { maxRestarts: 1 },
+      replicatedJobs: [driver, replicatedJob("worker", 2, { outcome: "running" }, ready)],
+    },
+  };
+}
+
+const TIMES = ["lastTransitionTime", "startTime", "completionTime"];
+
+async function statusOf(namespace: string, kind: string, name: string): Promise<unknown> {
+  const text = await kubectl(hostCluster(), ["get", "-n", namespace, kind, name, "-o", "jsonpath={.status}"]);
+  return JSON.parse(text || "{}", (key, value: unknown) => (TIMES.includes(key) ? undefined : value));
+}
+
+async function inMembers(namespace: string): Promise<string[]> {
+  const found = await Promise.all([podsOf(clients().west, namespace), podsOf(clients().east, namespace)]);
+  return found.flat().map(({ metadata }) => metadata.name);
+}
+
+test("a JobSet restarts and fails as on a plain cluster, each time in one member, and leaves nothing there", async () => {
+  const annotations = { "legation.dev/group-by": "label:jobset.sigs.k8s.io/jobset-name" };
+  const labels = { "legation.dev/delegation": "all" };
+  const plain = await freshNamespace(hostCluster(), { prefix: "jobset" });
+  const namespace = await freshNamespace(hostCluster(), { prefix: "jobset", labels, annotations });
+  await Promise.all([plain, namespace].map((each) => apply(each, jobSet("train"))));
+  await eventuallyPasses(async () => {
+    const nodes = (await podsOf(clients().host, namespace)).map(({ spec }) => spec?.nodeName);
+    expect(nodes).toHaveLength(3);
+    expect(new Set(nodes)).toHaveLength(1);
+    expect(nodes[0]).toMatch(/^legation-/);
+  }, patient);
+  await legation().controller.stop("SIGKILL");
+  await legation().controller.start();
+  await kubectl(hostCluster(), ["wait", "-n", namespace, "jobset/train", "--for=condition=Failed", "--timeout=100s"], {
+    timeoutMs: 110_000,
+  });
+  await eventuallyPasses(async () => {
+    const [ours, theirs] = [await statusOf(namespace, "jobset", "train"), await statusOf(plain, "jobset", "train")];
+    expect(ours).toEqual(theirs);
+    expect(ours).toMatchObject({ restarts: 1, terminalState: "Failed" });
+  }, patient);
+  await Promise.all(
+    [plain, namespace].map((each) => kubectl(hostCluster(), ["delete", "-n", each, "jobset", "train"])),
+  );
+  await eventually(async () => (await inMembers(namespace)).length === 0, patient);
+}, 300_000);
+
+/** A queue for two pods of one CPU each, in the member that the flavor selects. */
+function queues(namespace: string): object[] {
+  const apiVersion = "kueue.x-k8s.io/v1beta2";
+  const flavors = [{ name: "west", resources: [{ name: "cpu", nominalQuota: 2 }] }];
+  return [
+    {
+      apiVersion,
+      kind: "ResourceFlavor",
+      metadata: { name: "west" },
+      spec: { nodeLabels: { "legation.dev/cluster": "west" } },
+    },
+    {
+      apiVersion,
+      kind: "ClusterQueue",
+      metadata: { name: "team" },
+      spec: {
+        namespaceSelector: {},
+        preemption: { withinClusterQueue: "LowerPriority" },
+        resourceGroups: [{ coveredResources: ["cpu"], flavors }],
+      },
+    },
+    {
+      apiVersion,
+      kind: "LocalQueue",
+      metadata: { name: "team", namespace },
+      spec: { clusterQueue: "team" },
+    },
+    { apiVersion, kind: "WorkloadPriorityClass", metadata: { name: "urgent" }, value: 1000, description: "first" },
+  ];
+}
+
+const QUEUED = { "kueue.x-k8s.io/queue-name": "team" };
+
+function queuedJob(name: string, behaviour: Record<string, string>, labels: Record<string, string> = {}): object {
+  const spec = { suspend: true, parallelism: 2, completions: 2, template: template(behaviour) };
+  return { apiVersion: "batch/v1", kind: "Job", metadata: { name, labels: { ...QUEUED, ...labels } }, spec };
+}
+
+test("what Kueue admits runs in the member of its flavor, without Kueue's labels; what it preempts ends there", async () => {
+  const labels = { "legation.dev/delegation": "all" };
+  const namespace = await freshNamespace(hostCluster(), { prefix: "kueue", labels });
+  await eventually(() => apply(namespace, ...queues(namespace)).then(() => true), patient);
+  await apply(namespace, queuedJob("low", { outcome: "running" }));
+  await eventuallyPasses(async () => {
+    const delegates = await podsOf(clients().west, namespace);
+    expect(delegates.filter(inPhase("Running"))).toHaveLength(2);
+    expect(Object.keys(delegates[0]?.metadata.labels ?? {}).join()).not.toContain("kueue");
+    expect(delegates[0]?.spec?.nodeSelector).toBeUndefined();
+  }, patient);
+
+  const pod = { ...template({ outcome: "running" }), apiVersion: "v1", kind: "Pod" };
+  await apply(namespace, { ...pod, metadata: { name: "bare", labels: QUEUED } });
+  const gated = await podThat(clients().host, namespace, "bare", ({ spec }) => spec?.schedulerName === "legation");
+  expect(gated.spec?.schedulingGates).toContainEqual({ name: "kueue.x-k8s.io/admission" });
+
+  const urgent = { "kueue.x-k8s.io/priority-class": "urgent" };
+  await apply(namespace, queuedJob("high", { outcome: "succeeded", "ends-after": "3s" }, urgent));
+  await eventuallyPasses(async () => {
+    expect(await statusOf(namespace, "job", "high")).toMatchObject({ succeeded: 2 });
+  }, patient);
+  // Its room is free again, and the first that it is for takes it.
+  await eventually(async () => (await inMembers(namespace)).some((name) => !name.startsWith("high")), patient);
+  expect((await podsOf(clients().east, namespace)).length).toBe(0);
+
+  await kubectl(hostCluster(), ["delete", "-n", namespace, "jobs,pods", "--all"]);
+  await eventually(async () => (await inMembers(namespace)).length === 0, patient);
+  expect(await podOf(clients().host, namespace, "bare")).toBeUndefined();
+  await kubectl(hostCluster(), [
+    "delete",
+    "-n",
+    namespace,
+    "localqueue/team",
+    "clusterqueue/team",
+    "resourceflavor/west",
+  ]);
+}, 300_000);

@@ -1,0 +1,178 @@
+import { mkdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import type { Pod } from "../../../src/api/kubernetes.ts";
+import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
+import { giveFiles } from "../../support/engines/given-files.ts";
+import { startTekton, type Tekton } from "../../support/engines/tekton.ts";
+import { kubectl } from "../../support/harness/kubectl.ts";
+import { podGone, podOf, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
+import { ROOT } from "../../support/legation/cli.ts";
+
+const SHIP = join(ROOT, "examples", "engines", "tekton", "pipeline.yaml");
+const patient = { timeoutMs: 180_000, intervalMs: 500 };
+
+/** What is read of a TaskRun or PipelineRun. */
+interface Run {
+  readonly metadata: { readonly name: string };
+  readonly status?: {
+    readonly conditions?: readonly { readonly status: string; readonly reason: string; readonly message: string }[];
+    readonly podName?: string;
+    readonly results?: readonly { readonly name: string; readonly value: unknown }[];
+    readonly retriesStatus?: readonly object[];
+    readonly skippedTasks?: readonly { readonly name: string }[];
+    readonly steps?: readonly { readonly name: string; readonly terminated?: { readonly exitCode: number } }[];
+    readonly sidecars?: readonly { readonly terminated?: { readonly exitCode: number; readonly message?: string } }[];
+  };
+}
+
+function step(name: string, text: string): object {
+  return { name, image: IMAGE, command: ["sh", "-c", text] };
+}
+
+function taskRun(name: string, taskSpec: object, spec: object = {}): object {
+  return { apiVersion: "tekton.dev/v1", kind: "TaskRun", metadata: { name }, spec: { taskSpec, ...spec } };
+}
+
+const isRunning = ({ status }: Pod): boolean =>
+  status?.phase === "Running" && (status.containerStatuses ?? []).every(({ state }) => state?.running !== undefined);
+
+onEngineClusters((clusters) => {
+  let tekton: Tekton;
+  beforeAll(async () => {
+    tekton = await startTekton(clusters().host, clusters().directory);
+  }, 900_000);
+  afterAll(() => tekton?.stop(), 180_000);
+
+  async function namespace(onFinished: (cleanUp: () => Promise<void>) => void): Promise<string> {
+    const name = await clusters().namespace(onFinished);
+    await giveFiles(clusters().west, name, tekton.given);
+    return name;
+  }
+
+  async function apply(name: string, objects: string | object): Promise<void> {
+    const input = typeof objects === "string" ? objects : JSON.stringify(objects);
+    await kubectl(clusters().host, ["apply", "-n", name, "-f", "-"], { input });
+  }
+
+  /** Waits until a run has ended, and returns it. */
+  async function ended(name: string, run: string): Promise<Run> {
+    let last: Run | undefined;
+    return eventually(async () => {
+      last = JSON.parse(await kubectl(clusters().host, ["get", run, "-n", name, "-o", "json"])) as Run;
+      const status = last.status?.conditions?.[0]?.status;
+      if (status === "True" || status === "False") return last;
+      throw new Error(JSON.stringify(last));
+    }, patient);
+  }
+
+  const outcome = ({ status }: Run): string | undefined => status?.conditions?.[0]?.reason;
+
+  test.concurrent("a TaskRun: results to the byte, exit codes, and a sidecar that its controller stops", async ({
+    onTestFinished,
+  }) => {
+    const name = await namespace(onTestFinished);
+    // Where the image is another one in truth, the second start ends at once.
+    const waits = "test -e /work/started && exit 0; touch /work/started; trap 'exit 0' TERM; sleep 600 & wait";
+    const sidecar = { ...step("registry", waits), volumeMounts: [{ name: "work", mountPath: "/work" }] };
+    await apply(
+      name,
+      taskRun("all", {
+        results: [{ name: "greeting" }, { name: "list", type: "array" }],
+        steps: [
+          step("one", 'printf \' é\\n"x"\\n\' > $(results.greeting.path); printf \'["a","b"]\' > $(results.list.path)'),
+          { ...step("two", "exit 5"), onError: "continue" },
+          step("three", "test $(cat $(steps.step-two.exitCode.path)) = 5"),
+        ],
+        sidecars: [sidecar],
+        volumes: [{ name: "work", emptyDir: {} }],
+      }),
+    );
+    const run = await ended(name, "taskrun/all");
+    expect(outcome(run), JSON.stringify(run)).toBe("Succeeded");
+    expect(run.status?.results).toMatchObject([
+      { name: "greeting", value: ' é\n"x"\n' },
+      { name: "list", value: ["a", "b"] },
+    ]);
+    expect(run.status?.steps?.map(({ terminated }) => terminated?.exitCode)).toEqual([0, 5, 0]);
+    await eventuallyPasses(async () => {
+      const { status } = await ended(name, "taskrun/all");
+      expect(status?.sidecars).toMatchObject([
+        { terminated: { exitCode: 0, message: expect.stringContaining("stopped by nop image") } },
+      ]);
+    }, patient);
+    expect((await podsOf(clusters().client, name)).map(({ spec }) => spec?.nodeName)).toEqual(["legation-west"]);
+  });
+
+  test.concurrent("a PipelineRun: tasks share a claim by its affinity assistant, while the controller of Legation is killed", async ({
+    onTestFinished,
+  }) => {
+    const { west, client, member, legation, directory } = clusters();
+    const name = await namespace(onTestFinished);
+    const path = join(directory, name);
+    mkdirSync(path);
+    const volume = {
+      apiVersion: "v1",
+      kind: "PersistentVolume",
+      metadata: { name },
+      spec: {
+        capacity: { storage: "1Gi" },
+        accessModes: ["ReadWriteOnce"],
+        storageClassName: name,
+        persistentVolumeReclaimPolicy: "Retain",
+        hostPath: { path },
+      },
+    };
+    await kubectl(west, ["apply", "-f", "-"], { input: JSON.stringify(volume) });
+    onTestFinished(async () => void (await kubectl(west, ["delete", "pv", name, "--wait=false"])));
+    const ship = readFileSync(SHIP, "utf8").replaceAll("busybox:1.37", IMAGE).replace("standard", name);
+    await apply(name, ship);
+    const assistant = await eventually(
+      async () => (await podsOf(client, name)).find(({ metadata }) => metadata.name.startsWith("affinity-assistant-")),
+      patient,
+    );
+    await podThat(client, name, "ship-1-fetch-pod", ({ spec }) => spec?.nodeName === "legation-west", patient);
+    await legation.controller.stop("SIGKILL");
+    await legation.controller.start();
+    const run = await ended(name, "pipelinerun/ship-1");
+    expect(outcome(run), JSON.stringify(run)).toBe("Completed");
+    expect(run.status?.skippedTasks).toMatchObject([{ name: "deploy" }]);
+    expect(run.status?.results).toMatchObject([{ name: "digest", value: expect.stringMatching(/^[0-9a-f]{64}$/) }]);
+    await podGone(member, name, assistant.metadata.name, undefined, patient);
+    const tasks = (await podsOf(member, name)).map(({ metadata }) => metadata.name);
+    expect(tasks).toEqual(["build", "fetch", "notify", "test-0", "test-1"].map((task) => `ship-1-${task}-pod`));
+    await kubectl(clusters().host, ["delete", "pipelinerun/ship-1", "-n", name]);
+    await eventuallyPasses(async () => {
+      expect([...(await podsOf(client, name)), ...(await podsOf(member, name))]).toEqual([]);
+    }, patient);
+  });
+
+  test.concurrent("a TaskRun that is cancelled ends in the member, and one whose pod is evicted there gets another", async ({
+    onTestFinished,
+  }) => {
+    const { host, west, client, member } = clusters();
+    const name = await namespace(onTestFinished);
+    const long = { steps: [step("step", "sleep 600")] };
+    // The second try has another host name.
+    const evicted = { steps: [step("step", "case $HOSTNAME in *-retry1) exit 0; esac; sleep 600")] };
+    await apply(name, {
+      apiVersion: "v1",
+      kind: "List",
+      items: [taskRun("cancelled", long), taskRun("evicted", evicted, { retries: 1 })],
+    });
+    await Promise.all(["cancelled-pod", "evicted-pod"].map((pod) => podThat(client, name, pod, isRunning, patient)));
+    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "evicted-pod", namespace: name } };
+    const path = `/api/v1/namespaces/${name}/pods/evicted-pod/eviction`;
+    await kubectl(west, ["create", "--raw", path, "-f", "-"], { input: JSON.stringify(body) });
+    const cancel = JSON.stringify({ spec: { status: "TaskRunCancelled" } });
+    await kubectl(host, ["patch", "taskrun/cancelled", "-n", name, "--type=merge", "-p", cancel]);
+    expect(outcome(await ended(name, "taskrun/cancelled"))).toBe("TaskRunCancelled");
+    await podGone(client, name, "cancelled-pod", undefined, patient);
+    expect(await podOf(member, name, "cancelled-pod")).toBeUndefined();
+    const run = await ended(name, "taskrun/evicted");
+    expect(outcome(run), JSON.stringify(run)).toBe("Succeeded");
+    expect(run.status).toMatchObject({ podName: "evicted-pod-retry1" });
+    expect(run.status?.retriesStatus).toHaveLength(1);
+  });
+});

@@ -1,0 +1,141 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { parse, parseAllDocuments, stringify } from "yaml";
+import { apiRequest } from "../clusters/api-request.ts";
+import { Authority } from "../clusters/pki.ts";
+import { freePort } from "../clusters/ports.ts";
+import type { Cluster } from "../clusters/types.ts";
+import { kubectl } from "../harness/kubectl.ts";
+import { eventually } from "../harness/wait.ts";
+import { type EngineProgram, startProgram } from "./run.ts";
+
+/** An engine that is one controller with webhooks, as its own manifests install it. */
+export interface OperatorOptions {
+  readonly host: Cluster;
+  /** Program of the controller. */
+  readonly program: string;
+  readonly args?: readonly string[];
+  /** Folder of its kustomization. */
+  readonly manifests: string;
+  /** Makes its serving certificate itself, in a Secret; otherwise it is given one. */
+  readonly certifiesItself: boolean;
+  /** A folder of its own for its files. */
+  readonly directory: string;
+}
+
+/** A controller that runs on this machine, and what it installed on the host. */
+export interface Operator {
+  /** What it has logged. */
+  log(): string;
+  /** Removes its kinds with all their objects, then the rest, and ends it. */
+  stop(): Promise<void>;
+}
+
+// biome-ignore lint/suspicious/noExplicitAny: manifests of others, of which a few fields are changed
+type Manifest = any;
+
+const WEBHOOKS = /^(Mutating|Validating)WebhookConfiguration$/;
+// Its program runs here, and nobody aggregates its API.
+const LEFT_OUT: ReadonlySet<string> = new Set(["Deployment", "APIService"]);
+
+function toThisMachine(document: Manifest, port: number, caBundle: string | undefined): Manifest {
+  const point = (config: Manifest): void => {
+    if (config?.service === undefined) return;
+    config.service.port = port;
+    if (caBundle !== undefined) config.caBundle = caBundle;
+  };
+  if (WEBHOOKS.test(document.kind)) for (const webhook of document.webhooks) point(webhook.clientConfig);
+  if (document.kind === "CustomResourceDefinition") point(document.spec.conversion?.webhook?.clientConfig);
+  if (document.kind !== "Service") return document;
+  const { apiVersion, kind, metadata } = document;
+  return { apiVersion, kind, metadata, spec: { type: "ExternalName", externalName: "localhost" } };
+}
+
+function settingsOf(documents: readonly Manifest[]): Manifest {
+  const map = documents.find(({ kind, data }) => kind === "ConfigMap" && data["controller_manager_config.yaml"]);
+  return parse(map.data["controller_manager_config.yaml"]);
+}
+
+async function takeCertificate(host: Cluster, path: string, folder: string): Promise<boolean> {
+  const { status, text } = await apiRequest(host, "GET", path);
+  const data: Readonly<Record<string, string>> = status === 200 ? (JSON.parse(text).data ?? {}) : {};
+  for (const [file, value] of Object.entries(data)) writeFileSync(join(folder, file), Buffer.from(value, "base64"));
+  return data["tls.crt"] !== undefined;
+}
+
+/** Installs an engine's manifests on the host, except its Deployment, and starts its controller here with its own configuration. */
+export async function startOperator(options: OperatorOptions): Promise<Operator> {
+  const { host, program, args = [], manifests, certifiesItself, directory } = options;
+  const rendered = await kubectl(host, ["kustomize", manifests]);
+  const documents: Manifest[] = parseAllDocuments(rendered).map((document) => document.toJSON());
+  const [port, health] = [await freePort(), await freePort()];
+  const certDir = join(directory, "certificates");
+  mkdirSync(certDir, { recursive: true });
+  const secret = documents.find(({ kind }) => kind === "Secret").metadata;
+  let caBundle: string | undefined;
+  if (!certifiesItself) {
+    const service = documents.find(({ kind }) => WEBHOOKS.test(kind)).webhooks[0].clientConfig.service;
+    const authority = await Authority.create("engine");
+    const name = `${service.name}.${service.namespace}.svc`;
+    const issued = await authority.issue({ commonName: name, usage: "serverAuth", dnsNames: [name] });
+    writeFileSync(join(certDir, "tls.crt"), issued.certificate);
+    writeFileSync(join(certDir, "tls.key"), issued.key);
+    caBundle = Buffer.from(authority.pem).toString("base64");
+  }
+  const settings = {
+    ...settingsOf(documents),
+    leaderElection: { leaderElect: false },
+    internalCertManagement: { enable: certifiesItself },
+    webhook: { port, certDir },
+    metrics: { bindAddress: "0" },
+    health: { healthProbeBindAddress: `127.0.0.1:${health}` },
+  };
+  const settingsFile = join(directory, "settings.yaml");
+  writeFileSync(settingsFile, stringify(settings));
+  const items = documents.filter(({ kind }) => !LEFT_OUT.has(kind)).map((each) => toThisMachine(each, port, caBundle));
+  const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  await kubectl(host, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: list });
+  const started = startProgram(program, [`--config=${settingsFile}`, ...args], {
+    env: { ...process.env, KUBECONFIG: host.kubeconfig },
+    cwd: directory,
+    logFile: join(directory, "log"),
+  });
+  await serves(options, started, { health, certDir, secret });
+  return { log: () => started.output(), stop: () => remove(host, documents, list, started) };
+}
+
+/** Waits until the controller is ready; what a kubelet would mount for it, it gets meanwhile. */
+async function serves(
+  { host, certifiesItself }: OperatorOptions,
+  started: EngineProgram,
+  at: { readonly health: number; readonly certDir: string; readonly secret: Manifest },
+): Promise<void> {
+  const path = `/api/v1/namespaces/${at.secret.namespace}/secrets/${at.secret.name}`;
+  await eventually(
+    async () => {
+      if (certifiesItself && !(await takeCertificate(host, path, at.certDir))) return false;
+      const answer = await fetch(`http://127.0.0.1:${at.health}/readyz`);
+      return answer.ok;
+    },
+    { timeoutMs: 120_000, intervalMs: 500, what: "the engine's controller" },
+  ).catch((error: unknown) => {
+    started.kill("SIGKILL");
+    throw new Error(`${String(error)}:\n${started.output().slice(-4000)}`);
+  });
+}
+
+async function remove(
+  host: Cluster,
+  documents: readonly Manifest[],
+  list: string,
+  started: EngineProgram,
+): Promise<void> {
+  try {
+    const kinds = documents.filter(({ kind }) => kind === "CustomResourceDefinition");
+    await kubectl(host, ["delete", "crd", ...kinds.map(({ metadata }) => metadata.name)]);
+    await kubectl(host, ["delete", "--wait=false", "--ignore-not-found", "-f", "-"], { input: list });
+  } finally {
+    started.kill("SIGTERM");
+    await started.ended;
+  }
+}
