@@ -100,14 +100,19 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
     cwd: directory,
     logFile: join(directory, "log"),
   });
-  await serves(options, started, { health, certDir, secret });
-  return { log: () => started.output(), stop: () => remove(host, documents, list, started) };
+  const installed = { host, list, kinds: documents.filter(({ kind }) => kind === "CustomResourceDefinition") };
+  try {
+    await serves(options, { health, certDir, secret });
+  } catch (error) {
+    await remove({ ...installed, kinds: [] }, started);
+    throw new Error(`${String(error)}:\n${started.output().slice(-4000)}`);
+  }
+  return { log: () => started.output(), stop: () => remove(installed, started) };
 }
 
 /** Waits until the controller is ready; what a kubelet would mount for it, it gets meanwhile. */
 async function serves(
   { host, certifiesItself }: OperatorOptions,
-  started: EngineProgram,
   at: { readonly health: number; readonly certDir: string; readonly secret: Manifest },
 ): Promise<void> {
   const path = `/api/v1/namespaces/${at.secret.namespace}/secrets/${at.secret.name}`;
@@ -118,23 +123,18 @@ async function serves(
       return answer.ok;
     },
     { timeoutMs: 120_000, intervalMs: 500, what: "the engine's controller" },
-  ).catch((error: unknown) => {
-    started.kill("SIGKILL");
-    throw new Error(`${String(error)}:\n${started.output().slice(-4000)}`);
-  });
+  );
 }
 
+/** Objects of its kinds go while it runs and can let go of them. Its webhooks go in any case: nothing else could be made on the host. */
 async function remove(
-  host: Cluster,
-  documents: readonly Manifest[],
-  list: string,
+  { host, kinds, list }: { readonly host: Cluster; readonly kinds: readonly Manifest[]; readonly list: string },
   started: EngineProgram,
 ): Promise<void> {
   try {
-    const kinds = documents.filter(({ kind }) => kind === "CustomResourceDefinition");
-    await kubectl(host, ["delete", "crd", ...kinds.map(({ metadata }) => metadata.name)]);
-    await kubectl(host, ["delete", "--wait=false", "--ignore-not-found", "-f", "-"], { input: list });
+    if (kinds.length > 0) await kubectl(host, ["delete", "crd", ...kinds.map(({ metadata }) => metadata.name)]);
   } finally {
+    await kubectl(host, ["delete", "--wait=false", "--ignore-not-found", "-f", "-"], { input: list });
     started.kill("SIGTERM");
     await started.ended;
   }
