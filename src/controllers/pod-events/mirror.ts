@@ -21,14 +21,13 @@ export function concernsHost({ reason }: KubeEvent): boolean {
 export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string): KubeEvent {
   const { metadata, involvedObject, related: _, ...told } = event;
   const { namespace, name, uid } = proxy;
-  const digits = metadata.uid.replaceAll("-", "").slice(0, 16);
   const { fieldPath } = involvedObject;
   return {
     ...told,
     apiVersion: "v1",
     kind: "Event",
     metadata: {
-      name: `${name.slice(0, POD_NAME_LENGTH).replace(/[-.]+$/, "")}.${digits}`,
+      name: `${name.slice(0, POD_NAME_LENGTH).replace(/[-.]+$/, "")}.${digitsOf(event)}`,
       namespace,
       annotations: { [CLUSTER_ANNOTATION]: cluster },
     },
@@ -41,6 +40,16 @@ export function mirror(event: Stored<KubeEvent>, proxy: Owner, cluster: string):
       ...(fieldPath === undefined ? {} : { fieldPath }),
     },
   };
+}
+
+/**
+ * The end of an event's name. Kubernetes' own components write the time of the event there, in hexadecimal nanoseconds: API servers
+ * list events by name, and clients rely on it that those of a pod are listed in their order. Others get digits of their uid.
+ */
+function digitsOf({ metadata, involvedObject }: Stored<KubeEvent>): string {
+  const start = `${involvedObject.name}.`;
+  const end = metadata.name.startsWith(start) ? metadata.name.slice(start.length) : "";
+  return /^[0-9a-f]{16}$/.test(end) ? end : metadata.uid.replaceAll("-", "").slice(0, 16);
 }
 
 /** What changes on an event that happens again, as a merge patch. */

@@ -54,10 +54,12 @@ export class EventQueue {
   }
 
   /** Takes the next event that may be written. */
-  next(mayBeWritten: (key: ObjectKey) => boolean): { readonly key: ObjectKey; readonly pending: Pending } | undefined {
+  next(
+    mayBeWritten: (pending: Pending) => boolean,
+  ): { readonly key: ObjectKey; readonly pending: Pending } | undefined {
     for (const [member, { events }] of this.#shares) {
       for (const [key, { pending }] of events) {
-        if (!mayBeWritten(key)) continue;
+        if (!mayBeWritten(pending)) continue;
         this.#remove(member, key);
         this.#endTurn(member);
         return { key, pending };

@@ -17,12 +17,17 @@ const CONCURRENCY = 8;
 const ATTEMPTS = 5;
 const BACKOFF = { initialMs: 200, maxMs: 10_000 };
 
-/** Writes events to the host: each once, its newest state, in their order, and no more than the host takes easily. */
+/**
+ * Writes events to the host: each once, its newest state, and no more than the host takes easily. Those of one pod are
+ * written one after another, as a kubelet writes them: who watches the pod sees them in their order, but for those
+ * that have to be tried again.
+ */
 export class EventWriter {
   readonly #options: WriterOptions;
   readonly #filter = new SpamFilter();
   readonly #queue = new EventQueue();
-  readonly #underWay = new Map<ObjectKey, Promise<void>>();
+  /** By the pod that an event is about. */
+  readonly #underWay = new Map<string, Promise<void>>();
   readonly #backoff = new Backoff(BACKOFF);
   readonly #abort = new AbortController();
   #paused = false;
@@ -57,10 +62,9 @@ export class EventWriter {
   #pump(): void {
     if (this.#paused || this.#abort.signal.aborted) return;
     while (this.#underWay.size < CONCURRENCY) {
-      // Two writes of one event could overtake each other.
-      const next = this.#queue.next((key) => !this.#underWay.has(key));
+      const next = this.#queue.next(({ event }) => !this.#underWay.has(podOf(event)));
       if (next === undefined) return;
-      this.#underWay.set(next.key, this.#write(next.key, next.pending));
+      this.#underWay.set(podOf(next.pending.event), this.#write(next.key, next.pending));
     }
   }
 
@@ -72,7 +76,7 @@ export class EventWriter {
     } catch (error) {
       outcome = this.#failed(key, pending, error);
     }
-    this.#underWay.delete(key);
+    this.#underWay.delete(podOf(pending.event));
     if (outcome !== undefined) this.#options.onOutcome?.(outcome);
     this.#pump();
   }
@@ -143,4 +147,9 @@ export interface WriterOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly onOutcome?: (outcome: EventOutcome) => void;
+}
+
+/** Which pod of the host an event is about. */
+function podOf({ involvedObject }: KubeEvent): string {
+  return involvedObject.uid ?? "";
 }

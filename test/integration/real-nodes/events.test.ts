@@ -143,6 +143,9 @@ onRealNodes((realNodes) => {
       expect(count ?? series?.count ?? 1).toBe(1);
       if (source?.component === "kubelet") expect(source.host).toBe("west-real");
     }
+    // API servers list by name; those of the member are in their order.
+    const listed = async (place: Place): Promise<unknown> => (await eventsOf(place, "web")).map(({ reason }) => reason);
+    expect(await listed(delegating)).toEqual(await listed(realNodes().inMember(delegating)));
   });
 
   test("what happens again is one event that is counted, and a controller that starts anew writes no second one", async () => {

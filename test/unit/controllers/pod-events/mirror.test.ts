@@ -23,6 +23,22 @@ describe("a delegate's event on its proxy", () => {
     });
   });
 
+  test("has the time in its name that the member's has, by which a pod's events are listed in their order", () => {
+    const names = ["web-0.18bb5c5a1f0e2d3c", "web-0.18bb5c5a1f0e2d3d"];
+    const mirrored = names.map((name, index) =>
+      mirror(kubeletEvent({ name, uid: `${9 - index}-rest` }), proxy, "west"),
+    );
+    expect(mirrored.map(({ metadata }) => metadata.name)).toEqual(names);
+  });
+
+  test.each([
+    ["of another pod's name", "web-00.18bb5c5a1f0e2d3c"],
+    ["with an end that is no time", "web-0.started"],
+    ["with an end that is longer", "web-0.18bb5c5a1f0e2d3c0"],
+  ])("gets digits of its uid in place of a name %s", (_, name) => {
+    expect(mirror(kubeletEvent({ name }), proxy, "west").metadata.name).toBe("web-0.0f8fad5bd9cb469f");
+  });
+
   test("has a name that an API server takes, however long the pod's is", () => {
     const name = `${"a".repeat(235)}-${"b".repeat(17)}`;
     const mirrored = mirror(kubeletEvent(), { ...proxy, name }, "west");

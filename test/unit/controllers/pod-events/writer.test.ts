@@ -58,6 +58,12 @@ function event(number: number, parts: EventParts = {}): KubeEvent {
   return mirror(kubeletEvent({ uid: `${String(number).padStart(16, "0")}-rest`, ...parts }), proxy, "west");
 }
 
+/** An event of a pod of its own. */
+function eventOfPod(number: number, parts: EventParts = {}): KubeEvent {
+  const told = event(number, parts);
+  return { ...told, involvedObject: { ...told.involvedObject, uid: String(number) } };
+}
+
 const writes = (): string[] =>
   server.requests.map(({ method, body }) => `${method} ${(JSON.parse(body) as KubeEvent).count}`);
 
@@ -114,10 +120,24 @@ describe("the host is not pressed", () => {
   test("never more than eight requests at once", async () => {
     const { fault, release } = held();
     server.always = fault;
-    for (let number = 0; number < 20; number += 1) writer.write("west", event(number), true);
+    for (let number = 0; number < 20; number += 1) writer.write("west", eventOfPod(number), true);
     await expect.poll(() => server.requests.length).toBe(8);
     release();
     await expect.poll(() => outcomes).toHaveLength(20);
+  });
+
+  test("events of one pod are written one after another, and those of others meanwhile", async () => {
+    const { fault, release } = held();
+    server.always = fault;
+    for (const number of [1, 2, 3]) writer.write("west", event(number), true);
+    writer.write("west", eventOfPod(4), true);
+    const names = (): unknown[] => server.requests.map(({ body }) => (JSON.parse(body) as KubeEvent).metadata.name);
+    await expect.poll(names).toContain(event(4).metadata.name);
+    expect(names()).toHaveLength(2);
+    release();
+    await expect.poll(() => outcomes).toHaveLength(4);
+    const inOrder = [1, 2, 3].map((number) => event(number).metadata.name);
+    expect(names().filter((name) => name !== event(4).metadata.name)).toEqual(inOrder);
   });
 
   test("what changes while it waits is written once, in its last state", async () => {
@@ -142,9 +162,7 @@ describe("the host is not pressed", () => {
   /** Events of as many pods, one each. */
   function flood(member: string, count: number, message: string): void {
     for (let number = 0; number < count; number += 1) {
-      const other = event(number, { message });
-      const involvedObject = { ...other.involvedObject, uid: String(number) };
-      writer.write(member, { ...other, involvedObject }, true);
+      writer.write(member, eventOfPod(number, { message }), true);
     }
   }
 
@@ -159,9 +177,9 @@ describe("the host is not pressed", () => {
   test("a member's flood neither pushes out another's events nor goes before them", async () => {
     const { fault, release } = held();
     server.always = fault;
-    writer.write("east", event(2_001), true);
+    writer.write("east", eventOfPod(2_001), true);
     flood("west", 1_000, "x".repeat(2 ** 15));
-    writer.write("east", event(2_002), true);
+    writer.write("east", eventOfPod(2_002), true);
     await expect.poll(() => server.requests.length).toBe(8);
     release();
     const names = (): (string | undefined)[] =>
