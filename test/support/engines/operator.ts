@@ -1,7 +1,6 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { parse, parseAllDocuments, stringify } from "yaml";
-import { apiRequest } from "../clusters/api-request.ts";
 import { Authority } from "../clusters/pki.ts";
 import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
@@ -14,11 +13,8 @@ export interface OperatorOptions {
   readonly host: Cluster;
   /** Program of the controller. */
   readonly program: string;
-  readonly args?: readonly string[];
   /** Folder of its kustomization. */
   readonly manifests: string;
-  /** Makes its serving certificate itself, in a Secret; otherwise it is given one. */
-  readonly certifiesItself: boolean;
   /** A folder of its own for its files. */
   readonly directory: string;
 }
@@ -38,11 +34,11 @@ const WEBHOOKS = /^(Mutating|Validating)WebhookConfiguration$/;
 // Its program runs here, and nobody aggregates its API.
 const LEFT_OUT: ReadonlySet<string> = new Set(["Deployment", "APIService"]);
 
-function toThisMachine(document: Manifest, port: number, caBundle: string | undefined): Manifest {
+function toThisMachine(document: Manifest, port: number, caBundle: string): Manifest {
   const point = (config: Manifest): void => {
     if (config?.service === undefined) return;
     config.service.port = port;
-    if (caBundle !== undefined) config.caBundle = caBundle;
+    config.caBundle = caBundle;
   };
   if (WEBHOOKS.test(document.kind)) for (const webhook of document.webhooks) point(webhook.clientConfig);
   if (document.kind === "CustomResourceDefinition") point(document.spec.conversion?.webhook?.clientConfig);
@@ -56,36 +52,30 @@ function settingsOf(documents: readonly Manifest[]): Manifest {
   return parse(map.data["controller_manager_config.yaml"]);
 }
 
-async function takeCertificate(host: Cluster, path: string, folder: string): Promise<boolean> {
-  const { status, text } = await apiRequest(host, "GET", path);
-  const data: Readonly<Record<string, string>> = status === 200 ? (JSON.parse(text).data ?? {}) : {};
-  for (const [file, value] of Object.entries(data)) writeFileSync(join(folder, file), Buffer.from(value, "base64"));
-  return data["tls.crt"] !== undefined;
+/** Makes the serving certificate of its webhooks; resolves to its authority as webhook configurations take it. */
+async function certify(documents: readonly Manifest[], folder: string): Promise<string> {
+  const service = documents.find(({ kind }) => WEBHOOKS.test(kind)).webhooks[0].clientConfig.service;
+  const authority = await Authority.create("engine");
+  const name = `${service.name}.${service.namespace}.svc`;
+  const issued = await authority.issue({ commonName: name, usage: "serverAuth", dnsNames: [name] });
+  mkdirSync(folder, { recursive: true });
+  writeFileSync(join(folder, "tls.crt"), issued.certificate);
+  writeFileSync(join(folder, "tls.key"), issued.key);
+  return Buffer.from(authority.pem).toString("base64");
 }
 
 /** Installs an engine's manifests on the host, except its Deployment, and starts its controller here with its own configuration. */
 export async function startOperator(options: OperatorOptions): Promise<Operator> {
-  const { host, program, args = [], manifests, certifiesItself, directory } = options;
+  const { host, program, manifests, directory } = options;
   const rendered = await kubectl(host, ["kustomize", manifests]);
   const documents: Manifest[] = parseAllDocuments(rendered).map((document) => document.toJSON());
   const [port, health] = [await freePort(), await freePort()];
   const certDir = join(directory, "certificates");
-  mkdirSync(certDir, { recursive: true });
-  const secret = documents.find(({ kind }) => kind === "Secret").metadata;
-  let caBundle: string | undefined;
-  if (!certifiesItself) {
-    const service = documents.find(({ kind }) => WEBHOOKS.test(kind)).webhooks[0].clientConfig.service;
-    const authority = await Authority.create("engine");
-    const name = `${service.name}.${service.namespace}.svc`;
-    const issued = await authority.issue({ commonName: name, usage: "serverAuth", dnsNames: [name] });
-    writeFileSync(join(certDir, "tls.crt"), issued.certificate);
-    writeFileSync(join(certDir, "tls.key"), issued.key);
-    caBundle = Buffer.from(authority.pem).toString("base64");
-  }
+  const caBundle = await certify(documents, certDir);
   const settings = {
     ...settingsOf(documents),
     leaderElection: { leaderElect: false },
-    internalCertManagement: { enable: certifiesItself },
+    internalCertManagement: { enable: false },
     webhook: { port, certDir },
     metrics: { bindAddress: "0" },
     health: { healthProbeBindAddress: `127.0.0.1:${health}` },
@@ -95,14 +85,14 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   const items = documents.filter(({ kind }) => !LEFT_OUT.has(kind)).map((each) => toThisMachine(each, port, caBundle));
   const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
   await kubectl(host, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: list });
-  const started = startProgram(program, [`--config=${settingsFile}`, ...args], {
+  const started = startProgram(program, [`--config=${settingsFile}`], {
     env: { ...process.env, KUBECONFIG: host.kubeconfig },
     cwd: directory,
     logFile: join(directory, "log"),
   });
   const installed = { host, list, kinds: documents.filter(({ kind }) => kind === "CustomResourceDefinition") };
   try {
-    await serves(options, { health, certDir, secret });
+    await serves(health);
   } catch (error) {
     await remove({ ...installed, kinds: [] }, started);
     throw new Error(`${String(error)}:\n${started.output().slice(-4000)}`);
@@ -110,20 +100,13 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   return { log: () => started.output(), stop: () => remove(installed, started) };
 }
 
-/** Waits until the controller is ready; what a kubelet would mount for it, it gets meanwhile. */
-async function serves(
-  { host, certifiesItself }: OperatorOptions,
-  at: { readonly health: number; readonly certDir: string; readonly secret: Manifest },
-): Promise<void> {
-  const path = `/api/v1/namespaces/${at.secret.namespace}/secrets/${at.secret.name}`;
-  await eventually(
-    async () => {
-      if (certifiesItself && !(await takeCertificate(host, path, at.certDir))) return false;
-      const answer = await fetch(`http://127.0.0.1:${at.health}/readyz`);
-      return answer.ok;
-    },
-    { timeoutMs: 120_000, intervalMs: 500, what: "the engine's controller" },
-  );
+/** Waits until the controller is ready. */
+async function serves(health: number): Promise<void> {
+  await eventually(async () => (await fetch(`http://127.0.0.1:${health}/readyz`)).ok, {
+    timeoutMs: 120_000,
+    intervalMs: 500,
+    what: "the engine's controller",
+  });
 }
 
 /** Objects of its kinds go while it runs and can let go of them. Its webhooks go in any case: nothing else could be made on the host. */

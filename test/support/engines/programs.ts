@@ -47,7 +47,7 @@ function folderOf(path: string): (to: string, sources: string) => void {
 }
 
 /** Engines that are Go programs and that tests run. */
-const NAMES = ["argo", "tekton", "jobset", "kueue"] as const;
+const NAMES = ["argo", "tekton", "jobset"] as const;
 
 /** Name of one of them. */
 export type ProgramEngine = (typeof NAMES)[number];
@@ -93,17 +93,6 @@ const ENGINES: Readonly<Record<ProgramEngine, GoPrograms>> = {
       sum: "h1:YYPuV0px8Ongq/RXmJg6V0w2UC67aiR+rCMD06vhQQQ=",
     }),
     packages: { jobset: "." },
-    extras: { config: folderOf("config") },
-  },
-  kueue: {
-    ...STATIC,
-    name: "kueue",
-    ...sourcesOf({
-      module: "sigs.k8s.io/kueue",
-      version: "v0.19.0",
-      sum: "h1:5yCu85qsJhvUVVxE0Csw546DDBcRwUXpBEOmEFlws34=",
-    }),
-    packages: { kueue: "./cmd/kueue" },
     extras: { config: folderOf("config") },
   },
 };

@@ -16,7 +16,7 @@ export const SECONDS: Readonly<Record<string, number>> = {
   "dependencies.test.ts": 91,
   "deployment.test.ts": 29,
   "drain.test.ts": 97,
-  "engine-batch.test.ts": 60,
+  "engine-jobset.test.ts": 40,
   "faults.test.ts": 110,
   "forwarding.test.ts": 12,
   "groups.test.ts": 12,

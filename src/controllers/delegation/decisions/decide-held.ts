@@ -74,6 +74,10 @@ export function decideHeld(
     };
     return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
+  const reports = (): Action[] => {
+    const explained = explain(withRefusal(allRefusals(ranking, observed, now), refusal));
+    return report(proxy, observed, { reason: "Unschedulable", message: explained, now });
+  };
   const others = (members: readonly string[]): string[] => members.filter((name) => name !== holder.name);
   const [roomy] = others(openMembers(ranking.fitting, observed, now));
   // One scheduler for all would end pods of less priority wherever they are. This one has none to end.
@@ -88,17 +92,15 @@ export function decideHeld(
       roomy === undefined
         ? []
         : [{ type: "promise", member: roomy, proxyUid, requests: requestsFor(proxy, observed, roomy) }];
+    // What its scheduler has said was told then.
+    const told = message === undefined ? reports() : [];
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    return { actions: [...promises, refuse, ...withdrawal], outcome: "Withdrawing" };
+    return { actions: [...told, ...promises, refuse, ...withdrawal], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
-  const explained = (): string => explain(withRefusal(allRefusals(ranking, observed, now), refusal));
-  const reports =
-    message === undefined && now < deadline
-      ? []
-      : report(proxy, observed, { reason: "Unschedulable", message: explained(), now });
   // A toleration that is added while it waits may be all that it lacks.
-  const actions = [...reports, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
+  const told = message === undefined && now < deadline ? [] : reports();
+  const actions = [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
 }
 

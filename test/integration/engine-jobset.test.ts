@@ -10,7 +10,7 @@ import { hostCluster } from "../support/harness/clusters.ts";
 import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
-import { inPhase, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { podsOf } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const legation = useLegation();
@@ -18,25 +18,16 @@ const clients = useClients();
 const patient = { timeoutMs: 120_000, intervalMs: 500 };
 const ENGINE_STARTS_MS = 180_000;
 
-/** Runs an engine's own controller for all tests of the file. */
-async function start(engine: "jobset" | "kueue", certifiesItself: boolean, args: readonly string[]): Promise<void> {
-  const folder = await ensurePrograms(engine, () => {});
-  const directory = mkdtempSync(join(tmpdir(), `legation-${engine}-`));
+/** Runs its controller for all tests of the file. */
+beforeAll(async () => {
+  const folder = await ensurePrograms("jobset", () => {});
+  const directory = mkdtempSync(join(tmpdir(), "legation-jobset-"));
   const manifests = join(folder, "config", "default");
-  const program = join(folder, engine);
-  const operator = await startOperator({ host: hostCluster(), program, args, manifests, certifiesItself, directory });
+  const operator = await startOperator({ host: hostCluster(), program: join(folder, "jobset"), manifests, directory });
   afterFile(async () => {
     await operator.stop();
     rmSync(directory, { recursive: true, force: true });
   });
-}
-
-beforeAll(async () => {
-  await Promise.all([
-    start("jobset", false, []),
-    // It serves its API of waiting workloads at a fixed port, and nobody asks here.
-    start("kueue", true, ["--feature-gates=VisibilityOnDemand=false"]),
-  ]);
 }, ENGINE_STARTS_MS);
 
 async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
@@ -110,81 +101,4 @@ test("a JobSet restarts and fails as on a plain cluster, each time in one member
     [plain, namespace].map((each) => kubectl(hostCluster(), ["delete", "-n", each, "jobset", "train"])),
   );
   await eventually(async () => (await inMembers(namespace)).length === 0, patient);
-}, 300_000);
-
-/** A queue for two pods of one CPU each, in the member that the flavor selects. */
-function queues(namespace: string): object[] {
-  const apiVersion = "kueue.x-k8s.io/v1beta2";
-  const flavors = [{ name: "west", resources: [{ name: "cpu", nominalQuota: 2 }] }];
-  return [
-    {
-      apiVersion,
-      kind: "ResourceFlavor",
-      metadata: { name: "west" },
-      spec: { nodeLabels: { "legation.dev/cluster": "west" } },
-    },
-    {
-      apiVersion,
-      kind: "ClusterQueue",
-      metadata: { name: "team" },
-      spec: {
-        namespaceSelector: {},
-        preemption: { withinClusterQueue: "LowerPriority" },
-        resourceGroups: [{ coveredResources: ["cpu"], flavors }],
-      },
-    },
-    {
-      apiVersion,
-      kind: "LocalQueue",
-      metadata: { name: "team", namespace },
-      spec: { clusterQueue: "team" },
-    },
-    { apiVersion, kind: "WorkloadPriorityClass", metadata: { name: "urgent" }, value: 1000, description: "first" },
-  ];
-}
-
-const QUEUED = { "kueue.x-k8s.io/queue-name": "team" };
-
-function queuedJob(name: string, behaviour: Record<string, string>, labels: Record<string, string> = {}): object {
-  const spec = { suspend: true, parallelism: 2, completions: 2, template: template(behaviour) };
-  return { apiVersion: "batch/v1", kind: "Job", metadata: { name, labels: { ...QUEUED, ...labels } }, spec };
-}
-
-test("what Kueue admits runs in the member of its flavor, without Kueue's labels; what it preempts ends there", async () => {
-  const labels = { "legation.dev/delegation": "all" };
-  const namespace = await freshNamespace(hostCluster(), { prefix: "kueue", labels });
-  await eventually(() => apply(namespace, ...queues(namespace)).then(() => true), patient);
-  await apply(namespace, queuedJob("low", { outcome: "running" }));
-  await eventuallyPasses(async () => {
-    const delegates = await podsOf(clients().west, namespace);
-    expect(delegates.filter(inPhase("Running"))).toHaveLength(2);
-    expect(Object.keys(delegates[0]?.metadata.labels ?? {}).join()).not.toContain("kueue");
-    expect(delegates[0]?.spec?.nodeSelector).toBeUndefined();
-  }, patient);
-
-  const pod = { ...template({ outcome: "running" }), apiVersion: "v1", kind: "Pod" };
-  await apply(namespace, { ...pod, metadata: { name: "bare", labels: QUEUED } });
-  const gated = await podThat(clients().host, namespace, "bare", ({ spec }) => spec?.schedulerName === "legation");
-  expect(gated.spec?.schedulingGates).toContainEqual({ name: "kueue.x-k8s.io/admission" });
-
-  const urgent = { "kueue.x-k8s.io/priority-class": "urgent" };
-  await apply(namespace, queuedJob("high", { outcome: "succeeded", "ends-after": "3s" }, urgent));
-  await eventuallyPasses(async () => {
-    expect(await statusOf(namespace, "job", "high")).toMatchObject({ succeeded: 2 });
-  }, patient);
-  // Its room is free again, and the first that it is for takes it.
-  await eventually(async () => (await inMembers(namespace)).some((name) => !name.startsWith("high")), patient);
-  expect((await podsOf(clients().east, namespace)).length).toBe(0);
-
-  await kubectl(hostCluster(), ["delete", "-n", namespace, "jobs,pods", "--all"]);
-  await eventually(async () => (await inMembers(namespace)).length === 0, patient);
-  expect(await podOf(clients().host, namespace, "bare")).toBeUndefined();
-  await kubectl(hostCluster(), [
-    "delete",
-    "-n",
-    namespace,
-    "localqueue/team",
-    "clusterqueue/team",
-    "resourceflavor/west",
-  ]);
 }, 300_000);
