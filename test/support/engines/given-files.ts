@@ -1,11 +1,15 @@
 import type { Cluster } from "../clusters/types.ts";
 import { kubectl } from "../harness/kubectl.ts";
+import { eventually } from "../harness/wait.ts";
 
 /** A file or folder of the machine, and where containers find it. */
 export interface GivenFile {
   readonly from: string;
   readonly to: string;
 }
+
+// The namespace of the engine may not be there yet.
+const TRIAL_NAMESPACE = "default";
 
 /** An expression that gives each container of a list what `mounts` says, by its name. */
 function mounted(list: "containers" | "initContainers", files: readonly GivenFile[]): string {
@@ -37,9 +41,19 @@ export async function giveFiles(member: Cluster, namespace: string, files: reado
     metadata,
     spec: {
       matchConstraints: {
-        namespaceSelector: { matchLabels: { "kubernetes.io/metadata.name": namespace } },
+        namespaceSelector: {
+          matchExpressions: [
+            { key: "kubernetes.io/metadata.name", operator: "In", values: [namespace, TRIAL_NAMESPACE] },
+          ],
+        },
         resourceRules: [{ apiGroups: [""], apiVersions: ["v1"], resources: ["pods"], operations: ["CREATE"] }],
       },
+      matchConditions: [
+        {
+          name: "pods",
+          expression: `request.namespace == "${namespace}" || object.metadata.?name.orValue("") == "${metadata.name}"`,
+        },
+      ],
       reinvocationPolicy: "Never",
       mutations: [{ patchType: "ApplyConfiguration", applyConfiguration: { expression } }],
     },
@@ -47,4 +61,15 @@ export async function giveFiles(member: Cluster, namespace: string, files: reado
   const binding = { apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata, spec: { policyName: metadata.name } };
   const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: [policy, binding] });
   await kubectl(member, ["apply", "-f", "-"], { input });
+  await inForce(member, metadata.name);
+}
+
+/** API servers learn of a policy some time after it is made: a pod that is only tried shows whether they have. */
+async function inForce(member: Cluster, name: string): Promise<void> {
+  const containers = [{ name: "main", image: "localhost/busybox:1" }];
+  const trial = { apiVersion: "v1", kind: "Pod", metadata: { name, namespace: TRIAL_NAMESPACE }, spec: { containers } };
+  await eventually(async () => {
+    const args = ["create", "--dry-run=server", "-o", "jsonpath={.spec.volumes[*].name}", "-f", "-"];
+    return (await kubectl(member, args, { input: JSON.stringify(trial) })).includes("given-0");
+  });
 }
