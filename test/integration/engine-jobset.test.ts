@@ -23,11 +23,9 @@ beforeAll(async () => {
   const folder = await ensurePrograms("jobset", () => {});
   const directory = mkdtempSync(join(tmpdir(), "legation-jobset-"));
   const manifests = join(folder, "config", "default");
+  afterFile(async () => rmSync(directory, { recursive: true, force: true }));
   const operator = await startOperator({ host: hostCluster(), program: join(folder, "jobset"), manifests, directory });
-  afterFile(async () => {
-    await operator.stop();
-    rmSync(directory, { recursive: true, force: true });
-  });
+  afterFile(() => operator.stop());
 }, ENGINE_STARTS_MS);
 
 async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
@@ -50,7 +48,7 @@ function replicatedJob(name: string, pods: number, behaviour: Record<string, str
 
 /** Fails once as a whole, when its driver does; its workers are made when the driver runs. */
 function jobSet(name: string): object {
-  const driver = replicatedJob("driver", 1, { outcome: "failed", "ends-after": "3s" });
+  const driver = replicatedJob("driver", 1, { outcome: "failed", "ends-after": "15s" });
   const ready = { dependsOn: [{ name: "driver", status: "Ready" }] };
   return {
     apiVersion: "jobset.x-k8s.io/v1alpha2",

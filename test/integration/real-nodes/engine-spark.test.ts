@@ -118,7 +118,7 @@ onEngineClusters((clusters) => {
         expect(left.map(({ metadata, status }) => `${metadata.name} ${status?.phase}`)).toEqual(["driver Succeeded"]);
         expect((await side.list(services, { namespace })).items).toEqual([]);
       }
-    });
+    }, patient);
     await client.delete(pods, { namespace, name: "driver" });
     await eventuallyPasses(async () => {
       for (const side of [client, member]) {
@@ -126,6 +126,6 @@ onEngineClusters((clusters) => {
         const { items } = await side.list(configMaps, { namespace });
         expect(items.filter(({ metadata }) => metadata.name.startsWith("spark-"))).toEqual([]);
       }
-    });
+    }, patient);
   });
 });

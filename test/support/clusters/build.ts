@@ -13,6 +13,10 @@ export interface GoPrograms extends GoSources {
   /** Go package of each binary. */
   readonly packages: Readonly<Record<string, string>>;
   readonly ldflags: string;
+  /** Begins the error where there is no Go. */
+  readonly needs?: string;
+  /** Ends that error: what else would help. */
+  readonly instead?: string;
   readonly tags?: string;
   /** Without C, so that they run where the machine's libraries are not. */
   readonly isStatic?: boolean;
@@ -67,11 +71,11 @@ export function cacheOf(programs: GoPrograms): string {
   return join(cacheDirectory(), programs.name, hash.digest("hex").slice(0, 16));
 }
 
-function requireGo(names: readonly string[]): void {
+function requireGo(names: readonly string[], { needs = "The tests need", instead = "" }: GoPrograms): void {
   if (spawnSync("go", ["version"]).status === 0) return;
   throw new Error(
-    `The test clusters need ${names.join(", ")}, which are built once with Go, and there is no Go: install Go 1.26 or ` +
-      "newer (https://go.dev/dl). A folder named by KUBEBUILDER_ASSETS can replace all but kwok and its stages.",
+    `${needs} ${names.join(", ")}, which are built once with Go, and there is no Go: install Go 1.26 or newer ` +
+      `(https://go.dev/dl).${instead}`,
   );
 }
 
@@ -147,7 +151,7 @@ export async function ensureBuilt(
   const missing = (): string[] =>
     [...names, ...Object.keys(programs.extras ?? {})].filter((name) => !existsSync(join(cache, name)));
   if (missing().length === 0) return cache;
-  requireGo(missing());
+  requireGo(missing(), programs);
   mkdirSync(cache, { recursive: true });
   await withLock(join(cache, "build.lock"), onProgress, async () => {
     // Left by a build that was killed: whoever holds the lock is the only one.

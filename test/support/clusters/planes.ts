@@ -39,6 +39,8 @@ export function planesPrograms(): GoPrograms {
   return {
     ...moduleIn(FOLDER),
     name: "planes",
+    needs: "The test clusters need",
+    instead: " A folder named by KUBEBUILDER_ASSETS can replace all but kwok and its stages.",
     packages: {
       etcd: "go.etcd.io/etcd/server/v3",
       "kube-apiserver": "k8s.io/kubernetes/cmd/kube-apiserver",

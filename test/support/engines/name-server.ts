@@ -1,4 +1,4 @@
-import { createSocket } from "node:dgram";
+import { createSocket, type RemoteInfo } from "node:dgram";
 import type { ClusterClient } from "../../../src/kube/client.ts";
 import { endpointSlices, services } from "../../../src/kube/resources.ts";
 
@@ -73,16 +73,17 @@ async function addressesOf(client: ClusterClient, asked: string): Promise<readon
  */
 export async function startNameServer(client: ClusterClient, address: string): Promise<() => Promise<void>> {
   const socket = createSocket("udp4");
-  socket.on("message", (query, { port, address: asker }) => {
+  const answer = async (query: Buffer, { port, address: asker }: RemoteInfo): Promise<void> => {
     const question = questionOf(query);
-    addressesOf(client, question.name).then(
-      (addresses) => socket.send(answerTo(query, question, addresses), port, asker),
-      // Who gets no answer asks again.
-      () => undefined,
-    );
-  });
+    const answered = answerTo(query, question, await addressesOf(client, question.name));
+    socket.send(answered, port, asker);
+  };
+  // Who gets no answer asks again; what cannot be read, or comes at the end, gets none.
+  socket.on("message", (query, from) => void answer(query, from).catch(() => undefined));
   await new Promise<void>((resolve, reject) => {
-    socket.once("error", reject);
+    socket.once("error", (error) =>
+      reject(new Error(`No name server can answer at port 53 of ${address}`, { cause: error })),
+    );
     socket.bind(53, address, resolve);
   });
   return () => new Promise((resolve) => socket.close(() => resolve()));

@@ -21,8 +21,6 @@ export interface OperatorOptions {
 
 /** A controller that runs on this machine, and what it installed on the host. */
 export interface Operator {
-  /** What it has logged. */
-  log(): string;
   /** Removes its kinds with all their objects, then the rest, and ends it. */
   stop(): Promise<void>;
 }
@@ -84,20 +82,21 @@ export async function startOperator(options: OperatorOptions): Promise<Operator>
   writeFileSync(settingsFile, stringify(settings));
   const items = documents.filter(({ kind }) => !LEFT_OUT.has(kind)).map((each) => toThisMachine(each, port, caBundle));
   const list = JSON.stringify({ apiVersion: "v1", kind: "List", items });
-  await kubectl(host, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: list });
-  const started = startProgram(program, [`--config=${settingsFile}`], {
-    env: { ...process.env, KUBECONFIG: host.kubeconfig },
-    cwd: directory,
-    logFile: join(directory, "log"),
-  });
   const installed = { host, list, kinds: documents.filter(({ kind }) => kind === "CustomResourceDefinition") };
+  let started: EngineProgram | undefined;
   try {
+    await kubectl(host, ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input: list });
+    started = startProgram(program, [`--config=${settingsFile}`], {
+      env: { ...process.env, KUBECONFIG: host.kubeconfig },
+      cwd: directory,
+      logFile: join(directory, "log"),
+    });
     await serves(health);
   } catch (error) {
     await remove({ ...installed, kinds: [] }, started);
-    throw new Error(`${String(error)}:\n${started.output().slice(-4000)}`);
+    throw new Error(`${String(error)}:\n${started?.output().slice(-4000)}`);
   }
-  return { log: () => started.output(), stop: () => remove(installed, started) };
+  return { stop: () => remove(installed, started) };
 }
 
 /** Waits until the controller is ready. */
@@ -112,13 +111,13 @@ async function serves(health: number): Promise<void> {
 /** Objects of its kinds go while it runs and can let go of them. Its webhooks go in any case: nothing else could be made on the host. */
 async function remove(
   { host, kinds, list }: { readonly host: Cluster; readonly kinds: readonly Manifest[]; readonly list: string },
-  started: EngineProgram,
+  started: EngineProgram | undefined,
 ): Promise<void> {
   try {
     if (kinds.length > 0) await kubectl(host, ["delete", "crd", ...kinds.map(({ metadata }) => metadata.name)]);
   } finally {
+    started?.kill("SIGTERM");
+    await started?.ended;
     await kubectl(host, ["delete", "--wait=false", "--ignore-not-found", "-f", "-"], { input: list });
-    started.kill("SIGTERM");
-    await started.ended;
   }
 }

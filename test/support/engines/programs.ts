@@ -1,7 +1,7 @@
 import { spawnSync } from "node:child_process";
 import { chmodSync, copyFileSync, cpSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { ensureBuilt, type GoPrograms, type GoSources } from "../clusters/build.ts";
+import { ensureBuilt, type GoPrograms } from "../clusters/build.ts";
 
 /** A release of an engine as Go's module proxy has it, with the versions of all that it needs in its own go.mod. */
 interface Release {
@@ -11,20 +11,35 @@ interface Release {
   readonly sum: string;
   /** Files that are links in the engine's repository, which modules leave out: each with the file that it leads to. */
   readonly links?: Readonly<Record<string, string>>;
+  /** Go package of each binary. */
+  readonly packages: Readonly<Record<string, string>>;
+  /** Folders of the sources to keep beside the binaries, by the names that they get there. */
+  readonly keeps: Readonly<Record<string, string>>;
 }
 
-/** Builds in a copy of the release's sources, since the cache of modules must stay as it is. */
-function sourcesOf({ module, version, sum, links = {} }: Release): GoSources {
+/** Programs of a release, built in a copy of its sources, since the cache of modules must stay as it is. */
+function programsOf(name: string, release: Release): GoPrograms {
+  const { module, version, sum, links = {}, packages, keeps } = release;
+  const extras = Object.entries(keeps).map(([kept, folder]) => {
+    const keep = (to: string, sources: string): void => cpSync(join(sources, folder), to, { recursive: true });
+    return [kept, keep] as const;
+  });
   return {
-    pins: () => [`${module}@${version}`, sum, ...Object.entries(links).flat()],
+    name,
+    packages,
+    ldflags: "-s -w",
+    isStatic: true,
+    extras: Object.fromEntries(extras),
+    pins: () => [JSON.stringify(release)],
     sources: (work) => {
       const download = spawnSync("go", ["mod", "download", "-json", `${module}@${version}`], { encoding: "utf8" });
       const found = JSON.parse(download.stdout || "{}") as { Dir?: string; Sum?: string; Error?: string };
       if (found.Dir === undefined) {
         throw new Error(`${module} ${version} cannot be downloaded: ${found.Error ?? download.stderr.trim()}`);
       }
-      if (found.Sum !== sum)
+      if (found.Sum !== sum) {
         throw new Error(`${module} ${version} is another one than before: its sum is ${found.Sum}.`);
+      }
       cpSync(found.Dir, work, { recursive: true });
       makeWritable(work);
       for (const [link, target] of Object.entries(links)) copyFileSync(join(work, target), join(work, link));
@@ -41,65 +56,46 @@ function makeWritable(folder: string): void {
   }
 }
 
-/** Keeps a folder of the sources beside the binaries. */
-function folderOf(path: string): (to: string, sources: string) => void {
-  return (to, sources) => cpSync(join(sources, path), to, { recursive: true });
-}
-
 /** Engines that are Go programs and that tests run. */
 const NAMES = ["argo", "tekton", "jobset"] as const;
 
 /** Name of one of them. */
 export type ProgramEngine = (typeof NAMES)[number];
 
-const STATIC = { ldflags: "-s -w", isStatic: true };
-
 /** Each is built from its own sources, and keeps the objects that it needs in a cluster. */
-const ENGINES: Readonly<Record<ProgramEngine, GoPrograms>> = {
+const RELEASES: Readonly<Record<ProgramEngine, Release>> = {
   argo: {
-    ...STATIC,
-    name: "argo",
-    ...sourcesOf({
-      module: "github.com/argoproj/argo-workflows/v3",
-      version: "v3.7.14",
-      sum: "h1:ptbGB8ljmDgV3PlX0dEMfHwuq1P9DklQ5Hi4XzHBVLA=",
-      links: { "workflow/executor/osspecific/signal_linux.go": "workflow/executor/osspecific/signal_darwin.go" },
-    }),
+    module: "github.com/argoproj/argo-workflows/v3",
+    version: "v3.7.14",
+    sum: "h1:ptbGB8ljmDgV3PlX0dEMfHwuq1P9DklQ5Hi4XzHBVLA=",
+    links: { "workflow/executor/osspecific/signal_linux.go": "workflow/executor/osspecific/signal_darwin.go" },
     packages: { "workflow-controller": "./cmd/workflow-controller", argoexec: "./cmd/argoexec" },
-    extras: { crds: folderOf("manifests/base/crds/minimal") },
+    keeps: { crds: "manifests/base/crds/minimal" },
   },
   tekton: {
-    ...STATIC,
-    name: "tekton",
-    ...sourcesOf({
-      module: "github.com/tektoncd/pipeline",
-      version: "v1.12.0",
-      sum: "h1:/a2ENIZYLwvvApWU8KHL5CWCj/fNjiGU/aTUu3up2YQ=",
-    }),
+    module: "github.com/tektoncd/pipeline",
+    version: "v1.12.0",
+    sum: "h1:/a2ENIZYLwvvApWU8KHL5CWCj/fNjiGU/aTUu3up2YQ=",
     packages: {
       controller: "./cmd/controller",
       webhook: "./cmd/webhook",
       entrypoint: "./cmd/entrypoint",
       nop: "./cmd/nop",
     },
-    extras: { config: folderOf("config") },
+    keeps: { config: "config" },
   },
   jobset: {
-    ...STATIC,
-    name: "jobset",
-    ...sourcesOf({
-      module: "sigs.k8s.io/jobset",
-      version: "v0.12.0",
-      sum: "h1:YYPuV0px8Ongq/RXmJg6V0w2UC67aiR+rCMD06vhQQQ=",
-    }),
+    module: "sigs.k8s.io/jobset",
+    version: "v0.12.0",
+    sum: "h1:YYPuV0px8Ongq/RXmJg6V0w2UC67aiR+rCMD06vhQQQ=",
     packages: { jobset: "." },
-    extras: { config: folderOf("config") },
+    keeps: { config: "config" },
   },
 };
 
 /** Builds what is not cached yet of an engine; resolves to the folder of its programs and of the objects that they need. */
 export async function ensurePrograms(engine: ProgramEngine, onProgress: (line: string) => void): Promise<string> {
-  const programs = ENGINES[engine];
+  const programs = programsOf(engine, RELEASES[engine]);
   return ensureBuilt(programs, Object.keys(programs.packages), onProgress);
 }
 

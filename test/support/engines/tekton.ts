@@ -93,24 +93,26 @@ export async function startTekton(host: Cluster, directory: string): Promise<Tek
   const programs = await ensurePrograms("tekton", (line) => process.stderr.write(`engines: ${line}\n`));
   const port = await freePort();
   const input = manifests(join(programs, "config"), port);
-  await kubectl(host, ["apply", "--server-side", "-f", "-"], { input, timeoutMs: 180_000 });
   const folder = { programs, files: directory };
   const images = IMAGE_FLAGS.map((flag) => `-${flag}=${IMAGE}`);
   const ports = async (): Promise<Record<string, number>> => ({
     PROBES_PORT: await freePort(),
     METRICS_PROMETHEUS_PORT: await freePort(),
   });
-  const running = await Promise.all([
-    start(host, folder, "webhook", [], { WEBHOOK_PORT: port, ...(await ports()) }),
-    start(host, folder, "controller", [...images, `-nop-image=${NOP_IMAGE}`], await ports()),
-  ]);
+  const running: EngineProgram[] = [];
   const stop = async (): Promise<void> => {
-    // First, since its admission is asked about what goes.
-    await kubectl(host, ["delete", "--ignore-not-found", "--wait=false", "-f", "-"], { input, timeoutMs: 180_000 });
-    for (const program of running) program.kill("SIGKILL");
-    await Promise.all(running.map(({ ended }) => ended));
+    try {
+      // First, since its admission is asked about what goes.
+      await kubectl(host, ["delete", "--ignore-not-found", "--wait=false", "-f", "-"], { input, timeoutMs: 180_000 });
+    } finally {
+      for (const program of running) program.kill("SIGKILL");
+      await Promise.all(running.map(({ ended }) => ended));
+    }
   };
   try {
+    await kubectl(host, ["apply", "--server-side", "-f", "-"], { input, timeoutMs: 180_000 });
+    running.push(await start(host, folder, "webhook", [], { WEBHOOK_PORT: port, ...(await ports()) }));
+    running.push(await start(host, folder, "controller", [...images, `-nop-image=${NOP_IMAGE}`], await ports()));
     await eventually(() => answers(host), { timeoutMs: 120_000, intervalMs: 500, what: "Tekton's webhook" });
   } catch (error) {
     await stop();

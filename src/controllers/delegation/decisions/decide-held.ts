@@ -74,8 +74,8 @@ export function decideHeld(
     };
     return { actions: [refuse, ...withdrawal], outcome: "Withdrawing" };
   }
-  const reports = (): Action[] => {
-    const explained = explain(withRefusal(allRefusals(ranking, observed, now), refusal));
+  const reports = (earlier: readonly Refusal[] = []): Action[] => {
+    const explained = explain([...allRefusals(ranking, observed, now), refusal].reduce(withRefusal, [...earlier]));
     return report(proxy, observed, { reason: "Unschedulable", message: explained, now });
   };
   const others = (members: readonly string[]): string[] => members.filter((name) => name !== holder.name);
@@ -92,16 +92,21 @@ export function decideHeld(
       roomy === undefined
         ? []
         : [{ type: "promise", member: roomy, proxyUid, requests: requestsFor(proxy, observed, roomy) }];
-    // What its scheduler has said was told then.
-    const told = message === undefined ? reports() : [];
+    // What its scheduler has said was told then. Without those that hold no more it would be news each time that it comes round.
+    const told = message === undefined ? reports(refusalsSoFar(observed)) : [];
     const refuse: Action = { type: "refuse", proxyUid, refusal, nodesVersion: holder.nodesVersion };
-    return { actions: [...told, ...promises, refuse, ...withdrawal], outcome: "Withdrawing" };
+    return { actions: [...promises, refuse, ...withdrawal, ...told], outcome: "Withdrawing" };
   }
   const requeueAt = now < deadline ? deadline : nextExpiry(observed, now);
   // A toleration that is added while it waits may be all that it lacks.
   const told = message === undefined && now < deadline ? [] : reports();
   const actions = [...told, ...forwards(proxy, holder, delegate, { memory: observed.memory, now })];
   return { actions, outcome: "Scheduling", ...(requeueAt === undefined ? {} : { requeueAt }) };
+}
+
+/** The last refusal of each member that had the pod, whether it still holds or not. */
+function refusalsSoFar({ memory }: Observed): Refusal[] {
+  return [...memory.attempts.values()].flatMap(({ refusal }) => refusal ?? []);
 }
 
 /** What keeps the member's node from pods that are not bound yet, whatever room there is: a scheduler looks each time. */
@@ -117,10 +122,11 @@ function forbiddenIn(
 }
 
 /** Members that refused the pod before this one took it, where the author has not heard of it while the pod waited. */
-function announce(proxy: Stored<Pod>, holder: MemberView, { memory }: Observed): Action[] {
-  const untold = [...memory.attempts.values()]
-    .flatMap(({ refusal }) => refusal ?? [])
-    .filter(({ cluster, message }) => cluster !== holder.name && memory.reported?.includes(message) !== true);
+function announce(proxy: Stored<Pod>, holder: MemberView, observed: Observed): Action[] {
+  const { memory } = observed;
+  const untold = refusalsSoFar(observed).filter(
+    ({ cluster, message }) => cluster !== holder.name && memory.reported?.includes(message) !== true,
+  );
   if (untold.length === 0) return [];
   const message = `${explain(untold)}; placed in ${holder.name}`;
   return [{ type: "announce", proxyUid: proxy.metadata.uid, reason: "NotTakenByMember", message }];

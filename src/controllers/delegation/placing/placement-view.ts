@@ -97,8 +97,9 @@ export class PlacementView {
     if (!parsed.ok)
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
-    // Some of a workload that overflows stay on the host: what is left is not divided.
-    const placement = preferences === undefined || asksHostFirst(proxy) ? undivided : { ...undivided, preferences };
+    // Some of a workload that overflows stay on the host, or somebody chooses for each pod by itself: what is left is not divided.
+    const isDivided = !asksHostFirst(proxy) && undivided.selectedMember === undefined;
+    const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
     const { clusters, selectedMember, overrides } = placement;
     const named = selectedMember === undefined ? clusters : [selectedMember];
     return {
@@ -145,6 +146,8 @@ export class PlacementView {
     const parsed = this.#options.rules.parse(proxy);
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
+    // Kueue, say, chooses for each pod by itself.
+    if (placement.selectedMember !== undefined) return undefined;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);

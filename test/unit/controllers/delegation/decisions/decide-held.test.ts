@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { decide } from "../../../../../src/controllers/delegation/decisions/decide.ts";
+import { Memories } from "../../../../../src/controllers/delegation/decisions/memory.ts";
 import { BEING_REMOVED } from "../../../../../src/placement/member-candidate.ts";
 import { proxyPod } from "../../../../support/builders/pod.ts";
 import { delegateOf, member, memory, world } from "../world.ts";
@@ -30,9 +31,48 @@ test("a proxy that leaves a member whose scheduler has said nothing says so, and
   const message = "west: its scheduler (volcano) has not answered within 30 s";
   const move = [{ type: "promise" }, { type: "refuse" }, { type: "delete" }];
   expect(decided({ phase: "Pending" })).toMatchObject([
-    { type: "report", reason: "Unschedulable", message: expect.stringContaining(message) },
     ...move,
+    { type: "report", reason: "Unschedulable", message: expect.stringContaining(message) },
   ]);
   const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "no node" }];
   expect(decided({ phase: "Pending", conditions })).toMatchObject(move);
 });
+
+test.each([
+  ["two members", ["west", "east"], 30],
+  ["three members", ["west", "east", "north"], 30],
+  ["a long time for each", ["west", "east"], 900],
+])(
+  "a pod that goes round among members whose schedulers say nothing is told of each once, and then once an hour: %s",
+  (_, names, seconds) => {
+    const proxy = proxyPod();
+    const { uid } = proxy.metadata;
+    const memories = new Memories();
+    const begin = 1_000_000_000;
+    const told: number[] = [0, 0, 0, 0];
+    let holder: string | undefined;
+    for (let now = begin; now < begin + 4 * 3_600_000; now += 1000) {
+      const members = names.map((name) => ({
+        ...member(name, name === holder ? { delegate: delegateOf(proxy, { status: { phase: "Pending" } }) } : {}),
+        scheduleTimeoutMs: seconds * 1000,
+      }));
+      for (const action of decide(world(proxy, members, { memory: memories.of(uid), waitingSince: begin }), now)
+        .actions) {
+        if (action.type === "create") {
+          holder = action.member;
+          memories.noteAttempt(uid, holder, now);
+        }
+        if (action.type === "delete") holder = undefined;
+        if (action.type === "refuse") memories.noteRefusal(uid, action.refusal, action.nodesVersion, now);
+        if (action.type === "report") {
+          memories.noteReported(uid, { reason: action.reason, message: action.message }, now);
+          const hour = Math.floor((now - begin) / 3_600_000);
+          told[hour] = (told[hour] ?? 0) + 1;
+        }
+      }
+    }
+    // The first hour ends with what is told again.
+    expect(told[0]).toBeLessThanOrEqual(names.length + 1);
+    expect(Math.max(...told.slice(1))).toBeLessThanOrEqual(seconds === 30 ? 1 : 2);
+  },
+);

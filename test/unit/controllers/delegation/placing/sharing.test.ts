@@ -12,7 +12,7 @@ const size = { pods: 100 };
 const KNOWN: HomeApi = { state: "known", address: { host: "192.0.2.1", port: "6443" } };
 
 /** A replica of a Deployment that is divided over all members, and moved between them. */
-function replica(annotations: Record<string, string>): Stored<Pod> {
+function replica(annotations: Record<string, string>, nodeSelector: Record<string, string> = {}): Stored<Pod> {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const preferences = { rebalance: true, clusters: { "*": { weight: 1 } } };
   const token = { serviceAccountToken: { path: "token" } };
@@ -21,7 +21,7 @@ function replica(annotations: Record<string, string>): Stored<Pod> {
       annotations: { ...annotations, [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) },
       ownerReferences: [owner],
     },
-    spec: { nodeName: "legation-west", volumes: [{ name: "api", projected: { sources: [token] } }] },
+    spec: { nodeName: "legation-west", nodeSelector, volumes: [{ name: "api", projected: { sources: [token] } }] },
   });
 }
 
@@ -30,16 +30,18 @@ function sharing({
   namespace = { metadata: { name: "team", uid: "team", resourceVersion: "1" } },
   homeApi = () => KNOWN,
   annotations = {},
+  nodeSelector = {},
 }: {
   readonly namespace?: Stored<Namespace> | null;
   readonly homeApi?: (member: string) => HomeApi;
   readonly annotations?: Record<string, string>;
+  readonly nodeSelector?: Record<string, string>;
 } = {}): Sharing | undefined {
   const candidates = NAMES.map((name) => ({ name, labels: {}, allocatable: size, largestNode: size, used: {} }));
   const namespaces = new Store<Namespace>();
   if (namespace !== null) namespaces.set(namespace);
   const { placing } = placingOver(candidates, { namespaces, homeApi });
-  return placing.view.sharing(replica(annotations));
+  return placing.view.sharing(replica(annotations, nodeSelector));
 }
 
 describe("a workload that is divided", () => {
@@ -51,6 +53,11 @@ describe("a workload that is divided", () => {
 
   test("is left as it is while its namespace is not opted in: what it is divided by, nobody knows", () => {
     expect(sharing({ namespace: null })).toBeUndefined();
+  });
+
+  test("is left as it is where its pods name their members themselves", () => {
+    expect(sharing({ nodeSelector: { disk: "fast" } })).toBeDefined();
+    expect(sharing({ nodeSelector: { "legation.dev/cluster": "west" } })).toBeUndefined();
   });
 
   test.each<[string, HomeApi]>([
