@@ -99,7 +99,7 @@ export async function inject(scene: Scene, happening: Extract<Happening, { reado
       return startBoth(scene);
     case "controller paused beyond its lease": {
       const paused = leader(scene);
-      paused.freeze();
+      await paused.freeze();
       await sleep(1.5 * LEASE_SECONDS * 1000);
       paused.thaw();
       // It ends by itself, since another leads by now.

@@ -253,7 +253,7 @@ describe("a delegate deleted in its member by somebody else", () => {
       const namespace = await optedIn();
       const { proxy, member } = await boundPod(namespace);
       // Nobody makes it again while the controller stands still.
-      legation().controller.freeze();
+      await legation().controller.freeze();
       const foreign = aPod(namespace, "web");
       try {
         await clients()[member].delete(pods, { namespace, name: "web" });
@@ -356,7 +356,7 @@ describe("a delegate whose marks somebody in its member takes off", () => {
     const { member } = await runningPod(aPod(namespace, "web"));
     const ref = { namespace, name: "web" };
     const body = { metadata: { labels: { [HOST_LABEL]: null } } };
-    legation().controller.freeze();
+    await legation().controller.freeze();
     try {
       await clients()[member].patch(pods, ref, { type: "merge", body });
       await clients().host.delete(pods, ref);

@@ -78,10 +78,10 @@ async function perform(request: Exclude<ControlRequest, { action: "down" }>): Pr
       await plane.start();
       return;
     case "freeze":
-      plane.signal("SIGSTOP");
+      await plane.freeze();
       return;
     case "thaw":
-      plane.signal("SIGCONT");
+      plane.thaw();
       return;
   }
 }

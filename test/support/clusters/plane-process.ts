@@ -1,5 +1,6 @@
 import { type ChildProcess, spawn } from "node:child_process";
-import { closeSync, existsSync, openSync, readFileSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { DEATH_SIGNAL } from "./death-signal.ts";
 
@@ -22,6 +23,17 @@ export interface PlaneSpec {
   readonly readyTimeoutMs: number;
   /** Told, with the last lines of the log, each time the process ends without being told to. */
   readonly onEnded?: (tail: string) => void;
+}
+
+/** True for a thread that is neither stopped nor over, by its `stat` in /proc: the state is the first word after the name in brackets. */
+function mayRun(stat: string): boolean {
+  try {
+    const text = readFileSync(stat, "utf8");
+    return !/^[TtZX]/.test(text.slice(text.lastIndexOf(")") + 2));
+  } catch {
+    // It has just ended.
+    return false;
+  }
 }
 
 /** A child process that can be stopped, frozen and started again. */
@@ -91,9 +103,23 @@ export class PlaneProcess {
     clearTimeout(killer);
   }
 
-  signal(signal: "SIGSTOP" | "SIGCONT"): void {
+  /** Resolves when none of its threads runs any more, which is a little after the signal where processors are busy. */
+  async freeze(): Promise<void> {
+    const { pid } = this.#signal("SIGSTOP");
+    const threads = `/proc/${pid}/task`;
+    while (existsSync(threads) && readdirSync(threads).some((thread) => mayRun(join(threads, thread, "stat")))) {
+      await sleep(5);
+    }
+  }
+
+  thaw(): void {
+    this.#signal("SIGCONT");
+  }
+
+  #signal(signal: "SIGSTOP" | "SIGCONT"): ChildProcess {
     if (this.#child === undefined) throw new Error(`${this.spec.name} is not running.`);
     this.#child.kill(signal);
+    return this.#child;
   }
 
   /** The last lines of the log. */

@@ -58,7 +58,7 @@ export interface LegationProcess {
   whenEnded(): Promise<string>;
   start(): Promise<void>;
   stop(signal?: "SIGTERM" | "SIGKILL"): Promise<void>;
-  freeze(): void;
+  freeze(): Promise<void>;
   thaw(): void;
 }
 
@@ -138,8 +138,8 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
         clearTimeout(restart);
         return plane.stop(signal);
       },
-      freeze: () => plane.signal("SIGSTOP"),
-      thaw: () => plane.signal("SIGCONT"),
+      freeze: () => plane.freeze(),
+      thaw: () => plane.thaw(),
     };
     processes.push(made);
     return made;

@@ -412,7 +412,7 @@ function streams(): void {
 
     const ofSecond = await opened();
     await third.start();
-    second.freeze();
+    await second.freeze();
     await expectServedBy(third);
     // It finds that it has not led for a while, and goes.
     second.thaw();
