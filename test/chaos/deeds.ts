@@ -19,7 +19,7 @@ import {
   services,
 } from "../../src/kube/resources.ts";
 import { KWOK_ANNOTATIONS } from "../support/clusters/stages.ts";
-import { podsOf } from "../support/harness/pods-of.ts";
+import { evict, podsOf } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 import { createIn, WORKLOADS } from "../support/harness/workloads.ts";
 import { type Happening, pick } from "./plan.ts";
@@ -135,9 +135,7 @@ export async function act(scene: Scene, happening: Extract<Happening, { readonly
     case "evict a pod": {
       const found = await podsOf(host, namespace);
       if (found.length === 0) return;
-      const { name } = pick(found, dice).metadata;
-      const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { namespace, name } };
-      await host.createSubresource(pods, { namespace, name }, "eviction", body);
+      await evict(host, namespace, pick(found, dice).metadata.name);
       return;
     }
     case "make a namespace and delete it":

@@ -8,6 +8,7 @@ import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
+import { makeVolume } from "../support/harness/volumes.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 import { useGatedLegation } from "../support/write-gate/gated-legation.ts";
 import type { Write } from "../support/write-gate/write-gate.ts";
@@ -19,16 +20,6 @@ const CLASS = "by-hand";
 
 type Finished = (cleanUp: () => Promise<void>) => void;
 
-interface Volume extends KubeObject {
-  spec?: object;
-}
-const volumes: Resource<Volume> = {
-  group: "",
-  version: "v1",
-  plural: "persistentvolumes",
-  kind: "PersistentVolume",
-  namespaced: false,
-};
 interface Quota extends KubeObject {
   spec?: object;
 }
@@ -90,20 +81,8 @@ async function volumeIn(
   { ofClaim = "data", storageClassName = CLASS } = {},
 ): Promise<void> {
   const name = `${namespace}-${ofClaim}`;
-  await member.create(volumes, {
-    apiVersion: "v1",
-    kind: "PersistentVolume",
-    metadata: { name },
-    spec: {
-      capacity: { storage: "1Gi" },
-      accessModes: ["ReadWriteOnce"],
-      storageClassName,
-      persistentVolumeReclaimPolicy: "Retain",
-      hostPath: { path: "/nowhere" },
-      claimRef: { namespace, name: ofClaim },
-    },
-  });
-  finished(() => member.delete(volumes, { name }));
+  const claimRef = { namespace, name: ofClaim };
+  await makeVolume(member, { name, storageClassName, path: "/nowhere", claimRef }, finished);
 }
 
 function claim(namespace: string, spec: PersistentVolumeClaim["spec"] = {}): PersistentVolumeClaim {

@@ -12,7 +12,7 @@ import { kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { overlaps, podLives } from "../support/harness/pod-lives.ts";
-import { inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
+import { evict, inPhase, podGone, podOf, podsOf, podThat } from "../support/harness/pods-of.ts";
 import { eventually } from "../support/harness/wait.ts";
 
 const legation = useLegation();
@@ -221,9 +221,7 @@ describe("a delegate deleted in its member by somebody else", () => {
   test("that was evicted there fails the pod with the eviction's own reason", async () => {
     const namespace = await optedIn();
     const { member } = await runningPod(aPod(namespace, "web"));
-    const metadata = { namespace, name: "web" };
-    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata };
-    await clients()[member].createSubresource(pods, metadata, "eviction", body);
+    await evict(clients()[member], namespace, "web");
     const failed = await podThat(clients().host, namespace, "web", inPhase("Failed"));
     expect(conditionOf(failed, "DisruptionTarget")).toMatchObject({ status: "True", reason: "EvictionByEvictionAPI" });
   });

@@ -5,7 +5,7 @@ import { auditEvents } from "../support/clusters/audit.ts";
 import { delegatedPod } from "../support/delegated/pods.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { inPhase, podGone, podThat } from "../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -110,8 +110,7 @@ async function refuse({ namespace, onFinished }: Scene, operation: "UPDATE" | "D
     metadata: { name },
     spec: { policyName: name, validationActions: ["Deny"] },
   };
-  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: [policy, binding] });
-  await kubectl(member, ["apply", "-f", "-"], { input });
+  await applyAll(member, [policy, binding]);
   const kinds = "validatingadmissionpolicybinding,validatingadmissionpolicy";
   const allow = async (): Promise<void> => {
     await kubectl(member, ["delete", kinds, name, "--ignore-not-found"]);

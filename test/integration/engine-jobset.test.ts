@@ -7,7 +7,7 @@ import { ensurePrograms } from "../support/engines/programs.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { podsOf } from "../support/harness/pods-of.ts";
@@ -29,8 +29,7 @@ beforeAll(async () => {
 }, ENGINE_STARTS_MS);
 
 async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
-  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: objects });
-  await kubectl(hostCluster(), ["apply", "-n", namespace, "-f", "-"], { input });
+  await applyAll(hostCluster(), objects, ["-n", namespace]);
 }
 
 /** A pod template whose container behaves on kwok's nodes as its annotations say. */

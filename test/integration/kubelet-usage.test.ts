@@ -9,7 +9,7 @@ import { delegatedPod } from "../support/delegated/pods.ts";
 import { afterFile } from "../support/harness/after-file.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
-import { kubectl } from "../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../support/harness/kubectl.ts";
 import { useLegation } from "../support/harness/legation.ts";
 import { freshNamespace } from "../support/harness/namespace.ts";
 import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
@@ -142,8 +142,7 @@ describe("what a virtual node and its proxies use", () => {
   }
 
   async function measure(...items: object[]): Promise<void> {
-    const input = JSON.stringify({ apiVersion: "v1", kind: "List", items });
-    await kubectl(memberCluster("west"), ["apply", "--server-side", "--force-conflicts", "-f", "-"], { input });
+    await applyAll(memberCluster("west"), items, ["--server-side", "--force-conflicts"]);
   }
 
   test("is not told where the member has no metrics API, and that is no error", async () => {

@@ -7,8 +7,8 @@ import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { giveFiles } from "../../support/engines/given-files.ts";
 import { ensurePrograms } from "../../support/engines/programs.ts";
 import { type EngineProgram, startProgram } from "../../support/engines/run.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
-import { inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
+import { evict, inPhase, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
@@ -79,8 +79,7 @@ onEngineClusters((clusters) => {
   }, 600_000);
 
   async function apply(namespace: string, ...items: readonly object[]): Promise<void> {
-    const input = JSON.stringify({ apiVersion: "v1", kind: "List", items });
-    await kubectl(clusters().host, ["apply", "-n", namespace, "-f", "-"], { input });
+    await applyAll(clusters().host, items, ["-n", namespace]);
   }
 
   async function workflow(namespace: string, name: string): Promise<Workflow> {
@@ -186,8 +185,7 @@ onEngineClusters((clusters) => {
       },
     });
     const evicted = await runningPod(namespace, undefined);
-    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { namespace, name: evicted } };
-    await member.createSubresource(pods, body.metadata, "eviction", body);
+    await evict(member, namespace, evicted);
     const second = await runningPod(namespace, evicted);
     await podThat(client, namespace, evicted, inPhase("Failed"));
     // It signals the containers by exec.

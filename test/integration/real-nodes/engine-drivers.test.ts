@@ -3,7 +3,7 @@ import type { Container, Pod, PodSpec, Stored } from "../../../src/api/kubernete
 import { pods } from "../../../src/kube/resources.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { kubectlIn } from "../../support/engines/kubectl-in-pod.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
 import { inPhase, podGone, podsOf, podThat } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 
@@ -26,8 +26,7 @@ function pod(name: string, spec: Partial<PodSpec>, labels: Record<string, string
 
 onEngineClusters((clusters) => {
   async function apply(namespace: string, ...objects: readonly object[]): Promise<void> {
-    const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: objects });
-    await kubectl(clusters().host, ["apply", "-n", namespace, "-f", "-"], { input });
+    await applyAll(clusters().host, objects, ["-n", namespace]);
   }
 
   /** Lets the default service account of a namespace do all that a driver does. */

@@ -9,7 +9,7 @@ import { type EngineFolder, ensureEngine, sparkHome } from "../../support/engine
 import { startProgram } from "../../support/engines/run.ts";
 import { findJava, JAVA_OPTIONS, sparkFiles } from "../../support/engines/spark.ts";
 import { kubectl } from "../../support/harness/kubectl.ts";
-import { podsOf } from "../../support/harness/pods-of.ts";
+import { evict, podsOf } from "../../support/harness/pods-of.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
@@ -103,10 +103,7 @@ onEngineClusters((clusters) => {
       "sums-exec-1 legation-west",
       "sums-exec-2 legation-west",
     ]);
-    const evicted = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "sums-exec-1", namespace } };
-    await kubectl(west, ["create", "--raw", `/api/v1/namespaces/${namespace}/pods/sums-exec-1/eviction`, "-f", "-"], {
-      input: JSON.stringify(evicted),
-    });
+    await evict(member, namespace, "sums-exec-1");
 
     const { code, output } = await submit.ended;
     expect(code).toBe(0);

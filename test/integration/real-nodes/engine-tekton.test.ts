@@ -6,8 +6,9 @@ import { apiRequest } from "../../support/clusters/api-request.ts";
 import { IMAGE, onEngineClusters } from "../../support/engines/clusters.ts";
 import { giveFiles } from "../../support/engines/given-files.ts";
 import { startTekton, type Tekton } from "../../support/engines/tekton.ts";
-import { kubectl } from "../../support/harness/kubectl.ts";
-import { podGone, podOf, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { applyAll, kubectl } from "../../support/harness/kubectl.ts";
+import { evict, podGone, podOf, podsOf, podThat } from "../../support/harness/pods-of.ts";
+import { makeVolume } from "../../support/harness/volumes.ts";
 import { eventually, eventuallyPasses } from "../../support/harness/wait.ts";
 import { ROOT } from "../../support/legation/cli.ts";
 
@@ -52,11 +53,6 @@ onEngineClusters((clusters) => {
     return name;
   }
 
-  async function apply(name: string, objects: string | object): Promise<void> {
-    const input = typeof objects === "string" ? objects : JSON.stringify(objects);
-    await kubectl(clusters().host, ["apply", "-n", name, "-f", "-"], { input });
-  }
-
   /** Waits until a run has ended, and returns it. */
   async function ended(name: string, run: string): Promise<Run> {
     return eventually(async () => {
@@ -77,19 +73,17 @@ onEngineClusters((clusters) => {
     // Where the image is another one in truth, the second start ends at once.
     const waits = "test -e /work/started && exit 0; touch /work/started; trap 'exit 0' TERM; sleep 600 & wait";
     const sidecar = { ...step("registry", waits), volumeMounts: [{ name: "work", mountPath: "/work" }] };
-    await apply(
-      name,
-      taskRun("all", {
-        results: [{ name: "greeting" }, { name: "list", type: "array" }],
-        steps: [
-          step("one", 'printf \' é\\n"x"\\n\' > $(results.greeting.path); printf \'["a","b"]\' > $(results.list.path)'),
-          { ...step("two", "exit 5"), onError: "continue" },
-          step("three", "test $(cat $(steps.step-two.exitCode.path)) = 5"),
-        ],
-        sidecars: [sidecar],
-        volumes: [{ name: "work", emptyDir: {} }],
-      }),
-    );
+    const all = taskRun("all", {
+      results: [{ name: "greeting" }, { name: "list", type: "array" }],
+      steps: [
+        step("one", 'printf \' é\\n"x"\\n\' > $(results.greeting.path); printf \'["a","b"]\' > $(results.list.path)'),
+        { ...step("two", "exit 5"), onError: "continue" },
+        step("three", "test $(cat $(steps.step-two.exitCode.path)) = 5"),
+      ],
+      sidecars: [sidecar],
+      volumes: [{ name: "work", emptyDir: {} }],
+    });
+    await applyAll(clusters().host, [all], ["-n", name]);
     const run = await ended(name, "taskruns/all");
     expect(outcome(run), JSON.stringify(run)).toBe("Succeeded");
     expect(run.status?.results).toMatchObject([
@@ -109,26 +103,13 @@ onEngineClusters((clusters) => {
   test.concurrent("a PipelineRun: tasks share a claim by its affinity assistant, while the controller of Legation is killed", async ({
     onTestFinished,
   }) => {
-    const { west, client, member, legation, directory } = clusters();
+    const { host, client, member, legation, directory } = clusters();
     const name = await namespace(onTestFinished);
     const path = join(directory, name);
     mkdirSync(path);
-    const volume = {
-      apiVersion: "v1",
-      kind: "PersistentVolume",
-      metadata: { name },
-      spec: {
-        capacity: { storage: "1Gi" },
-        accessModes: ["ReadWriteOnce"],
-        storageClassName: name,
-        persistentVolumeReclaimPolicy: "Retain",
-        hostPath: { path },
-      },
-    };
-    await kubectl(west, ["apply", "-f", "-"], { input: JSON.stringify(volume) });
-    onTestFinished(async () => void (await kubectl(west, ["delete", "pv", name, "--wait=false"])));
+    await makeVolume(member, { name, storageClassName: name, path }, onTestFinished);
     const ship = readFileSync(SHIP, "utf8").replaceAll("busybox:1.37", IMAGE).replace("standard", name);
-    await apply(name, ship);
+    await kubectl(host, ["apply", "-n", name, "-f", "-"], { input: ship });
     const assistant = await eventually(
       async () => (await podsOf(client, name)).find(({ metadata }) => metadata.name.startsWith("affinity-assistant-")),
       patient,
@@ -143,7 +124,7 @@ onEngineClusters((clusters) => {
     await podGone(member, name, assistant.metadata.name, undefined, patient);
     const tasks = (await podsOf(member, name)).map(({ metadata }) => metadata.name);
     expect(tasks).toEqual(["build", "fetch", "notify", "test-0", "test-1"].map((task) => `ship-1-${task}-pod`));
-    await kubectl(clusters().host, ["delete", "pipelinerun/ship-1", "-n", name]);
+    await kubectl(host, ["delete", "pipelinerun/ship-1", "-n", name]);
     await eventuallyPasses(async () => {
       expect([...(await podsOf(client, name)), ...(await podsOf(member, name))]).toEqual([]);
     }, patient);
@@ -152,20 +133,15 @@ onEngineClusters((clusters) => {
   test.concurrent("a TaskRun that is cancelled ends in the member, and one whose pod is evicted there gets another", async ({
     onTestFinished,
   }) => {
-    const { host, west, client, member } = clusters();
+    const { host, client, member } = clusters();
     const name = await namespace(onTestFinished);
     const long = { steps: [step("step", "sleep 600")] };
     // The second try has another host name.
     const evicted = { steps: [step("step", "case $HOSTNAME in *-retry1) exit 0; esac; sleep 600")] };
-    await apply(name, {
-      apiVersion: "v1",
-      kind: "List",
-      items: [taskRun("cancelled", long), taskRun("evicted", evicted, { retries: 1 })],
-    });
+    const runs = [taskRun("cancelled", long), taskRun("evicted", evicted, { retries: 1 })];
+    await applyAll(host, runs, ["-n", name]);
     await Promise.all(["cancelled-pod", "evicted-pod"].map((pod) => podThat(client, name, pod, isRunning, patient)));
-    const body = { apiVersion: "policy/v1", kind: "Eviction", metadata: { name: "evicted-pod", namespace: name } };
-    const path = `/api/v1/namespaces/${name}/pods/evicted-pod/eviction`;
-    await kubectl(west, ["create", "--raw", path, "-f", "-"], { input: JSON.stringify(body) });
+    await evict(member, name, "evicted-pod");
     const cancel = JSON.stringify({ spec: { status: "TaskRunCancelled" } });
     await kubectl(host, ["patch", "taskrun/cancelled", "-n", name, "--type=merge", "-p", cancel]);
     expect(outcome(await ended(name, "taskruns/cancelled"))).toBe("TaskRunCancelled");

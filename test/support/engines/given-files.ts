@@ -1,5 +1,5 @@
 import type { Cluster } from "../clusters/types.ts";
-import { kubectl } from "../harness/kubectl.ts";
+import { applyAll, kubectl } from "../harness/kubectl.ts";
 import { eventually } from "../harness/wait.ts";
 
 /** A file or folder of the machine, and where containers find it. */
@@ -59,8 +59,7 @@ export async function giveFiles(member: Cluster, namespace: string, files: reado
     },
   };
   const binding = { apiVersion, kind: "MutatingAdmissionPolicyBinding", metadata, spec: { policyName: metadata.name } };
-  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items: [policy, binding] });
-  await kubectl(member, ["apply", "-f", "-"], { input });
+  await applyAll(member, [policy, binding]);
   await inForce(member, metadata.name);
 }
 

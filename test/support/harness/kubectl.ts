@@ -38,6 +38,16 @@ export function kubectl(cluster: Cluster, args: readonly string[], options: Kube
   });
 }
 
+/** Applies some objects in one call; `args` are further ones of `kubectl apply`, e.g. `-n` with a namespace. */
+export async function applyAll(
+  cluster: Cluster,
+  items: readonly object[],
+  args: readonly string[] = [],
+): Promise<void> {
+  const input = JSON.stringify({ apiVersion: "v1", kind: "List", items });
+  await kubectl(cluster, ["apply", ...args, "-f", "-"], { input });
+}
+
 /** What `kubectl auth can-i` rejects with when the answer is no; everything else is an error. */
 export function saidNo(error: unknown): "no" {
   const said = error instanceof Error ? error.message : String(error);

@@ -3,7 +3,7 @@ import { createServer } from "node:https";
 import type { AddressInfo } from "node:net";
 import { Authority } from "../clusters/pki.ts";
 import type { Cluster } from "../clusters/types.ts";
-import { kubectl } from "./kubectl.ts";
+import { applyAll, kubectl } from "./kubectl.ts";
 import { eventually } from "./wait.ts";
 
 const VERSION = "metrics.k8s.io/v1beta1";
@@ -64,9 +64,7 @@ export async function serveMetricsApi(cluster: Cluster): Promise<MetricsApi> {
       },
     },
   ];
-  await kubectl(cluster, ["apply", "-f", "-"], {
-    input: JSON.stringify({ apiVersion: "v1", kind: "List", items: objects }),
-  });
+  await applyAll(cluster, objects);
   await kubectl(cluster, ["wait", API_SERVICE, "--for=condition=Available", "--timeout=60s"]);
   await eventually(async () =>
     (await kubectl(cluster, ["get", "--raw", `/apis/${VERSION}/pods`])).includes("PodMetricsList"),

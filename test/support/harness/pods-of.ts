@@ -19,6 +19,12 @@ export function podOf(client: ClusterClient, namespace: string, name: string): P
   return client.find(pods, { namespace, name });
 }
 
+/** Evicts a pod by the API, as a drain does. */
+export async function evict(client: ClusterClient, namespace: string, name: string): Promise<void> {
+  const metadata = { namespace, name };
+  await client.createSubresource(pods, metadata, "eviction", { apiVersion: "policy/v1", kind: "Eviction", metadata });
+}
+
 /** Waits for a pod that `holds`, and returns it. */
 export function podThat(
   client: ClusterClient,
