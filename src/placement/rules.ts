@@ -6,6 +6,7 @@ import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
+import { wishWeight } from "../api/virtual-node-wish.ts";
 import { isTolerated, repellingTaint, taintText } from "../pods/tolerations.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
@@ -40,7 +41,7 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
 /** What authors say of a pod's place beside names and selectors, and what taints say of members that are better avoided. */
 export function placementRules(facts: RuleFacts): Rule[] {
   const { pod, placement } = facts;
-  const { affinity, spread = [] } = placement;
+  const { affinity, virtualNode, spread = [] } = placement;
   return [
     {
       concern: "taints of effect PreferNoSchedule",
@@ -54,6 +55,9 @@ export function placementRules(facts: RuleFacts): Rule[] {
             cost: (candidate: Candidate) => -affinityWeight(affinity, candidate),
           },
         ]),
+    ...(virtualNode?.preferred === undefined
+      ? []
+      : [{ concern: "nodeAffinity", cost: ({ name }: Candidate) => -wishWeight(virtualNode, name) }]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
   ];
 }

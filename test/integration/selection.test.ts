@@ -85,6 +85,22 @@ describe("cluster affinity", () => {
     );
   });
 
+  test("may be the pod's own over the label of virtual nodes, which a member's nodes do not have", async () => {
+    const expressions = [{ key: "legation.dev/cluster", operator: "NotIn", values: ["west"] }];
+    const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    const names = numbered("own", 3);
+    const spec = { affinity: { nodeAffinity } };
+    await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { spec }))));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 3 }), patient);
+    const [name = ""] = names;
+    await podThat(clients().host, namespace, name, inPhase("Running"));
+    const proxy = await clients().host.get(pods, { namespace, name });
+    expect(proxy.spec?.affinity).toEqual({ nodeAffinity });
+    const delegate = await clients().east.get(pods, { namespace, name });
+    expect(delegate.spec?.affinity).toBeUndefined();
+  });
+
   test("that is met nowhere makes a pod wait that was gated, and is so no more", async () => {
     const { host } = clients();
     const spec = { schedulingGates: [{ name: "example.com/quota" }] };

@@ -9,7 +9,7 @@ import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
 import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
-import { selectedMember } from "../../../pods/selected-member.ts";
+import { virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import type { Memories } from "../decisions/memory.ts";
@@ -53,10 +53,10 @@ export class PlacementRules {
     const fallback = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
-    const member = selectedMember(pod);
+    const virtualNode = virtualNodeWish(pod);
     const parsed = parsePlacement(metadata.annotations ?? {}, defaults, base);
-    if (!parsed.ok || member === undefined) return parsed;
-    return { ok: true, placement: { ...parsed.placement, selectedMember: member } };
+    if (!parsed.ok || virtualNode === undefined) return parsed;
+    return { ok: true, placement: { ...parsed.placement, virtualNode } };
   }
 
   /** Whether the pod's namespace has a mode of delegation, as far as is known. */
