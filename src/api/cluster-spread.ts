@@ -4,7 +4,7 @@ import { labelKeyProblem } from "./label-selector.ts";
 
 /** A pod's `topologySpreadConstraint`, field by field, over labels of Clusters in place of nodes. */
 export interface ClusterSpread {
-  /** Label of Clusters; those with one value are one domain. */
+  /** Label of Clusters, or that of virtual nodes, with their names; those with one value are one domain. */
   readonly topologyKey: string;
   /** By how many pods a domain may be ahead of the one with the fewest; default 1. */
   readonly maxSkew?: number;

@@ -2,7 +2,7 @@ import type { Pod } from "../api/kubernetes.ts";
 import type { Override } from "../api/overrides.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { overrideSpec } from "../pods/overrides.ts";
-import { specForNodesOf, virtualNodeWish } from "../pods/virtual-node-terms.ts";
+import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
 import { podRequests } from "./requests.ts";
 
@@ -19,7 +19,7 @@ export type InMember = (member: Pick<Candidate, "name" | "labels">) => PodInMemb
 export function inMembers(pod: Pod, overrides: readonly Override[] = []): InMember {
   const written = { pod, requests: podRequests(pod) };
   const { spec } = pod;
-  if (spec === undefined || (overrides.length === 0 && virtualNodeWish(pod) === undefined)) return () => written;
+  if (spec === undefined) return () => written;
   const known = new Map<string, PodInMember>();
   return (member) => {
     let seen = known.get(member.name);

@@ -1,3 +1,4 @@
+import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { NodeSelectorTerm, Pod, PodSpec } from "../api/kubernetes.ts";
 import { isKnownExpression, type LabelExpression } from "../api/label-expressions.ts";
@@ -5,6 +6,7 @@ import { holdsFor, type VirtualNodeWish } from "../api/virtual-node-wish.ts";
 
 type Affinity = NonNullable<PodSpec["affinity"]>;
 type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
+type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
 
 /** What the pod's node selector and node affinity say of virtual nodes, as Kueue writes it for a flavor; undefined: nothing. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
@@ -19,17 +21,35 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   return Object.keys(wish).length === 0 ? undefined : wish;
 }
 
+/** The pod's own spread over virtual nodes. A constraint without a selector counts no pods (kube-scheduler), and says nothing. */
+export function virtualNodeSpread({ spec }: Pod): ClusterSpread[] {
+  return (spec?.topologySpreadConstraints ?? []).filter(isOverVirtualNodes).flatMap((constraint) => {
+    const { labelSelector, whenUnsatisfiable, nodeTaintsPolicy, maxSkew, minDomains, topologyKey } = constraint;
+    if (labelSelector === undefined) return [];
+    const spread = {
+      topologyKey,
+      maxSkew,
+      labelSelector,
+      whenUnsatisfiable,
+      ...(minDomains === undefined ? {} : { minDomains }),
+      ...(nodeTaintsPolicy === undefined ? {} : { nodeTaintsPolicy }),
+    };
+    return [spread as ClusterSpread];
+  });
+}
+
 /**
  * The spec as it stands for a member's own nodes, which do not have the label of the virtual one: what is said of that is decided when the
  * pod goes there. The same object where nothing is said.
  */
 export function specForNodesOf(member: string, spec: PodSpec): PodSpec {
-  const { nodeSelector, affinity } = spec;
+  const { nodeSelector, affinity, topologySpreadConstraints = [] } = spec;
   const nodeAffinity = affinity?.nodeAffinity;
   const { required, preferred } = termsOf(nodeAffinity);
   const isSelected = nodeSelector?.[VIRTUAL_NODE_LABEL] !== undefined;
   const terms = [...required, ...preferred.map(({ preference }) => preference)];
-  if (!isSelected && !terms.some(speaksOfIt)) return spec;
+  const isSpread = topologySpreadConstraints.some(isOverVirtualNodes);
+  if (!isSelected && !isSpread && !terms.some(speaksOfIt)) return spec;
   const copy: PodSpec = { ...spec };
   if (nodeSelector !== undefined) {
     const { [VIRTUAL_NODE_LABEL]: _, ...kept } = nodeSelector;
@@ -43,7 +63,16 @@ export function specForNodesOf(member: string, spec: PodSpec): PodSpec {
     const kept = own === undefined ? others : { ...others, nodeAffinity: own };
     if (Object.keys(kept).length > 0) copy.affinity = kept;
   }
+  if (isSpread) {
+    const kept = topologySpreadConstraints.filter((constraint) => !isOverVirtualNodes(constraint));
+    delete copy.topologySpreadConstraints;
+    if (kept.length > 0) copy.topologySpreadConstraints = kept;
+  }
   return copy;
+}
+
+function isOverVirtualNodes({ topologyKey }: SpreadConstraint): boolean {
+  return topologyKey === VIRTUAL_NODE_LABEL;
 }
 
 function nodeAffinityIn(member: string, nodeAffinity: NodeAffinity): NodeAffinity | undefined {

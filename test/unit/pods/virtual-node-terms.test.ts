@@ -1,7 +1,7 @@
 import { describe, expect, test } from "vitest";
 import type { NodeSelectorTerm, PodSpec } from "../../../src/api/kubernetes.ts";
 import { wishExcludes, wishedMembers, wishWeight } from "../../../src/api/virtual-node-wish.ts";
-import { specForNodesOf, virtualNodeWish } from "../../../src/pods/virtual-node-terms.ts";
+import { specForNodesOf, virtualNodeSpread, virtualNodeWish } from "../../../src/pods/virtual-node-terms.ts";
 import { pod } from "../../support/builders/pod.ts";
 
 type Expression = NonNullable<NodeSelectorTerm["matchExpressions"]>[number];
@@ -101,6 +101,38 @@ describe("preferred node affinity over the label of virtual nodes", () => {
     ]);
     expect(weightsIn("east")).toEqual([{ weight: 30, preference: { matchExpressions: [onDisk] } }]);
     expect(specForNodesOf("west", preferring([cluster("In", "west")]))).toEqual({ containers: [] });
+  });
+});
+
+describe("a spread over virtual nodes", () => {
+  const labelSelector = { matchLabels: { app: "web" } };
+  const constraint = (topologyKey: string, others: object = {}) => ({
+    topologyKey,
+    maxSkew: 2,
+    whenUnsatisfiable: "DoNotSchedule",
+    ...others,
+  });
+  const overMembers = constraint("legation.dev/cluster", { labelSelector, nodeTaintsPolicy: "Honor", minDomains: 3 });
+  const overZones = constraint("topology.kubernetes.io/zone", { labelSelector });
+
+  test("is the pod's own constraint, as it is written", () => {
+    const spec = { containers: [], topologySpreadConstraints: [overZones, overMembers] };
+    expect(virtualNodeSpread(pod({ spec }))).toEqual([overMembers]);
+    expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
+  });
+
+  test("that counts no pods says nothing", () => {
+    const spec = { containers: [], topologySpreadConstraints: [constraint("legation.dev/cluster")] };
+    expect(virtualNodeSpread(pod({ spec }))).toEqual([]);
+    expect(specForNodesOf("west", spec)).toEqual({ containers: [] });
+  });
+
+  test("is none over a member's nodes", () => {
+    const constraints = (all: object[]): PodSpec => ({ containers: [], topologySpreadConstraints: all as [] });
+    expect(specForNodesOf("west", constraints([overMembers, overZones]))).toEqual(constraints([overZones]));
+    expect(specForNodesOf("west", constraints([overMembers]))).toEqual({ containers: [] });
+    const zones = constraints([overZones]);
+    expect(specForNodesOf("west", zones)).toBe(zones);
   });
 });
 

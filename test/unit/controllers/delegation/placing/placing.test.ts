@@ -119,6 +119,23 @@ describe("a pod whose node affinity is about virtual nodes", () => {
   });
 });
 
+test("a pod's own spread over virtual nodes counts beside that of its annotations", () => {
+  const { place } = placing();
+  const topologySpreadConstraints = [
+    {
+      topologyKey: "legation.dev/cluster",
+      maxSkew: 1,
+      whenUnsatisfiable: "DoNotSchedule",
+      labelSelector: { matchLabels: { app: "web" } },
+    },
+  ];
+  const metadata = { labels: { app: "web", [PROXY_LABEL]: "true" } };
+  const first = proxyPod({ uid: "first", name: "first", metadata, spec: { topologySpreadConstraints } });
+  expect(place(first)).toBe("west");
+  const second = proxyPod({ uid: "second", name: "second", metadata, spec: { topologySpreadConstraints } });
+  expect(place(second)).toBe("east");
+});
+
 describe("pods in overflow mode that are due together", () => {
   test.each([
     ["their own controller", {}],
