@@ -101,7 +101,7 @@ export class PlacementView {
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host, or somebody chooses for each pod by itself: what is left is not divided.
-    const isDivided = !asksHostFirst(proxy) && undivided.virtualNode === undefined;
+    const isDivided = !asksHostFirst(proxy) && undivided.virtualNode?.selected === undefined;
     const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
     const { clusters, virtualNode, overrides } = placement;
     const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
@@ -150,7 +150,7 @@ export class PlacementView {
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     // Kueue, say, chooses for each pod by itself.
-    if (placement.virtualNode !== undefined) return undefined;
+    if (placement.virtualNode?.selected !== undefined) return undefined;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);
