@@ -31,9 +31,13 @@ export function wishWeight({ preferred = [] }: VirtualNodeWish, member: string):
   return preferred.reduce((sum, { weight, expressions }) => sum + (holdsFor(expressions, member) ? weight : 0), 0);
 }
 
-/** The members that are meant, by name; undefined: not named. */
+// Whoever writes more means a list, and no name that could be wrong; it would be told in a condition.
+const MOST_NAMED = 100;
+
+/** The members that are meant, by name; undefined: not named, or too many to tell. */
 export function wishedMembers({ selected, required }: VirtualNodeWish): readonly string[] | undefined {
   if (selected !== undefined) return [selected];
   const named = required?.map((expressions) => expressions.find(({ operator }) => operator === "In")?.values);
-  return named?.every((names) => names !== undefined) === true ? [...new Set(named.flat())] : undefined;
+  const names = named?.every((some) => some !== undefined) === true ? [...new Set(named.flat())] : [];
+  return names.length === 0 || names.length > MOST_NAMED ? undefined : names;
 }

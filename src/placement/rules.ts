@@ -113,11 +113,13 @@ function isAvoided(taint: Taint, { spec }: Pod): boolean {
 
 function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   const { pod, placement, namespaceLabels, candidates } = facts;
-  const { labelSelector, nodeTaintsPolicy = "Ignore" } = spread;
+  const { labelSelector, nodeAffinityPolicy, nodeTaintsPolicy = "Ignore" } = spread;
   const tolerations = pod.spec?.tolerations ?? [];
+  const fitIn = nodeFits(facts.inMember);
   const eligible = candidates.filter((candidate) => {
     const { closed, taints = [], admits } = candidate;
-    if (placementExcludes(placement, candidate) !== undefined) return false;
+    if (nodeAffinityPolicy !== "Ignore" && placementExcludes(placement, candidate) !== undefined) return false;
+    if (nodeAffinityPolicy === "Honor" && selectsNone(fitIn(candidate))) return false;
     if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
     if (nodeTaintsPolicy === "Ignore") return true;
     return closed === undefined && repellingTaint(taints, tolerations) === undefined;
@@ -132,18 +134,12 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 
 /** The pod's node selector, required node affinity and tolerations against the member's nodes. */
 function nodeRule(inMember: InMember): Rule {
-  const known = new Map<PodInMember, NodeNeeds>();
-  const needsOf = (seen: PodInMember): NodeNeeds => {
-    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
-    known.set(seen, needs);
-    return needs;
-  };
+  const fitIn = nodeFits(inMember);
   return {
     refusal: (candidate) => {
-      const { nodesFor, largestNode } = candidate;
-      const seen = inMember(candidate);
-      const { requests } = seen;
-      const fit = nodesFor?.(needsOf(seen));
+      const { largestNode } = candidate;
+      const { requests } = inMember(candidate);
+      const fit = fitIn(candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };
       for (const resource in requests) {
@@ -159,6 +155,21 @@ function nodeRule(inMember: InMember): Rule {
       return isWithin(requests, largestNode) ? { reason: "TooLarge", message } : undefined;
     },
   };
+}
+
+/** What members' nodes have for the pod; undefined: not known. What it wants is reckoned once for all members that it is the same for. */
+function nodeFits(inMember: InMember): (candidate: Candidate) => NodeFit | undefined {
+  const known = new Map<PodInMember, NodeNeeds>();
+  return (candidate) => {
+    const seen = inMember(candidate);
+    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
+    known.set(seen, needs);
+    return candidate.nodesFor?.(needs);
+  };
+}
+
+function selectsNone(fit: NodeFit | undefined): boolean {
+  return fit !== undefined && fit.nodes > 0 && fit.selected === 0;
 }
 
 /** What is against each of the nodes, counted as kube-scheduler counts it. */

@@ -7,6 +7,7 @@ import { holdsFor, type VirtualNodeWish } from "../api/virtual-node-wish.ts";
 type Affinity = NonNullable<PodSpec["affinity"]>;
 type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
 type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
+type Selector = NonNullable<SpreadConstraint["labelSelector"]>;
 
 /** What the pod's node selector and node affinity say of virtual nodes, as Kueue writes it for a flavor; undefined: nothing. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
@@ -22,20 +23,24 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
 }
 
 /** The pod's own spread over virtual nodes. A constraint without a selector counts no pods (kube-scheduler), and says nothing. */
-export function virtualNodeSpread({ spec }: Pod): ClusterSpread[] {
+export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   return (spec?.topologySpreadConstraints ?? []).filter(isOverVirtualNodes).flatMap((constraint) => {
-    const { labelSelector, whenUnsatisfiable, nodeTaintsPolicy, maxSkew, minDomains, topologyKey } = constraint;
+    const { labelSelector, matchLabelKeys = [], nodeAffinityPolicy = "Honor", ...others } = constraint;
     if (labelSelector === undefined) return [];
-    const spread = {
-      topologyKey,
-      maxSkew,
-      labelSelector,
-      whenUnsatisfiable,
-      ...(minDomains === undefined ? {} : { minDomains }),
-      ...(nodeTaintsPolicy === undefined ? {} : { nodeTaintsPolicy }),
-    };
-    return [spread as ClusterSpread];
+    const selector = withKeys(labelSelector, matchLabelKeys, metadata?.labels ?? {});
+    return [{ ...others, nodeAffinityPolicy, labelSelector: selector } as ClusterSpread];
   });
+}
+
+/** With the pod's own values of some keys, as API servers from 1.34 on write them into the selector. */
+function withKeys(selector: Selector, keys: readonly string[], labels: Readonly<Record<string, string>>): Selector {
+  const { matchExpressions = [] } = selector;
+  const missing = keys.filter((key) => !matchExpressions.some((one) => one.key === key && one.operator === "In"));
+  const own = missing.flatMap((key) => {
+    const value = labels[key];
+    return value === undefined ? [] : [{ key, operator: "In", values: [value] }];
+  });
+  return own.length === 0 ? selector : { ...selector, matchExpressions: [...matchExpressions, ...own] };
 }
 
 /**
@@ -81,14 +86,17 @@ function nodeAffinityIn(member: string, nodeAffinity: NodeAffinity): NodeAffinit
     preferredDuringSchedulingIgnoredDuringExecution: preferred,
     ...others
   } = nodeAffinity;
-  const terms = required?.nodeSelectorTerms.filter((term) => mayHold(term, member));
+  const all = required?.nodeSelectorTerms ?? [];
+  const holding = all.filter((term) => mayHold(term, member));
+  // A pod that is there all the same keeps what it asks of nodes: affinity is not asked again once it is placed.
+  const terms = holding.length === 0 ? all : holding;
   const wishes = preferred
     ?.filter(({ preference }) => mayHold(preference, member) && !saysNothingElse(preference))
     .map((wish) => ({ ...wish, preference: ofNodes(wish.preference) }));
   const kept = {
     ...others,
     // A term that says nothing else holds for each node.
-    ...(terms === undefined || terms.some(saysNothingElse)
+    ...(terms.length === 0 || terms.some(saysNothingElse)
       ? {}
       : { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: terms.map(ofNodes) } }),
     ...(wishes === undefined || wishes.length === 0 ? {} : { preferredDuringSchedulingIgnoredDuringExecution: wishes }),
@@ -116,14 +124,21 @@ function preferences(
 }
 
 function ofVirtualNode({ matchExpressions = [] }: NodeSelectorTerm): LabelExpression[] {
-  return matchExpressions.flatMap((expression) =>
-    expression.key === VIRTUAL_NODE_LABEL && isKnownExpression(expression) ? [expression] : [],
-  );
+  return matchExpressions.flatMap((expression) => (isOfVirtualNode(expression) ? [expression] : []));
+}
+
+/** `DoesNotExist` is for the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */
+function isOfVirtualNode(expression: {
+  readonly key: string;
+  readonly operator: string;
+}): expression is LabelExpression {
+  const { key, operator } = expression;
+  return key === VIRTUAL_NODE_LABEL && operator !== "DoesNotExist" && isKnownExpression(expression);
 }
 
 function ofNodes(term: NodeSelectorTerm): NodeSelectorTerm {
   const { matchExpressions, ...others } = term;
-  const kept = matchExpressions?.filter(({ key }) => key !== VIRTUAL_NODE_LABEL) ?? [];
+  const kept = matchExpressions?.filter((expression) => !isOfVirtualNode(expression)) ?? [];
   return kept.length === 0 ? others : { ...others, matchExpressions: kept };
 }
 

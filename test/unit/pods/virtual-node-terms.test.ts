@@ -37,7 +37,6 @@ describe("required node affinity over the label of virtual nodes", () => {
     ],
     ["all but one", specOf([cluster("NotIn", "west")]), ["east", "north"], undefined],
     ["any", specOf([cluster("Exists")]), ["east", "north", "west"], undefined],
-    ["none, since it is to be a node without the label", specOf([cluster("DoesNotExist")]), [], undefined],
     [
       "one named, or a node that has something",
       specOf([cluster("In", "west")], [onDisk]),
@@ -59,6 +58,15 @@ describe("required node affinity over the label of virtual nodes", () => {
     expect(wishedMembers(wish)).toEqual(named);
   });
 
+  test("names no members when they are too many to be told", () => {
+    const named = (count: number): unknown => {
+      const names = Array.from({ length: count }, (_, index) => `m${index}`);
+      return wishedMembers(virtualNodeWish(pod({ spec: specOf([cluster("In", ...names)]) })) ?? {});
+    };
+    expect(named(100)).toHaveLength(100);
+    expect(named(101)).toBeUndefined();
+  });
+
   test("says what leaves a member out", () => {
     const wish = virtualNodeWish(pod({ spec: specOf([cluster("In", "west")]) })) ?? {};
     expect(wishExcludes(wish, "east")).toBe(`no term of the pod's nodeAffinity allows legation.dev/cluster: "east"`);
@@ -78,6 +86,8 @@ describe("required node affinity over the label of virtual nodes", () => {
   test.each([
     ["nothing", { containers: [] }],
     ["other labels", specOf([onDisk])],
+    ["the host's scheduler to keep away", specOf([cluster("DoesNotExist")])],
+    ["both of these", specOf([cluster("DoesNotExist"), onDisk])],
   ])("of a pod that says %s there is none", (_, spec) => {
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
     expect(specForNodesOf("west", spec)).toBe(spec);
@@ -117,8 +127,38 @@ describe("a spread over virtual nodes", () => {
 
   test("is the pod's own constraint, as it is written", () => {
     const spec = { containers: [], topologySpreadConstraints: [overZones, overMembers] };
-    expect(virtualNodeSpread(pod({ spec }))).toEqual([overMembers]);
+    expect(virtualNodeSpread(pod({ spec }))).toEqual([{ ...overMembers, nodeAffinityPolicy: "Honor" }]);
     expect(virtualNodeWish(pod({ spec }))).toBeUndefined();
+  });
+
+  test.each([
+    ["has the pod's values of its keys", {}, [{ key: "hash", operator: "In", values: ["a1"] }]],
+    [
+      "has them once, where the API server has written them",
+      { matchExpressions: [{ key: "hash", operator: "In", values: ["a1"] }] },
+      [{ key: "hash", operator: "In", values: ["a1"] }],
+    ],
+    [
+      "has them beside other expressions",
+      { matchExpressions: [{ key: "tier", operator: "Exists" }] },
+      [
+        { key: "tier", operator: "Exists" },
+        { key: "hash", operator: "In", values: ["a1"] },
+      ],
+    ],
+  ])("%s", (_, written, matchExpressions) => {
+    const keyed = constraint("legation.dev/cluster", {
+      labelSelector: { ...labelSelector, ...written },
+      matchLabelKeys: ["hash", "absent"],
+      nodeAffinityPolicy: "Ignore",
+    });
+    const spec = { containers: [], topologySpreadConstraints: [keyed] };
+    const [spread] = virtualNodeSpread(pod({ metadata: { labels: { hash: "a1" } }, spec }));
+    expect(spread).toMatchObject({
+      labelSelector: { ...labelSelector, matchExpressions },
+      nodeAffinityPolicy: "Ignore",
+    });
+    expect(spread).not.toHaveProperty("matchLabelKeys");
   });
 
   test("that counts no pods says nothing", () => {
@@ -153,6 +193,10 @@ describe("for a member's own nodes", () => {
     const kept = { matchExpressions: [onDisk] };
     expect(required(specForNodesOf("west", spec))).toEqual([kept, kept]);
     expect(required(specForNodesOf("north", spec))).toEqual([kept]);
+    // It is there all the same: the terms have changed, or were not heeded when it came.
+    const elsewhere = specOf([cluster("In", "west"), onDisk], [cluster("In", "east"), onDisk]);
+    expect(required(specForNodesOf("north", elsewhere))).toEqual([kept, kept]);
+    expect(specForNodesOf("north", specOf([cluster("In", "west")]))).toEqual({ containers: [] });
   });
 
   test("a term that says nothing else holds for every node", () => {
