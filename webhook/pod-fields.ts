@@ -1,8 +1,31 @@
 import { z } from "zod";
-import { CLUSTERS_ANNOTATION, DELEGATE_ANNOTATION, VIRTUAL_NODE_PREFIX } from "../src/api/keys.ts";
+import {
+  CLUSTERS_ANNOTATION,
+  DELEGATE_ANNOTATION,
+  GROUP_ANNOTATION,
+  VIRTUAL_NODE_LABEL,
+  VIRTUAL_NODE_PREFIX,
+} from "../src/api/keys.ts";
 import type { Toleration } from "../src/api/kubernetes.ts";
 import { issues } from "./admission-review.ts";
 import { isRecord } from "./wire.ts";
+
+interface PodTermFields {
+  readonly topologyKey?: string | null | undefined;
+}
+
+interface PodTermsFields {
+  readonly requiredDuringSchedulingIgnoredDuringExecution?: readonly PodTermFields[] | null | undefined;
+  readonly preferredDuringSchedulingIgnoredDuringExecution?:
+    | readonly { readonly podAffinityTerm?: PodTermFields | null | undefined }[]
+    | null
+    | undefined;
+}
+
+interface AffinityFields {
+  readonly podAffinity?: PodTermsFields | null | undefined;
+  readonly podAntiAffinity?: PodTermsFields | null | undefined;
+}
 
 interface ContainerFields {
   readonly ports?: readonly { readonly hostPort?: number | null | undefined }[] | null | undefined;
@@ -24,12 +47,19 @@ export interface PodFields {
     | undefined;
   readonly resourceClaims?: readonly { readonly name?: string | null | undefined }[] | null | undefined;
   readonly tolerations?: readonly Toleration[] | null | undefined;
+  readonly affinity?: AffinityFields | null | undefined;
   readonly containers?: readonly ContainerFields[] | null | undefined;
   readonly initContainers?: readonly ContainerFields[] | null | undefined;
 }
 
 const container: z.ZodType<ContainerFields> = z.object({
   ports: z.array(z.object({ hostPort: z.number().nullish() })).nullish(),
+});
+
+const podTerm: z.ZodType<PodTermFields> = z.object({ topologyKey: z.string().nullish() });
+const podTerms: z.ZodType<PodTermsFields> = z.object({
+  requiredDuringSchedulingIgnoredDuringExecution: z.array(podTerm).nullish(),
+  preferredDuringSchedulingIgnoredDuringExecution: z.array(z.object({ podAffinityTerm: podTerm.nullish() })).nullish(),
 });
 
 const podSpec: z.ZodType<PodFields> = z.object({
@@ -49,6 +79,7 @@ const podSpec: z.ZodType<PodFields> = z.object({
   resourceClaims: z.array(z.object({ name: z.string().nullish() })).nullish(),
   // As they are: they go back into the patch.
   tolerations: z.array(z.custom<Toleration>((value) => isRecord(value))).nullish(),
+  affinity: z.object({ podAffinity: podTerms.nullish(), podAntiAffinity: podTerms.nullish() }).nullish(),
   containers: z.array(container).nullish(),
   initContainers: z.array(container).nullish(),
 });
@@ -75,8 +106,8 @@ export function nodeNameProblem(nodeName: string): string | undefined {
         `remove it, or write the annotation ${DELEGATE_ANNOTATION}: "false"`;
 }
 
-/** What a delegated pod takes from the machine it runs on, which is another one than it may seem. */
-export function specWarnings({ hostNetwork, volumes, containers, initContainers }: PodFields): string[] {
+/** What a delegated pod takes from the machine it runs on, which is another one than it may seem, and what no member can heed. */
+export function specWarnings({ hostNetwork, volumes, affinity, containers, initContainers }: PodFields): string[] {
   const warnings: string[] = [];
   const all = [...(containers ?? []), ...(initContainers ?? [])];
   if (hostNetwork === true) warnings.push("spec.hostNetwork: uses the member node's network");
@@ -87,7 +118,33 @@ export function specWarnings({ hostNetwork, volumes, containers, initContainers 
   for (const { name, hostPath } of volumes ?? []) {
     if (hostPath != null) warnings.push(`spec.volumes: ${name ?? ""}: hostPath uses the member node's file system`);
   }
+  return [...warnings, ...podTermWarnings(affinity)];
+}
+
+/** Terms about other pods on a virtual node go to the member as they are, whose nodes do not have its label. */
+function podTermWarnings(affinity: AffinityFields | null | undefined): string[] {
+  const warnings: string[] = [];
+  const { podAffinity, podAntiAffinity } = affinity ?? {};
+  if (isAboutVirtualNodes(podAffinity)) {
+    warnings.push(
+      `spec.affinity.podAffinity: no node of a member has ${VIRTUAL_NODE_LABEL}; ` +
+        `write the annotation ${GROUP_ANNOTATION} on pods that belong in one cluster`,
+    );
+  }
+  if (isAboutVirtualNodes(podAntiAffinity)) {
+    warnings.push(
+      `spec.affinity.podAntiAffinity: topologyKey ${VIRTUAL_NODE_LABEL} has no effect; ` +
+        "write topologySpreadConstraints with that key",
+    );
+  }
   return warnings;
+}
+
+function isAboutVirtualNodes(terms: PodTermsFields | null | undefined): boolean {
+  const required = terms?.requiredDuringSchedulingIgnoredDuringExecution ?? [];
+  const preferred = terms?.preferredDuringSchedulingIgnoredDuringExecution ?? [];
+  const all = [...required, ...preferred.map(({ podAffinityTerm }) => podAffinityTerm)];
+  return all.some((term) => term?.topologyKey === VIRTUAL_NODE_LABEL);
 }
 
 /** What a pod that is delegated from the start takes from its own cluster all the same: volumes that are made for every pod. */

@@ -21,13 +21,13 @@ import {
   OVERFLOW_AFTER_ANNOTATION,
   OVERRIDES_ANNOTATION,
   PREFERENCES_ANNOTATION,
-  VIRTUAL_NODE_LABEL,
 } from "./keys.ts";
 import { isLabelValue, labelKeyProblem, parseLabelSelector, type Selector, selectorMatches } from "./label-selector.ts";
 import { type OverflowMode, readMode, readOverflowAfter } from "./overflow.ts";
 import { type Override, parseOverrides } from "./overrides.ts";
 import { parsePreferences, type SchedulingPreferences } from "./preferences.ts";
 import { lengthProblem, structuredTextReader } from "./structured-text.ts";
+import { type VirtualNodeWish, wishExcludes } from "./virtual-node-wish.ts";
 
 const readAffinity = structuredTextReader(clusterAffinitySchema);
 const readSpread = structuredTextReader(clusterSpreadsSchema);
@@ -45,8 +45,8 @@ export interface Placement {
   readonly delegate?: boolean;
   /** Members by name; absent: any. */
   readonly clusters?: readonly string[];
-  /** The one member that the pod's node selector names by the label of its virtual node; absent: any. */
-  readonly selectedMember?: string;
+  /** What the pod's own node selector and affinity say of virtual nodes; absent: nothing. */
+  readonly virtualNode?: VirtualNodeWish;
   /** Members by the labels of their Cluster; absent: any. */
   readonly selector?: Selector;
   /** The selector as written and where, for messages. */
@@ -155,13 +155,12 @@ export function asksForDelegation({ delegate, clusters, selector, preferences, m
 
 /** Why a member is not among those the author wants; undefined when it is. */
 export function placementExcludes(
-  { clusters, selectedMember, selector, selectorText, affinity }: Placement,
+  { clusters, virtualNode, selector, selectorText, affinity }: Placement,
   member: { readonly name: string; readonly labels: Readonly<Record<string, string>> },
 ): string | undefined {
   if (clusters !== undefined && !clusters.includes(member.name)) return `not named by ${CLUSTERS_ANNOTATION}`;
-  if (selectedMember !== undefined && selectedMember !== member.name) {
-    return `the pod's nodeSelector says ${VIRTUAL_NODE_LABEL}: ${quote(selectedMember)}`;
-  }
+  const unwished = virtualNode === undefined ? undefined : wishExcludes(virtualNode, member.name);
+  if (unwished !== undefined) return unwished;
   if (selector !== undefined && !selectorMatches(selector, member.labels)) {
     return `its labels do not match ${selectorText}`;
   }

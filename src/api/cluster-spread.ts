@@ -4,7 +4,7 @@ import { labelKeyProblem } from "./label-selector.ts";
 
 /** A pod's `topologySpreadConstraint`, field by field, over labels of Clusters in place of nodes. */
 export interface ClusterSpread {
-  /** Label of Clusters; those with one value are one domain. */
+  /** Label of Clusters, or that of virtual nodes, with their names; those with one value are one domain. */
   readonly topologyKey: string;
   /** By how many pods a domain may be ahead of the one with the fewest; default 1. */
   readonly maxSkew?: number;
@@ -14,6 +14,11 @@ export interface ClusterSpread {
   readonly minDomains?: number;
   /** Which pods of the namespace are counted; default: those of the pod's own controller. */
   readonly labelSelector?: LabelSelector;
+  /**
+   * Honor: members of whose nodes the pod selects none are no domains. Ignore: those that its author leaves out are, too. Default: neither;
+   * constraints of a pod's own spec have that of Kubernetes, which is Honor.
+   */
+  readonly nodeAffinityPolicy?: "Honor" | "Ignore";
   /** Honor: Clusters that are closed, or have taints that the pod does not tolerate, are no domains. Default Ignore. */
   readonly nodeTaintsPolicy?: "Honor" | "Ignore";
 }

@@ -69,6 +69,16 @@ function expressionProblems({ key, operator, values = [] }: LabelExpression): st
   return problems;
 }
 
+const OPERATORS: ReadonlySet<string> = new Set([...SET_OPERATORS, "Gt", "Lt"]);
+
+/** False for an operator of a later Kubernetes, which the member's scheduler is to judge. */
+export function isKnownExpression(expression: {
+  readonly key: string;
+  readonly operator: string;
+}): expression is LabelExpression {
+  return OPERATORS.has(expression.operator);
+}
+
 /** The expression as a selector has it. One that the API server should have refused matches nothing. */
 export function requirementOf({ key, operator, values = [] }: LabelExpression): Requirement {
   switch (operator) {

@@ -22,10 +22,11 @@ import { apiVersionOf, type Resource } from "./resources.ts";
 import { isRecord } from "./status.ts";
 import { isStored, isWellFormed } from "./stored.ts";
 import { StreamOpener } from "./stream.ts";
-import type { Transport, WireRequest } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 import { turn } from "./turn.ts";
 import { upgrade } from "./upgrade.ts";
 import { watchEvents } from "./watch.ts";
+import type { WireRequest } from "./wire.ts";
 
 const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   json: "application/json-patch+json",

@@ -1,6 +1,7 @@
 import type { Identity } from "./credentials.ts";
 import type { Answer, Outcome } from "./exchange.ts";
-import type { Transport, WireRequest } from "./transport.ts";
+import type { Transport } from "./transport.ts";
+import type { WireRequest } from "./wire.ts";
 
 /**
  * What `attempt` opens or is answered. It is made once again with new credentials when the server has refused the first ones,

@@ -4,7 +4,8 @@ import { Slots } from "./limits.ts";
 import { opened } from "./opened.ts";
 import { withSearch } from "./paths.ts";
 import { StreamExchange, type StreamOutcome } from "./stream-exchange.ts";
-import type { Transport, WireRequest } from "./transport.ts";
+import type { Transport } from "./transport.ts";
+import type { WireRequest } from "./wire.ts";
 
 /** What is read as a stream. */
 export type StreamTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
@@ -38,7 +39,7 @@ export class StreamOpener {
     const endsAt = timeoutMs === undefined ? undefined : performance.now() + timeoutMs;
     return opened(transport, request, async (identity) => {
       const outcome = await this.#exchange(request, endsAt, (exchange) =>
-        transport.openStream(request, identity, exchange),
+        transport.wire.stream(request, identity, exchange),
       );
       return "body" in outcome ? { opened: outcome } : outcome;
     });

@@ -1,39 +1,11 @@
-import type { Duplex } from "node:stream";
 import { AbortCallbacks } from "./abort-callbacks.ts";
-import { Connections } from "./connections.ts";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import { KubeError, type KubeErrorCode, mayBeStarting } from "./errors.ts";
 import { type Answer, Exchange, type Failure, type Outcome } from "./exchange.ts";
 import { ByteBudget, type ClientLimits, Slots, TokenBucket, type Waiter } from "./limits.ts";
 import { describeTarget } from "./paths.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
-import type { StreamExchange } from "./stream-exchange.ts";
-import type { WatchStream } from "./watch-stream.ts";
-
-/** One request on the wire, and what it is called in errors and metrics. */
-export interface WireRequest {
-  /** Kubernetes verb. */
-  readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
-  /** Plural, with its subresource when there is one. */
-  readonly plural: string;
-  readonly namespace?: string | undefined;
-  readonly name?: string | undefined;
-  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  readonly path: string;
-  readonly body?: string;
-  readonly contentType?: string;
-  /** Media type of the answer; default JSON. */
-  readonly accept?: string;
-  readonly signal?: AbortSignal | undefined;
-  readonly timeoutMs?: number | undefined;
-  readonly outOfTurn?: boolean | undefined;
-}
-
-/** Which protocol a request asks for, and the headers that this protocol wants. */
-export interface Upgrade {
-  readonly protocol: string;
-  readonly headers: Readonly<Record<string, string[]>>;
-}
+import { Wire, type WireRequest } from "./wire.ts";
 
 /** Told of every request once it ended, its retries included. */
 export interface ClientMetrics {
@@ -66,27 +38,21 @@ const STARTING_DELAYS_MS = [100, 400, 1_500];
 /** Sends requests to one API server within its limits and deadlines, and repeats only what is surely safe to repeat. */
 export class Transport {
   readonly cluster: string;
-  readonly #connections: Connections;
+  /** For what is not over with one answer. */
+  readonly wire: Wire;
   readonly #options: TransportOptions;
-  readonly #origin: string;
-  readonly #basePath: string;
   readonly #slots: Slots;
   readonly #aborts = new AbortCallbacks();
   readonly #bucket: TokenBucket;
   /** Ends the waits of requests that are between two attempts. */
   readonly #waking = new Set<() => void>();
-  readonly #upgraded = new Set<Duplex>();
   /** What its answers on their way hold. */
   readonly arriving: ByteBudget;
-  #closed = false;
 
   constructor(options: TransportOptions) {
-    const { pathname, origin } = new URL(options.credentials.server);
     this.cluster = options.cluster;
-    this.#connections = new Connections(options.credentials, options.limits);
+    this.wire = new Wire(options);
     this.#options = options;
-    this.#origin = origin;
-    this.#basePath = pathname === "/" ? "" : pathname;
     this.#slots = new Slots(options.limits.concurrency);
     this.arriving = new ByteBudget(options.untrusted === true ? MOST_UNTRUSTED_BYTES : Number.POSITIVE_INFINITY);
     this.#bucket = new TokenBucket(options.limits.perSecond, options.limits.burst, performance.now());
@@ -138,73 +104,9 @@ export class Transport {
     }
   }
 
-  /** Sends a watch request; what follows goes to `stream`. */
-  open(request: WireRequest, identity: Identity, stream: WatchStream): void {
-    try {
-      this.#connections.for("watches", identity).dispatch(this.#dispatchOptions(request, identity), stream);
-    } catch (cause) {
-      stream.cancel(cause instanceof Error ? cause.message : String(cause), cause);
-    }
-  }
-
-  /** Sends a request for another protocol. */
-  openUpgrade(request: WireRequest, identity: Identity, upgrade: Upgrade, exchange: Exchange): void {
-    const { headers, ...options } = this.#dispatchOptions(request, identity);
-    const { protocol } = upgrade;
-    // What follows is no JSON, and API servers refuse to answer with what was not asked for.
-    headers.accept = "*/*";
-    try {
-      if (this.#closed) throw new Error("the client was closed");
-      this.#connections
-        .for("upgrades", identity)
-        .dispatch({ ...options, headers: { ...upgrade.headers, ...headers }, upgrade: protocol }, exchange);
-    } catch (cause) {
-      exchange.refuse(cause);
-    }
-  }
-
-  /** Sends a request whose answer is read as a stream. */
-  openStream(request: WireRequest, identity: Identity, exchange: StreamExchange): void {
-    const { headers, ...options } = this.#dispatchOptions(request, identity);
-    // Logs are plain text, refusals of them JSON.
-    headers.accept = "*/*";
-    try {
-      if (this.#closed) throw new Error("the client was closed");
-      this.#connections.for("watches", identity).dispatch({ ...options, headers }, exchange);
-    } catch (cause) {
-      exchange.end("cut", cause instanceof Error ? cause : new Error(String(cause)));
-    }
-  }
-
-  /** Cuts the socket when the client is closed. */
-  keep(socket: Duplex): void {
-    this.#upgraded.add(socket);
-    socket.once("close", () => this.#upgraded.delete(socket));
-    if (this.#closed) socket.destroy();
-  }
-
   /** Forgets cached credentials after a 401. */
   refreshCredentials(): void {
     this.#options.credentials.refresh();
-  }
-
-  #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions & { readonly reset: boolean } {
-    const headers: Record<string, string | string[]> = {
-      ...identity.headers,
-      accept: request.accept ?? "application/json",
-      "user-agent": this.#options.userAgent,
-    };
-    if (identity.authorization !== undefined) headers.authorization = identity.authorization;
-    if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
-    return {
-      origin: this.#origin,
-      path: this.#basePath + request.path,
-      method: request.method,
-      headers,
-      body: request.body ?? null,
-      // undici closes the connection after a DELETE with a body unless told; API servers read it as any other.
-      reset: false,
-    };
   }
 
   /** Waits for the token bucket; rejects with NotSent when the wait would be longer than `mostMs`. */
@@ -219,10 +121,9 @@ export class Transport {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    const closed = this.wire.close();
     for (const wake of this.#waking) wake();
-    for (const socket of this.#upgraded) socket.destroy();
-    await this.#connections.destroy(new Error("the client was closed"));
+    await closed;
   }
 
   /** Notes that a watch was accepted. */
@@ -292,7 +193,7 @@ export class Transport {
 
   /** Milliseconds until the request must be over; throws when it must not begin at all. */
   #timeLeft(request: WireRequest, endsAt: number): number {
-    if (this.#closed) throw this.error("NotSent", "the client was closed", request);
+    if (this.wire.closed) throw this.error("NotSent", "the client was closed", request);
     if (request.signal?.aborted === true)
       throw this.error("Aborted", "the caller gave up", request, request.signal.reason);
     const leftMs = endsAt - performance.now();
@@ -380,11 +281,7 @@ export class Transport {
         last = setImmediate(late);
       }, leftMs);
       const forget = this.#aborts.add(request.signal, onAbort);
-      try {
-        this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
-      } catch (cause) {
-        exchange.refuse(cause);
-      }
+      this.wire.send(request, identity, exchange);
     });
   }
 
@@ -438,12 +335,4 @@ export class Transport {
 
 function isRead({ method }: WireRequest): boolean {
   return method === "GET";
-}
-
-interface DispatchOptions {
-  readonly origin: string;
-  readonly path: string;
-  readonly method: WireRequest["method"];
-  readonly headers: Record<string, string | string[]>;
-  readonly body: string | null;
 }

@@ -8,7 +8,8 @@ import { Exchange, type Outcome } from "./exchange.ts";
 import type { ByteBudget } from "./limits.ts";
 import { opened } from "./opened.ts";
 import { withSearch } from "./paths.ts";
-import type { Transport, WireRequest } from "./transport.ts";
+import type { Transport } from "./transport.ts";
+import type { WireRequest } from "./wire.ts";
 
 /** What is asked for another protocol. */
 export type UpgradeTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
@@ -55,7 +56,7 @@ export async function upgrade(transport: Transport, target: UpgradeTarget): Prom
     if (signal?.aborted === true) throw transport.error("Aborted", "the caller gave up", request, signal.reason);
     const outcome = await exchange(transport, request, identity, target, endsAt - performance.now());
     if (!("socket" in outcome)) return outcome;
-    transport.keep(outcome.socket);
+    transport.wire.keep(outcome.socket);
     return { opened: outcome };
   });
 }
@@ -78,6 +79,6 @@ function exchange(
     const late = new Error(`no answer within ${Math.round(target.timeoutMs ?? transport.timeoutMs)} ms`);
     const timer = setTimeout(() => attempt.end("late", late), leftMs);
     const forget = aborts.add(request.signal, onAbort);
-    transport.openUpgrade(request, identity, target, attempt);
+    transport.wire.upgrade(request, identity, target, attempt);
   });
 }

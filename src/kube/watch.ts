@@ -6,8 +6,9 @@ import { collectionPath, withQuery } from "./paths.ts";
 import type { Resource } from "./resources.ts";
 import { errorFromAnswer, errorFromStatus, isRecord } from "./status.ts";
 import { isStored, isWellFormed } from "./stored.ts";
-import type { Transport, WireRequest } from "./transport.ts";
+import type { Transport } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
+import type { WireRequest } from "./wire.ts";
 
 // Shorter than the server's own 30 to 60 minutes, so that a dead socket is found in minutes.
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -49,7 +50,7 @@ export async function* watchEvents<T extends KubeObject>(
       const identity = await transport.identity(request);
       stream = new WatchStream({ openMs: transport.timeoutMs, idleMs }, transport.arriving);
       if (signal.aborted) onAbort();
-      else transport.open(request, identity, stream);
+      else transport.wire.watch(request, identity, stream);
       const { status, headers, refusal } = await stream.opened;
       if (refusal === undefined) break;
       if (status !== 401 || attempt > 0) {

@@ -2,6 +2,7 @@ import type { Pod } from "../api/kubernetes.ts";
 import type { Override } from "../api/overrides.ts";
 import type { Amounts } from "../api/quantity.ts";
 import { overrideSpec } from "../pods/overrides.ts";
+import { specForNodesOf } from "../pods/virtual-node-terms.ts";
 import type { Candidate } from "./candidate.ts";
 import { podRequests } from "./requests.ts";
 
@@ -11,22 +12,23 @@ export interface PodInMember {
   readonly requests: Amounts;
 }
 
-/** A pod as it would be in each member, with its author's overrides for that one. */
+/** A pod as it would be in each member, with its author's overrides for that one and without what it says of virtual nodes. */
 export type InMember = (member: Pick<Candidate, "name" | "labels">) => PodInMember;
 
-/** Reckons once for each member that has overrides. A member that they do not fit does not get the pod in any form. */
+/** Reckons once for each member that the pod is another one for. A member that they do not fit does not get the pod in any form. */
 export function inMembers(pod: Pod, overrides: readonly Override[] = []): InMember {
   const written = { pod, requests: podRequests(pod) };
   const { spec } = pod;
-  if (overrides.length === 0 || spec === undefined) return () => written;
+  if (spec === undefined) return () => written;
   const known = new Map<string, PodInMember>();
   return (member) => {
     let seen = known.get(member.name);
     if (seen === undefined) {
       const overridden = overrideSpec(spec, overrides, member);
-      if ("problem" in overridden || overridden.spec === spec) seen = written;
+      const there = specForNodesOf(member.name, "problem" in overridden ? spec : overridden.spec);
+      if (there === spec) seen = written;
       else {
-        const changed = { ...pod, spec: overridden.spec };
+        const changed = { ...pod, spec: there };
         seen = { pod: changed, requests: podRequests(changed) };
       }
       known.set(member.name, seen);

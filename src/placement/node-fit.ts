@@ -1,9 +1,8 @@
 import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
-import { type LabelExpression, requirementOf } from "../api/label-expressions.ts";
+import { isKnownExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, isWithin, parseAmounts } from "../api/quantity.ts";
 import { isOverflow } from "../pods/overflow.ts";
-import { selectorInMember } from "../pods/selected-member.ts";
 import { repellingTaint, taintText } from "../pods/tolerations.ts";
 
 /** What a pod wants of the one node that it goes to. */
@@ -46,7 +45,7 @@ export function nodeNeeds(pod: Pod, requests: Amounts): NodeNeeds {
   const { spec } = pod;
   const terms = spec?.affinity?.nodeAffinity?.requiredDuringSchedulingIgnoredDuringExecution?.nodeSelectorTerms;
   const needs = {
-    nodeSelector: selectorInMember(spec?.nodeSelector) ?? {},
+    nodeSelector: spec?.nodeSelector ?? {},
     ...(terms === undefined ? {} : { terms }),
     // Where one in overflow mode goes it stays: what may only be so is not enough.
     tolerations: [...(spec?.tolerations ?? []), ...(isOverflow(pod) ? [] : deviceTolerations(requests))],
@@ -154,13 +153,6 @@ function holds(
   labels: Readonly<Record<string, string>>,
 ): boolean {
   return expressions.every(
-    (expression) => !isKnown(expression) || selectorMatches([requirementOf(expression)], labels),
+    (expression) => !isKnownExpression(expression) || selectorMatches([requirementOf(expression)], labels),
   );
-}
-
-const OPERATORS: ReadonlySet<string> = new Set(["In", "NotIn", "Exists", "DoesNotExist", "Gt", "Lt"]);
-
-/** An operator of a later Kubernetes is the member's scheduler's to judge. */
-function isKnown(expression: { readonly key: string; readonly operator: string }): expression is LabelExpression {
-  return OPERATORS.has(expression.operator);
 }

@@ -6,6 +6,7 @@ import type { Pod, Stored, Taint } from "../api/kubernetes.ts";
 import { selectorOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
 import { type Amounts, exceeds, isWithin, writeQuantity } from "../api/quantity.ts";
+import { wishWeight } from "../api/virtual-node-wish.ts";
 import { isTolerated, repellingTaint, taintText } from "../pods/tolerations.ts";
 import type { Candidate, Refusal, Rule } from "./candidate.ts";
 import type { InMember, PodInMember } from "./in-member.ts";
@@ -40,7 +41,7 @@ export function policyRules({ pod, inMember, namespaceLabels }: RuleFacts): Rule
 /** What authors say of a pod's place beside names and selectors, and what taints say of members that are better avoided. */
 export function placementRules(facts: RuleFacts): Rule[] {
   const { pod, placement } = facts;
-  const { affinity, spread = [] } = placement;
+  const { affinity, virtualNode, spread = [] } = placement;
   return [
     {
       concern: "taints of effect PreferNoSchedule",
@@ -54,6 +55,9 @@ export function placementRules(facts: RuleFacts): Rule[] {
             cost: (candidate: Candidate) => -affinityWeight(affinity, candidate),
           },
         ]),
+    ...(virtualNode?.preferred === undefined
+      ? []
+      : [{ concern: "nodeAffinity", cost: ({ name }: Candidate) => -wishWeight(virtualNode, name) }]),
     ...spread.map((constraint) => spreadRuleFor(constraint, facts)),
   ];
 }
@@ -109,11 +113,13 @@ function isAvoided(taint: Taint, { spec }: Pod): boolean {
 
 function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   const { pod, placement, namespaceLabels, candidates } = facts;
-  const { labelSelector, nodeTaintsPolicy = "Ignore" } = spread;
+  const { labelSelector, nodeAffinityPolicy, nodeTaintsPolicy = "Ignore" } = spread;
   const tolerations = pod.spec?.tolerations ?? [];
+  const fitIn = nodeFits(facts.inMember);
   const eligible = candidates.filter((candidate) => {
     const { closed, taints = [], admits } = candidate;
-    if (placementExcludes(placement, candidate) !== undefined) return false;
+    if (nodeAffinityPolicy !== "Ignore" && placementExcludes(placement, candidate) !== undefined) return false;
+    if (nodeAffinityPolicy === "Honor" && selectsNone(fitIn(candidate))) return false;
     if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
     if (nodeTaintsPolicy === "Ignore") return true;
     return closed === undefined && repellingTaint(taints, tolerations) === undefined;
@@ -128,18 +134,12 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 
 /** The pod's node selector, required node affinity and tolerations against the member's nodes. */
 function nodeRule(inMember: InMember): Rule {
-  const known = new Map<PodInMember, NodeNeeds>();
-  const needsOf = (seen: PodInMember): NodeNeeds => {
-    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
-    known.set(seen, needs);
-    return needs;
-  };
+  const fitIn = nodeFits(inMember);
   return {
     refusal: (candidate) => {
-      const { nodesFor, largestNode } = candidate;
-      const seen = inMember(candidate);
-      const { requests } = seen;
-      const fit = nodesFor?.(needsOf(seen));
+      const { largestNode } = candidate;
+      const { requests } = inMember(candidate);
+      const fit = fitIn(candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };
       for (const resource in requests) {
@@ -155,6 +155,21 @@ function nodeRule(inMember: InMember): Rule {
       return isWithin(requests, largestNode) ? { reason: "TooLarge", message } : undefined;
     },
   };
+}
+
+/** What members' nodes have for the pod; undefined: not known. What it wants is reckoned once for all members that it is the same for. */
+function nodeFits(inMember: InMember): (candidate: Candidate) => NodeFit | undefined {
+  const known = new Map<PodInMember, NodeNeeds>();
+  return (candidate) => {
+    const seen = inMember(candidate);
+    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
+    known.set(seen, needs);
+    return candidate.nodesFor?.(needs);
+  };
+}
+
+function selectsNone(fit: NodeFit | undefined): boolean {
+  return fit !== undefined && fit.nodes > 0 && fit.selected === 0;
 }
 
 /** What is against each of the nodes, counted as kube-scheduler counts it. */

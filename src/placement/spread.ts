@@ -1,4 +1,5 @@
 import type { ClusterSpread } from "../api/cluster-spread.ts";
+import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { Candidate, Rule } from "./candidate.ts";
 
 /** A constraint with what it is judged by. */
@@ -19,23 +20,25 @@ export interface SpreadFacts {
 export function spreadRule({ spread, counts, countsItself, eligible }: SpreadFacts): Rule {
   const { topologyKey, maxSkew = 1, whenUnsatisfiable = "DoNotSchedule", minDomains = 1 } = spread;
   const domains = new Map<string, number>();
-  for (const { name, labels } of eligible) {
-    const value = labels[topologyKey];
-    if (value !== undefined) domains.set(value, (domains.get(value) ?? 0) + (counts.get(name) ?? 0));
+  const domainOf = ({ name, labels }: Candidate): string | undefined =>
+    topologyKey === VIRTUAL_NODE_LABEL ? name : labels[topologyKey];
+  for (const candidate of eligible) {
+    const value = domainOf(candidate);
+    if (value !== undefined) domains.set(value, (domains.get(value) ?? 0) + (counts.get(candidate.name) ?? 0));
   }
   const fewest = domains.size < minDomains ? 0 : Math.min(...domains.values());
   const skewIn = (value: string): number => (domains.get(value) ?? 0) + (countsItself ? 1 : 0) - fewest;
   if (whenUnsatisfiable === "ScheduleAnyway") {
     return {
-      cost: ({ labels }) => {
-        const value = labels[topologyKey];
+      cost: (candidate) => {
+        const value = domainOf(candidate);
         return value === undefined || !domains.has(value) ? Number.MAX_VALUE : skewIn(value);
       },
     };
   }
   return {
-    refusal: ({ labels }) => {
-      const value = labels[topologyKey];
+    refusal: (candidate) => {
+      const value = domainOf(candidate);
       if (value === undefined) return { reason: "Spread", message: `has no label ${topologyKey} to spread over` };
       if (!domains.has(value) || skewIn(value) <= maxSkew) return undefined;
       const ahead = `${topologyKey}=${value} has ${domains.get(value)}, the fewest is ${fewest}, and maxSkew is ${maxSkew}`;

@@ -21,7 +21,6 @@ import { type ApiAccess, withApiAccess } from "./home-api.ts";
 import { withoutMergedKeys } from "./label-keys.ts";
 import { withProxyUid } from "./own-uid.ts";
 import { isReplaced } from "./phase.ts";
-import { selectorInMember } from "./selected-member.ts";
 
 /** The host as its members know it. */
 export interface HostIdentity {
@@ -186,11 +185,6 @@ function delegateSpec(spec: PodSpec, proxy: Stored<Pod>, access: ApiAccess): Pod
   const schedulerName = proxy.metadata.annotations?.[SCHEDULER_NAME_ANNOTATION] ?? ownScheduler(spec);
   if (schedulerName !== undefined) copy.schedulerName = schedulerName;
 
-  if (spec.nodeSelector !== undefined) {
-    const nodeSelector = selectorInMember(spec.nodeSelector);
-    if (nodeSelector === undefined) delete copy.nodeSelector;
-    else copy.nodeSelector = nodeSelector;
-  }
   if (spec.tolerations !== undefined) {
     copy.tolerations = forwardedTolerations({ metadata: proxy.metadata, spec });
   }

@@ -1,6 +1,7 @@
 import fastJsonPatch from "fast-json-patch";
 import type { PodSpec } from "../api/kubernetes.ts";
 import { type Override, overrideApplies } from "../api/overrides.ts";
+import { withoutNulls } from "../api/without-nulls.ts";
 import { changedPrivileges } from "./privileges.ts";
 
 /** A pod's spec as it is in one member, or which operation failed and why. */
@@ -21,7 +22,7 @@ export function overrideSpec(
     if (problem !== undefined) return { problem: `[${index}].patch: ${problem}` };
     overridden = patched.spec;
   }
-  return { spec: overridden };
+  return { spec: overridden === spec ? spec : withoutNulls(overridden) };
 }
 
 /** What is wrong with an author's overrides of this pod in any member: privileges that the host has not judged. */

@@ -30,7 +30,7 @@ function preferring(region: string): string {
   return JSON.stringify({ preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 100, preference }] });
 }
 
-function deployment(replicas: number, annotations: Record<string, string>): string {
+function deployment(replicas: number, annotations: Record<string, string>, podSpec: object = {}): string {
   return JSON.stringify({
     apiVersion: "apps/v1",
     kind: "Deployment",
@@ -40,7 +40,7 @@ function deployment(replicas: number, annotations: Record<string, string>): stri
       selector: { matchLabels: { app: "web" } },
       template: {
         metadata: { labels: { app: "web" } },
-        spec: { containers: [{ name: "main", image: "web:1" }] },
+        spec: { containers: [{ name: "main", image: "web:1" }], ...podSpec },
       },
     },
   });
@@ -85,6 +85,22 @@ describe("cluster affinity", () => {
     );
   });
 
+  test("may be the pod's own over the label of virtual nodes, which a member's nodes do not have", async () => {
+    const expressions = [{ key: "legation.dev/cluster", operator: "NotIn", values: ["west"] }];
+    const required = { nodeSelectorTerms: [{ matchExpressions: expressions }] };
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: required };
+    const names = numbered("own", 3);
+    const spec = { affinity: { nodeAffinity } };
+    await Promise.all(names.map((name) => clients().host.create(pods, delegatedPod(namespace, name, { spec }))));
+    await eventuallyPasses(async () => expect(await placed()).toEqual({ [EAST]: 3 }), patient);
+    const [name = ""] = names;
+    await podThat(clients().host, namespace, name, inPhase("Running"));
+    const proxy = await clients().host.get(pods, { namespace, name });
+    expect(proxy.spec?.affinity).toEqual({ nodeAffinity });
+    const delegate = await clients().east.get(pods, { namespace, name });
+    expect(delegate.spec?.affinity).toBeUndefined();
+  });
+
   test("that is met nowhere makes a pod wait that was gated, and is so no more", async () => {
     const { host } = clients();
     const spec = { schedulingGates: [{ name: "example.com/quota" }] };
@@ -114,6 +130,21 @@ describe("spread over clusters", () => {
     const annotations = { "legation.dev/cluster-affinity": preferring("us") };
     await rollOut(deployment(6, { ...annotations, "legation.dev/cluster-spread": spread(2) }));
     expect(await placed()).toEqual({ [EAST]: 4, [WEST]: 2 });
+  });
+
+  test("may be the pods' own over virtual nodes, and is not told to a member's nodes", async () => {
+    const topologySpreadConstraints = [
+      {
+        topologyKey: "legation.dev/cluster",
+        maxSkew: 1,
+        whenUnsatisfiable: "DoNotSchedule",
+        labelSelector: { matchLabels: { app: "web" } },
+      },
+    ];
+    await rollOut(deployment(4, { "legation.dev/cluster-affinity": preferring("us") }, { topologySpreadConstraints }));
+    expect(await placed()).toEqual({ [EAST]: 2, [WEST]: 2 });
+    const there = await clients().east.list(pods, { namespace });
+    expect(there.items.map(({ spec }) => spec?.topologySpreadConstraints)).toEqual([undefined, undefined]);
   });
 
   test("counts the pods of a selector, whoever owns them", async () => {

@@ -4,6 +4,7 @@ import { addAbortSignal, type Readable } from "node:stream";
 import { text as textOf } from "node:stream/consumers";
 import { type Document, parseAllDocuments } from "yaml";
 import { z } from "zod";
+import { withoutNulls } from "../../api/without-nulls.ts";
 import { Failure } from "../failure.ts";
 import { KUBECTL_DIALECT } from "./yaml-dialect.ts";
 
@@ -157,14 +158,6 @@ export function objectOf(value: unknown, where: string): WrittenObject {
   const parsed = documentSchema.safeParse(withoutNulls(value));
   if (parsed.success) return parsed.data;
   throw new Failure("failure", { object: where, problem: problemsOf(parsed.error) });
-}
-
-/** To the API server, null is as good as absent. */
-function withoutNulls(value: unknown): unknown {
-  if (Array.isArray(value)) return value.map(withoutNulls);
-  if (typeof value !== "object" || value === null) return value;
-  const fields = Object.entries(value).filter(([, field]) => field !== null);
-  return Object.fromEntries(fields.map(([key, field]) => [key, withoutNulls(field)]));
 }
 
 /** What is wrong, each with its field. */

@@ -45,11 +45,6 @@ describe("the terms of required affinity select a node", () => {
   });
 });
 
-test("the label of a virtual node selects none of the member's own", () => {
-  const needs = nodeNeeds(pod({ spec: { nodeSelector: { "legation.dev/cluster": "west", host: "b" } } }), {});
-  expect(fitOf(needs, [node("a"), node("b")]).selected).toBe(1);
-});
-
 test("a node of which nobody has heard lately takes no pods", () => {
   expect(fitOf(nodeNeeds(pod(), {}), [node("a", { ready: "Unknown" })]).selected).toBe(0);
 });

@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type Placement, parsePlacement } from "../../../src/api/annotations.ts";
 import { limitAmounts } from "../../../src/api/cluster-policy.ts";
+import type { ClusterSpread } from "../../../src/api/cluster-spread.ts";
 import type { KubeNode, PodSpec, Taint } from "../../../src/api/kubernetes.ts";
 import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
@@ -337,6 +338,33 @@ test.each<["Honor" | "Ignore", Partial<Candidate>, string[]]>([
     expect(rank({ requests: podRequests(pod), rules, candidates }).fitting).toEqual(to);
   },
 );
+
+test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]]>([
+  ["the author's own word alone", {}, [], ["west"]],
+  ["members that the pod can go to", { nodeAffinityPolicy: "Honor" }, ["west"], ["west"]],
+  ["all members", { nodeAffinityPolicy: "Ignore" }, [], []],
+])("domains of a spread by %s", (_, policy, besideOtherNodes, besideLeftOut) => {
+  const spec = { nodeSelector: { disk: "fast" } };
+  const node = (disk: string): KubeNode => ({
+    apiVersion: "v1",
+    kind: "Node",
+    metadata: { name: "n", labels: { disk } },
+    status: { conditions: [{ type: "Ready", status: "True" }], allocatable: { cpu: "8", pods: "100" } },
+  });
+  const nodesOn = (disk: string): Pick<Candidate, "nodesFor"> => ({ nodesFor: (needs) => fitOf(needs, [node(disk)]) });
+  const pod = proxyPod({ spec });
+  const fitting = (other: Candidate, clusters: readonly string[]): readonly string[] => {
+    const candidates = [candidate("west", nodesOn("fast")), other];
+    const placement: Placement = { clusters, spread: [{ topologyKey: "legation.dev/cluster", ...policy }] };
+    const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
+    const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
+    const rules = [...policyRules(facts), ...placementRules(facts)];
+    const open = candidates.filter(({ name }) => clusters.includes(name));
+    return rank({ requests: podRequests(pod), rules, candidates: open }).fitting;
+  };
+  expect(fitting(candidate("east", nodesOn("slow")), ["west", "east"])).toEqual(besideOtherNodes);
+  expect(fitting(candidate("east", nodesOn("fast")), ["west"])).toEqual(besideLeftOut);
+});
 
 test.each<[string, Omit<GroupFacts, "text">, string[], string]>([
   ["has a home", { home: "west", unread: [] }, ["west"], "east: group flow runs in west"],

@@ -29,6 +29,13 @@ describe("a spread that must hold", () => {
     ["members with one value are one domain", { west: 1, north: 1, east: 1 }, {}, true, ["east"]],
     ["maxSkew lets it be further ahead", { west: 1 }, { maxSkew: 2 }, true, ["west", "north", "east"]],
     ["too few domains: the fewest counts as none", { west: 1, east: 1 }, { minDomains: 3 }, true, []],
+    [
+      "over virtual nodes each member is a domain",
+      { west: 1, east: 1 },
+      { topologyKey: "legation.dev/cluster" },
+      true,
+      ["north", "nowhere"],
+    ],
     ["a pod that does not count adds nothing", { west: 1 }, {}, false, ["west", "north", "east"]],
   ])("%s", (_, counts, spread, countsItself, allowed) => {
     const { refusal } = ruleOf(counts, spread, countsItself);

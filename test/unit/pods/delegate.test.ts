@@ -41,14 +41,6 @@ describe("a delegate is its proxy without what the host added", () => {
     expect(metadata).not.toHaveProperty("finalizers");
   });
 
-  test.each([
-    [{ "legation.dev/cluster": "west" }, undefined],
-    [{ "legation.dev/cluster": "west", disk: "fast" }, { disk: "fast" }],
-    [{ disk: "fast" }, { disk: "fast" }],
-  ])("of %j it selects nodes by what the member's may have", (nodeSelector, selector) => {
-    expect(toDelegate(proxyPod({ spec: { nodeSelector } }), host).spec?.nodeSelector).toEqual(selector);
-  });
-
   test("what has put it through the host's queue stays there", () => {
     const labels = { "kueue.x-k8s.io/managed": "true", "kueue.x-k8s.io/queue-name": "team", app: "web" };
     const annotations = { "kueue.x-k8s.io/pod-suspending-parent": "job", note: "kept" };

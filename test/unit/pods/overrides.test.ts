@@ -45,6 +45,14 @@ describe("overrides", () => {
     expect(JSON.stringify(changed)).toContain('"terminationGracePeriodSeconds":9223372036854775807');
   });
 
+  test("that say null take the field away, also where there is none", () => {
+    const nothing = (path: string): object => ({ op: "add", path, value: null });
+    const patch = [nothing("/spec/topologySpreadConstraints"), nothing("/spec/containers/0/env")];
+    expect(overridden(JSON.stringify([{ patch }]), west)).toEqual({
+      spec: { containers: [{ name: "main", image: "hub/web:1" }] },
+    });
+  });
+
   test("leave the very same spec to members that none is for", () => {
     expect(overridden('[{"clusters": ["west"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', east)).toEqual(
       {

@@ -200,6 +200,33 @@ describe("what is legal but unusual is let in with a warning", () => {
       ],
     ],
     [
+      on({
+        affinity: {
+          podAffinity: { requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: "legation.dev/cluster" }] },
+          podAntiAffinity: {
+            preferredDuringSchedulingIgnoredDuringExecution: [
+              { weight: 1, podAffinityTerm: { topologyKey: "legation.dev/cluster" } },
+            ],
+          },
+        },
+      }),
+      [
+        "spec.affinity.podAffinity: no node of a member has legation.dev/cluster; write the annotation legation.dev/group on pods that belong in one cluster",
+        "spec.affinity.podAntiAffinity: topologyKey legation.dev/cluster has no effect; write topologySpreadConstraints with that key",
+      ],
+    ],
+    [
+      on({
+        affinity: {
+          podAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [] },
+          podAntiAffinity: {
+            requiredDuringSchedulingIgnoredDuringExecution: [{ topologyKey: "kubernetes.io/hostname" }],
+          },
+        },
+      }),
+      [],
+    ],
+    [
       { metadata: { annotations: { "legation.dev/cluster-selector": " " } } },
       ["legation.dev/cluster-selector is empty: it selects every cluster"],
     ],

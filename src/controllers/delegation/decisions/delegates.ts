@@ -1,6 +1,7 @@
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { ownerOf, toDelegate } from "../../../pods/delegate.ts";
 import { controllerOf, hasStarted, isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Action, MemberView, Observed } from "./model.ts";
 
 /** True when the pod is the delegate of exactly this proxy. */
@@ -57,6 +58,7 @@ export function createIn(
 export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: string): Pod {
   const candidate = observed.members.find(({ name }) => name === member)?.candidate;
   const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);
-  const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : proxy.spec;
+  const written = proxy.spec && specForNodesOf(member, proxy.spec);
+  const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : written;
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }

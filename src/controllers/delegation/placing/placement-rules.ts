@@ -9,7 +9,7 @@ import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
 import { memberOf } from "../../../pods/member-of.ts";
 import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
-import { selectedMember } from "../../../pods/selected-member.ts";
+import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
 import type { Memories } from "../decisions/memory.ts";
@@ -53,10 +53,8 @@ export class PlacementRules {
     const fallback = this.#options.defaults().get(objectKey({ name: PLACEMENT_DEFAULTS_NAME }));
     const base = fallback === undefined ? {} : defaultPlacement(fallback.spec);
     const defaults = this.#namespace(metadata)?.metadata.annotations ?? {};
-    const member = selectedMember(pod);
     const parsed = parsePlacement(metadata.annotations ?? {}, defaults, base);
-    if (!parsed.ok || member === undefined) return parsed;
-    return { ok: true, placement: { ...parsed.placement, selectedMember: member } };
+    return parsed.ok ? { ok: true, placement: withOwnTerms(parsed.placement, pod) } : parsed;
   }
 
   /** Whether the pod's namespace has a mode of delegation, as far as is known. */
@@ -128,4 +126,15 @@ export class PlacementRules {
     }
     return counts;
   }
+}
+
+/** What the pod's own spec says of virtual nodes, beside what its annotations say of Clusters. */
+function withOwnTerms(placement: Placement, pod: Pod): Placement {
+  const virtualNode = virtualNodeWish(pod);
+  const spread = virtualNodeSpread(pod);
+  return {
+    ...placement,
+    ...(virtualNode === undefined ? {} : { virtualNode }),
+    ...(spread.length === 0 ? {} : { spread: [...(placement.spread ?? []), ...spread] }),
+  };
 }

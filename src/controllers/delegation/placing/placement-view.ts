@@ -3,6 +3,7 @@ import { OVERRIDES_ANNOTATION } from "../../../api/keys.ts";
 import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Override } from "../../../api/overrides.ts";
 import { preferencesFor, type SchedulingPreferences } from "../../../api/preferences.ts";
+import { wishedMembers } from "../../../api/virtual-node-wish.ts";
 import type { Candidate, RefusalReason, Rule } from "../../../placement/candidate.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { jsonEqual } from "../../../pods/equal.ts";
@@ -10,6 +11,7 @@ import { type ApiAccess, apiChoice, type HomeApi, wantedTokens } from "../../../
 import { asksHostFirst } from "../../../pods/overflow.ts";
 import { type OverriddenSpec, overrideSpec } from "../../../pods/overrides.ts";
 import { isBound } from "../../../pods/phase.ts";
+import { specForNodesOf } from "../../../pods/virtual-node-terms.ts";
 import type { Clock } from "../../../runtime/clock.ts";
 import type { Sharing } from "../../preferences/controller.ts";
 import type { Divisions } from "../../preferences/divisions.ts";
@@ -49,7 +51,8 @@ export class PlacementView {
     // What its author wants to be different there, nobody knows any more.
     if (parsed?.ok === false) return { problem: parsed.problems[0]?.message ?? "its annotations cannot be read" };
     const overrides = parsed?.placement.overrides;
-    return overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
+    const overridden = overrides === undefined ? { spec } : overrideSpec(spec, overrides, candidate);
+    return "problem" in overridden ? overridden : { spec: specForNodesOf(candidate.name, overridden.spec) };
   }
 
   /** What the member lacks for the pod: a way to the host's API server, or what the author's overrides are written for. */
@@ -98,10 +101,10 @@ export class PlacementView {
       return { excludes: () => undefined, invalid: parsed.problems.map(({ message }) => message).join("; ") };
     const { preferences, ...undivided } = parsed.placement;
     // Some of a workload that overflows stay on the host, or somebody chooses for each pod by itself: what is left is not divided.
-    const isDivided = !asksHostFirst(proxy) && undivided.selectedMember === undefined;
+    const isDivided = !asksHostFirst(proxy) && undivided.virtualNode?.selected === undefined;
     const placement = preferences === undefined || !isDivided ? undivided : { ...undivided, preferences };
-    const { clusters, selectedMember, overrides } = placement;
-    const named = selectedMember === undefined ? clusters : [selectedMember];
+    const { clusters, virtualNode, overrides } = placement;
+    const named = (virtualNode && wishedMembers(virtualNode)) ?? clusters;
     return {
       excludes: (candidate) => placementExcludes(placement, candidate),
       lacks: (candidate) => this.#lacks(proxy, placement, candidate),
@@ -147,7 +150,7 @@ export class PlacementView {
     if (!parsed.ok || parsed.placement.preferences === undefined) return undefined;
     const { placement } = parsed;
     // Kueue, say, chooses for each pod by itself.
-    if (placement.selectedMember !== undefined) return undefined;
+    if (placement.virtualNode?.selected !== undefined) return undefined;
     const { policy, wishes } = this.#options.rules.of(proxy, placement);
     const { registry } = this.#options;
     const closed = registry.members().filter((member) => member.candidate().closed !== undefined);

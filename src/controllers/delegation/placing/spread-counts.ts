@@ -21,7 +21,7 @@ interface Counted {
 }
 
 // Each costs a look at every change of every pod of its namespace; those that are asked for again stay.
-const MOST_SELECTORS = 8;
+const MOST_SELECTORS = 64;
 
 /**
  * How many pods of a namespace each member has, by the selectors that pods are spread by. Gone through once for each selector,

@@ -72,6 +72,70 @@ describe("a pod whose node selector names a virtual node", () => {
   });
 });
 
+describe("a pod whose node affinity is about virtual nodes", () => {
+  const onNodes = { key: "disk", operator: "In", values: ["fast"] };
+  const waiting = (cluster: { operator: string; values: string[] }, annotations = {}): Stored<Pod> => {
+    const nodeSelectorTerms = [{ matchExpressions: [{ key: "legation.dev/cluster", ...cluster }, onNodes] }];
+    const nodeAffinity = { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } };
+    return proxyPod({ metadata: { annotations }, spec: { affinity: { nodeAffinity } } });
+  };
+
+  test("goes where a term lets it, and its delegate wants of nodes what is left of that term", () => {
+    const proxy = waiting({ operator: "NotIn", values: ["west"] });
+    const { excludes, named } = placing().placing.view.of(proxy);
+    const east = candidate("east", "us", 0);
+    expect(excludes(east)).toBeUndefined();
+    expect(excludes(candidate("west", "eu", 0))).toContain("no term of the pod's nodeAffinity allows");
+    expect(named).toBeUndefined();
+    const nodeSelectorTerms = [{ matchExpressions: [onNodes] }];
+    expect(placing().placing.view.specIn(proxy, east)).toMatchObject({
+      spec: { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms } } } },
+    });
+  });
+
+  test("goes where it is preferred before it goes where there is more room", () => {
+    const preference = { matchExpressions: [{ key: "legation.dev/cluster", operator: "In", values: ["east"] }] };
+    const nodeAffinity = { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference }] };
+    const { place } = placing();
+    expect(place(proxyPod())).toBe("west");
+    expect(place(proxyPod({ spec: { affinity: { nodeAffinity } } }))).toBe("east");
+  });
+
+  test("is judged by the nodes of each member without it", () => {
+    const asked: string[] = [];
+    const member = (name: string): Candidate => ({
+      ...candidate(name, "eu", 0),
+      nodesFor: (needs) => {
+        asked.push(`${name} ${JSON.stringify(needs.terms)}`);
+        return { nodes: 1, selected: 1, tolerated: 1, largest: size, large: true, against: new Map() };
+      },
+    });
+    const rules =
+      placing()
+        .placing.view.of(waiting({ operator: "In", values: ["east"] }))
+        .rules?.() ?? [];
+    for (const { refusal } of rules) refusal?.(member("east"));
+    expect(asked).toEqual([`east ${JSON.stringify([{ matchExpressions: [onNodes] }])}`]);
+  });
+});
+
+test("a pod's own spread over virtual nodes counts beside that of its annotations", () => {
+  const { place } = placing();
+  const topologySpreadConstraints = [
+    {
+      topologyKey: "legation.dev/cluster",
+      maxSkew: 1,
+      whenUnsatisfiable: "DoNotSchedule",
+      labelSelector: { matchLabels: { app: "web" } },
+    },
+  ];
+  const metadata = { labels: { app: "web", [PROXY_LABEL]: "true" } };
+  const first = proxyPod({ uid: "first", name: "first", metadata, spec: { topologySpreadConstraints } });
+  expect(place(first)).toBe("west");
+  const second = proxyPod({ uid: "second", name: "second", metadata, spec: { topologySpreadConstraints } });
+  expect(place(second)).toBe("east");
+});
+
 describe("pods in overflow mode that are due together", () => {
   test.each([
     ["their own controller", {}],

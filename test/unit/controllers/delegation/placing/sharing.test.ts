@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
 import { PREFERENCES_ANNOTATION } from "../../../../../src/api/keys.ts";
-import type { Namespace, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import type { Namespace, Pod, PodSpec, Stored } from "../../../../../src/api/kubernetes.ts";
 import type { Sharing } from "../../../../../src/controllers/preferences/controller.ts";
 import type { HomeApi } from "../../../../../src/pods/home-api.ts";
 import { Store } from "../../../../../src/runtime/store.ts";
@@ -12,7 +12,7 @@ const size = { pods: 100 };
 const KNOWN: HomeApi = { state: "known", address: { host: "192.0.2.1", port: "6443" } };
 
 /** A replica of a Deployment that is divided over all members, and moved between them. */
-function replica(annotations: Record<string, string>, nodeSelector: Record<string, string> = {}): Stored<Pod> {
+function replica(annotations: Record<string, string>, wishes: Partial<PodSpec>): Stored<Pod> {
   const owner = { apiVersion: "apps/v1", kind: "ReplicaSet", name: "web", uid: "web", controller: true };
   const preferences = { rebalance: true, clusters: { "*": { weight: 1 } } };
   const token = { serviceAccountToken: { path: "token" } };
@@ -21,7 +21,7 @@ function replica(annotations: Record<string, string>, nodeSelector: Record<strin
       annotations: { ...annotations, [PREFERENCES_ANNOTATION]: JSON.stringify(preferences) },
       ownerReferences: [owner],
     },
-    spec: { nodeName: "legation-west", nodeSelector, volumes: [{ name: "api", projected: { sources: [token] } }] },
+    spec: { nodeName: "legation-west", ...wishes, volumes: [{ name: "api", projected: { sources: [token] } }] },
   });
 }
 
@@ -30,18 +30,18 @@ function sharing({
   namespace = { metadata: { name: "team", uid: "team", resourceVersion: "1" } },
   homeApi = () => KNOWN,
   annotations = {},
-  nodeSelector = {},
+  wishes = {},
 }: {
   readonly namespace?: Stored<Namespace> | null;
   readonly homeApi?: (member: string) => HomeApi;
   readonly annotations?: Record<string, string>;
-  readonly nodeSelector?: Record<string, string>;
+  readonly wishes?: Partial<PodSpec>;
 } = {}): Sharing | undefined {
   const candidates = NAMES.map((name) => ({ name, labels: {}, allocatable: size, largestNode: size, used: {} }));
   const namespaces = new Store<Namespace>();
   if (namespace !== null) namespaces.set(namespace);
   const { placing } = placingOver(candidates, { namespaces, homeApi });
-  return placing.view.sharing(replica(annotations, nodeSelector));
+  return placing.view.sharing(replica(annotations, wishes));
 }
 
 describe("a workload that is divided", () => {
@@ -56,8 +56,15 @@ describe("a workload that is divided", () => {
   });
 
   test("is left as it is where its pods name their members themselves", () => {
-    expect(sharing({ nodeSelector: { disk: "fast" } })).toBeDefined();
-    expect(sharing({ nodeSelector: { "legation.dev/cluster": "west" } })).toBeUndefined();
+    expect(sharing({ wishes: { nodeSelector: { disk: "fast" } } })).toBeDefined();
+    expect(sharing({ wishes: { nodeSelector: { "legation.dev/cluster": "west" } } })).toBeUndefined();
+  });
+
+  test("has the members that its pods' own affinity leaves it", () => {
+    const matchExpressions = [{ key: "legation.dev/cluster", operator: "NotIn", values: ["east"] }];
+    const required = { nodeSelectorTerms: [{ matchExpressions }] };
+    const wishes = { affinity: { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: required } } };
+    expect(sharing({ wishes })?.candidates.map(({ name }) => name)).toEqual(["west", "north"]);
   });
 
   test.each<[string, HomeApi]>([

@@ -1,0 +1,43 @@
+import { VIRTUAL_NODE_LABEL } from "./keys.ts";
+import { type LabelExpression, requirementOf } from "./label-expressions.ts";
+import { selectorMatches } from "./label-selector.ts";
+
+/** What a pod's own node selector and node affinity say of virtual nodes, by the label with the member's name. */
+export interface VirtualNodeWish {
+  /** The member that its node selector names; absent: any. */
+  readonly selected?: string;
+  /** What each term of its required node affinity says of the label: one must hold; absent: any member will do. */
+  readonly required?: readonly (readonly LabelExpression[])[];
+  /** Preferred terms that say nothing else. */
+  readonly preferred?: readonly { readonly weight: number; readonly expressions: readonly LabelExpression[] }[];
+}
+
+/** Whether expressions over the label hold for a member's virtual node. */
+export function holdsFor(expressions: readonly LabelExpression[], member: string): boolean {
+  return selectorMatches(expressions.map(requirementOf), { [VIRTUAL_NODE_LABEL]: member });
+}
+
+/** Why the pod does not go to a member's virtual node; undefined: it may. */
+export function wishExcludes({ selected, required }: VirtualNodeWish, member: string): string | undefined {
+  if (selected !== undefined && selected !== member) {
+    return `the pod's nodeSelector says ${VIRTUAL_NODE_LABEL}: ${JSON.stringify(selected)}`;
+  }
+  if (required?.some((expressions) => holdsFor(expressions, member)) !== false) return undefined;
+  return `no term of the pod's nodeAffinity allows ${VIRTUAL_NODE_LABEL}: ${JSON.stringify(member)}`;
+}
+
+/** The sum of the weights of preferred terms that hold for a member's virtual node. */
+export function wishWeight({ preferred = [] }: VirtualNodeWish, member: string): number {
+  return preferred.reduce((sum, { weight, expressions }) => sum + (holdsFor(expressions, member) ? weight : 0), 0);
+}
+
+// Whoever writes more means a list, and no name that could be wrong; it would be told in a condition.
+const MOST_NAMED = 100;
+
+/** The members that are meant, by name; undefined: not named, or too many to tell. */
+export function wishedMembers({ selected, required }: VirtualNodeWish): readonly string[] | undefined {
+  if (selected !== undefined) return [selected];
+  const named = required?.map((expressions) => expressions.find(({ operator }) => operator === "In")?.values);
+  const names = named?.every((some) => some !== undefined) === true ? [...new Set(named.flat())] : [];
+  return names.length === 0 || names.length > MOST_NAMED ? undefined : names;
+}

@@ -1,0 +1,146 @@
+import type { Duplex } from "node:stream";
+import { Connections } from "./connections.ts";
+import type { ClusterCredentials, Identity } from "./credentials.ts";
+import type { Exchange } from "./exchange.ts";
+import type { ClientLimits } from "./limits.ts";
+import type { StreamExchange } from "./stream-exchange.ts";
+import type { WatchStream } from "./watch-stream.ts";
+
+/** One request on the wire, and what it is called in errors and metrics. */
+export interface WireRequest {
+  /** Kubernetes verb. */
+  readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
+  /** Plural, with its subresource when there is one. */
+  readonly plural: string;
+  readonly namespace?: string | undefined;
+  readonly name?: string | undefined;
+  readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
+  readonly path: string;
+  readonly body?: string;
+  readonly contentType?: string;
+  /** Media type of the answer; default JSON. */
+  readonly accept?: string;
+  readonly signal?: AbortSignal | undefined;
+  readonly timeoutMs?: number | undefined;
+  readonly outOfTurn?: boolean | undefined;
+}
+
+/** Which protocol a request asks for, and the headers that this protocol wants. */
+export interface Upgrade {
+  readonly protocol: string;
+  readonly headers: Readonly<Record<string, string[]>>;
+}
+
+/** As undici takes it. */
+interface DispatchOptions {
+  readonly origin: string;
+  readonly path: string;
+  readonly method: WireRequest["method"];
+  readonly headers: Record<string, string | string[]>;
+  readonly body: string | null;
+  readonly reset: boolean;
+}
+
+/** Puts requests to one API server on its connections as they are: without a limit, a deadline or a second try. */
+export class Wire {
+  readonly #connections: Connections;
+  readonly #origin: string;
+  readonly #basePath: string;
+  readonly #userAgent: string;
+  readonly #upgraded = new Set<Duplex>();
+  #closed = false;
+
+  constructor(options: {
+    readonly credentials: ClusterCredentials;
+    readonly limits: ClientLimits;
+    readonly userAgent: string;
+  }) {
+    const { pathname, origin } = new URL(options.credentials.server);
+    this.#connections = new Connections(options.credentials, options.limits);
+    this.#origin = origin;
+    this.#basePath = pathname === "/" ? "" : pathname;
+    this.#userAgent = options.userAgent;
+  }
+
+  get closed(): boolean {
+    return this.#closed;
+  }
+
+  /** Sends a request that has one answer. */
+  send(request: WireRequest, identity: Identity, exchange: Exchange): void {
+    try {
+      this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
+    } catch (cause) {
+      exchange.refuse(cause);
+    }
+  }
+
+  /** Sends a watch request; what follows goes to `stream`. */
+  watch(request: WireRequest, identity: Identity, stream: WatchStream): void {
+    try {
+      this.#connections.for("watches", identity).dispatch(this.#dispatchOptions(request, identity), stream);
+    } catch (cause) {
+      stream.cancel(cause instanceof Error ? cause.message : String(cause), cause);
+    }
+  }
+
+  /** Sends a request for another protocol. */
+  upgrade(request: WireRequest, identity: Identity, upgrade: Upgrade, exchange: Exchange): void {
+    const { headers, ...options } = this.#dispatchOptions(request, identity);
+    const { protocol } = upgrade;
+    // What follows is no JSON, and API servers refuse to answer with what was not asked for.
+    headers.accept = "*/*";
+    try {
+      this.#connections
+        .for("upgrades", identity)
+        .dispatch({ ...options, headers: { ...upgrade.headers, ...headers }, upgrade: protocol }, exchange);
+    } catch (cause) {
+      exchange.refuse(cause);
+    }
+  }
+
+  /** Sends a request whose answer is read as a stream. */
+  stream(request: WireRequest, identity: Identity, exchange: StreamExchange): void {
+    const { headers, ...options } = this.#dispatchOptions(request, identity);
+    // Logs are plain text, refusals of them JSON.
+    headers.accept = "*/*";
+    try {
+      this.#connections.for("watches", identity).dispatch({ ...options, headers }, exchange);
+    } catch (cause) {
+      exchange.end("cut", cause instanceof Error ? cause : new Error(String(cause)));
+    }
+  }
+
+  /** Cuts the socket when the client is closed. */
+  keep(socket: Duplex): void {
+    this.#upgraded.add(socket);
+    socket.once("close", () => this.#upgraded.delete(socket));
+    if (this.#closed) socket.destroy();
+  }
+
+  /** Cuts every connection; what is under way fails. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const socket of this.#upgraded) socket.destroy();
+    await this.#connections.destroy(new Error("the client was closed"));
+  }
+
+  #dispatchOptions(request: WireRequest, identity: Identity): DispatchOptions {
+    const headers: Record<string, string | string[]> = {
+      ...identity.headers,
+      accept: request.accept ?? "application/json",
+      "user-agent": this.#userAgent,
+    };
+    if (identity.authorization !== undefined) headers.authorization = identity.authorization;
+    if (request.body !== undefined) headers["content-type"] = request.contentType ?? "application/json";
+    return {
+      origin: this.#origin,
+      path: this.#basePath + request.path,
+      method: request.method,
+      headers,
+      body: request.body ?? null,
+      // undici closes the connection after a DELETE with a body unless told; API servers read it as any other.
+      reset: false,
+    };
+  }
+}
