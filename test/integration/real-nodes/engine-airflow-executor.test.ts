@@ -107,12 +107,17 @@ onEngineClusters((clusters) => {
     await eventually(
       async () => {
         for (const { metadata, spec } of await podsOf(client, namespace)) workers.set(metadata.name, spec?.nodeName);
-        return finished().includes("checked 2 success");
+        return /DagRun Finished: .* state=/.test(stripVTControlCharacters(scheduler.output()));
       },
-      { timeoutMs: 600_000, what: "the end of the second try" },
+      { timeoutMs: 300_000, what: "the end of the run" },
     );
-    expect(finished()).toContain("measured 1 success");
     expect(stripVTControlCharacters(scheduler.output())).toMatch(/DagRun Finished: dag_id=workers.* state=success/);
+    // The scheduler hears of workers' pods after that. Of two tries whose pods end together it tells one.
+    await eventuallyPasses(() =>
+      expect(finished()).toEqual(
+        expect.arrayContaining(["measured 1 success", expect.stringMatching(/^checked [12] success$/)]),
+      ),
+    );
     expect([...workers.keys()].sort()).toEqual([
       expect.stringMatching(/^workers-checked-/),
       expect.stringMatching(/^workers-checked-/),
