@@ -168,8 +168,9 @@ function nodeFits(inMember: InMember): (candidate: Candidate) => NodeFit | undef
   };
 }
 
+/** Nodes that are cordoned or not ready count, as far as their labels are known: they are the other policy's. */
 function selectsNone(fit: NodeFit | undefined): boolean {
-  return fit !== undefined && fit.nodes > 0 && fit.selected === 0;
+  return fit !== undefined && fit.nodes > 0 && fit.against.get(NOT_SELECTED) === fit.nodes;
 }
 
 /** What is against each of the nodes, counted as kube-scheduler counts it. */

@@ -3,6 +3,7 @@ import type { PodSpec } from "../api/kubernetes.ts";
 import { type Override, overrideApplies } from "../api/overrides.ts";
 import { withoutNulls } from "../api/without-nulls.ts";
 import { changedPrivileges } from "./privileges.ts";
+import { shapeProblems } from "./spec-shape.ts";
 
 /** A pod's spec as it is in one member, or which operation failed and why. */
 export type OverriddenSpec = { readonly spec: PodSpec } | { readonly problem: string };
@@ -22,7 +23,10 @@ export function overrideSpec(
     if (problem !== undefined) return { problem: `[${index}].patch: ${problem}` };
     overridden = patched.spec;
   }
-  return { spec: overridden === spec ? spec : withoutNulls(overridden) };
+  if (overridden === spec) return { spec };
+  const changed = withoutNulls(overridden);
+  const [wrong] = shapeProblems(changed);
+  return wrong === undefined ? { spec: changed } : { problem: `makes what is no pod's spec: ${wrong}` };
 }
 
 /** What is wrong with an author's overrides of this pod in any member: privileges that the host has not judged. */

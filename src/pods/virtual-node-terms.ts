@@ -15,8 +15,7 @@ export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
   const { required, preferred } = termsOf(spec?.affinity?.nodeAffinity);
   const wish = {
     ...(selected === undefined ? {} : { selected }),
-    // An empty term holds for no node.
-    ...(required.some(speaksOfIt) ? { required: required.filter((term) => !isEmpty(term)).map(ofVirtualNode) } : {}),
+    ...(required.some(speaksOfIt) ? { required: alternatives(required).map(ofVirtualNode) } : {}),
     ...preferences(preferred),
   };
   return Object.keys(wish).length === 0 ? undefined : wish;
@@ -86,7 +85,7 @@ function nodeAffinityIn(member: string, nodeAffinity: NodeAffinity): NodeAffinit
     preferredDuringSchedulingIgnoredDuringExecution: preferred,
     ...others
   } = nodeAffinity;
-  const all = required?.nodeSelectorTerms ?? [];
+  const all = alternatives(required?.nodeSelectorTerms ?? []);
   const holding = all.filter((term) => mayHold(term, member));
   // A pod that is there all the same keeps what it asks of nodes: affinity is not asked again once it is placed.
   const terms = holding.length === 0 ? all : holding;
@@ -102,6 +101,11 @@ function nodeAffinityIn(member: string, nodeAffinity: NodeAffinity): NodeAffinit
     ...(wishes === undefined || wishes.length === 0 ? {} : { preferredDuringSchedulingIgnoredDuringExecution: wishes }),
   };
   return Object.keys(kept).length === 0 ? undefined : kept;
+}
+
+/** Those of required terms that are for virtual nodes: where one speaks of them, one that keeps away from them, or is empty, is for none. */
+function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
+  return terms.some(speaksOfIt) ? terms.filter((term) => !isEmpty(term) && !keepsAway(term)) : terms;
 }
 
 function termsOf(nodeAffinity: NodeAffinity | undefined): {
@@ -125,6 +129,10 @@ function preferences(
 
 function ofVirtualNode({ matchExpressions = [] }: NodeSelectorTerm): LabelExpression[] {
   return matchExpressions.flatMap((expression) => (isOfVirtualNode(expression) ? [expression] : []));
+}
+
+function keepsAway({ matchExpressions = [] }: NodeSelectorTerm): boolean {
+  return matchExpressions.some(({ key, operator }) => key === VIRTUAL_NODE_LABEL && operator === "DoesNotExist");
 }
 
 /** `DoesNotExist` is for the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */

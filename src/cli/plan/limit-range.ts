@@ -1,7 +1,7 @@
+import { textsOf } from "../../api/amounts.ts";
 import type { Container, PodSpec } from "../../api/kubernetes.ts";
 import { type Amounts, exceeds, formatAmounts, parseAmounts, writeQuantity } from "../../api/quantity.ts";
 import { containerRequests, podLevelRequests, podRequests } from "../../placement/requests.ts";
-import { textsOf } from "./amounts.ts";
 import { podLimits } from "./pod-limits.ts";
 import type { LimitRangeRule, LimitRule } from "./rules.ts";
 

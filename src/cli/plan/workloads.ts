@@ -1,7 +1,7 @@
 import { z } from "zod";
 import type { ObjectMeta, Pod, PodSpec, Stored } from "../../api/kubernetes.ts";
+import { podSpec } from "../../pods/spec-shape.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
-import { podSpec } from "./pod-spec.ts";
 import { type ClaimSpec, claimSpec } from "./written-claims.ts";
 
 /** Kinds whose pods can be planned. */

@@ -1,7 +1,7 @@
 import { z } from "zod";
+import { amounts, textsOf } from "../../api/amounts.ts";
 import { DEPENDENCY_KINDS, dependencyKey } from "../../pods/dependencies.ts";
 import { Failure } from "../failure.ts";
-import { amounts, textsOf } from "./amounts.ts";
 import { problemsOf, type WrittenObject } from "./documents.ts";
 import type { HostRules } from "./host-admission.ts";
 import type { LimitRangeRule, LimitRule, PriorityClassRule, QuotaRule, RuntimeClassRule } from "./rules.ts";

@@ -8,7 +8,7 @@ import { capacityOf, fitsLargest } from "../../../src/clusters/capacity.ts";
 import type { Candidate, Rule } from "../../../src/placement/candidate.ts";
 import { type GroupFacts, groupRule } from "../../../src/placement/group-rule.ts";
 import { inMembers } from "../../../src/placement/in-member.ts";
-import { fitOf } from "../../../src/placement/node-fit.ts";
+import { fitOf, type NodeNeeds } from "../../../src/placement/node-fit.ts";
 import { explain, rank } from "../../../src/placement/rank.ts";
 import { podRequests } from "../../../src/placement/requests.ts";
 import { placementRules, policyRules } from "../../../src/placement/rules.ts";
@@ -364,6 +364,10 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   };
   expect(fitting(candidate("east", nodesOn("slow")), ["west", "east"])).toEqual(besideOtherNodes);
   expect(fitting(candidate("east", nodesOn("fast")), ["west"])).toEqual(besideLeftOut);
+  // Cordoned nodes are nodes: what is closed is for the other policy to say.
+  const cordoned = { ...node("fast"), spec: { unschedulable: true } };
+  const closed = { nodesFor: (needs: NodeNeeds) => fitOf(needs, [cordoned]) };
+  expect(fitting(candidate("east", closed), ["west", "east"])).toEqual([]);
 });
 
 test.each<[string, Omit<GroupFacts, "text">, string[], string]>([

@@ -53,6 +53,26 @@ describe("overrides", () => {
     });
   });
 
+  test.each<[string, unknown, string]>([
+    ["/spec/topologySpreadConstraints", [null], "spec.topologySpreadConstraints.0: "],
+    ["/spec/topologySpreadConstraints", {}, "spec.topologySpreadConstraints: "],
+    ["/spec/nodeSelector", "west", "spec.nodeSelector: "],
+    ["/spec/volumes", "none", "spec.volumes: "],
+    [
+      "/spec/affinity",
+      { nodeAffinity: { requiredDuringSchedulingIgnoredDuringExecution: { nodeSelectorTerms: [null] } } },
+      "spec.affinity.nodeAffinity.requiredDuringSchedulingIgnoredDuringExecution.nodeSelectorTerms.0: ",
+    ],
+    [
+      "/spec/affinity",
+      { nodeAffinity: { preferredDuringSchedulingIgnoredDuringExecution: [{ weight: 1, preference: null }] } },
+      "spec.affinity.nodeAffinity.preferredDuringSchedulingIgnoredDuringExecution.0.preference: ",
+    ],
+  ])("that make of %s what no pod has, %j, do not fit", (path, value, field) => {
+    const result = overridden(JSON.stringify([{ patch: [{ op: "add", path, value }] }]), west);
+    expect(result).toEqual({ problem: expect.stringContaining(`makes what is no pod's spec: ${field}`) });
+  });
+
   test("leave the very same spec to members that none is for", () => {
     expect(overridden('[{"clusters": ["west"], "patch": [{"op": "remove", "path": "/spec/hostname"}]}]', east)).toEqual(
       {
@@ -169,7 +189,6 @@ describe("privileges that the host has judged in the pod as it is written", () =
     ["a volume of its own", add("volumes/-", { name: "scratch", emptyDir: {} })],
     ["no port of the node", { op: "remove", path: "/spec/containers/0/ports/0/hostPort" }],
     ["another path of its probe", add("containers/0/readinessProbe/httpGet/path", "/ready")],
-    ["values that no pod has", add("volumes", "none")],
   ])("leave the rest to the author: %s", (_, operation) => {
     const parsed = parseOverrides(JSON.stringify([{ patch: [operation] }]));
     if ("problem" in parsed) throw new Error(parsed.problem);

@@ -50,6 +50,7 @@ describe("required node affinity over the label of virtual nodes", () => {
       ["west", "east"],
     ],
     ["a term that is empty, and holds for no node", specOf([], [cluster("In", "east")]), ["east"], ["east"]],
+    ["nodes of the host, or one named", specOf([cluster("DoesNotExist")], [cluster("In", "west")]), ["west"], ["west"]],
     ["an operator that nobody knows yet", specOf([cluster("Like", "w*")]), ["east", "north", "west"], undefined],
   ])("%s", (_, spec, allowed, named) => {
     const wish = virtualNodeWish(pod({ spec })) ?? {};
@@ -207,7 +208,10 @@ describe("for a member's own nodes", () => {
 
   test("a term that was empty holds for none", () => {
     const spec = specOf([], [cluster("In", "west"), onDisk]);
-    expect(required(specForNodesOf("west", spec))).toEqual([{}, { matchExpressions: [onDisk] }]);
+    expect(required(specForNodesOf("west", spec))).toEqual([{ matchExpressions: [onDisk] }]);
+    expect(required(specForNodesOf("east", spec))).toEqual([{ matchExpressions: [onDisk] }]);
+    const empty = { ...specOf([]), nodeSelector: { "legation.dev/cluster": "west" } };
+    expect(required(specForNodesOf("west", empty))).toEqual([{}]);
   });
 
   test("what is said of pods, of fields and of other things stays", () => {

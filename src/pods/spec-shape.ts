@@ -1,6 +1,6 @@
 import { z } from "zod";
-import type { PodSpec } from "../../api/kubernetes.ts";
-import { amounts } from "./amounts.ts";
+import { amounts } from "../api/amounts.ts";
+import type { PodSpec } from "../api/kubernetes.ts";
 
 const resources = z.looseObject({ requests: amounts.nullish(), limits: amounts.nullish() });
 const reference = z.looseObject({ name: z.string().nullish() });
@@ -44,6 +44,11 @@ const affinity = z.looseObject({
   podAffinity: podTerms.nullish(),
   podAntiAffinity: podTerms.nullish(),
 });
+const spreadConstraint = z.looseObject({
+  topologyKey: z.string(),
+  labelSelector: z.looseObject({ matchExpressions: expressions.nullish() }).nullish(),
+  matchLabelKeys: z.array(z.string()).nullish(),
+});
 const podSpecFields = z.looseObject({
   containers: z.array(container).min(1),
   initContainers: z.array(container).nullish(),
@@ -52,10 +57,17 @@ const podSpecFields = z.looseObject({
   volumes: z.array(volume).nullish(),
   imagePullSecrets: z.array(reference).nullish(),
   affinity: affinity.nullish(),
+  topologySpreadConstraints: z.array(spreadConstraint).nullish(),
   schedulingGates: z.array(z.looseObject({ name: z.string() })).nullish(),
   overhead: amounts.nullish(),
   resources: resources.nullish(),
 });
+/** What is wrong with the shape of a pod's spec, where a decision would read it, each with its field; the rest is the API server's business. */
+export function shapeProblems(spec: unknown): string[] {
+  const { issues = [] } = podSpecFields.safeParse(spec).error ?? {};
+  return issues.map(({ path, message }) => `${["spec", ...path].join(".")}: ${message}`);
+}
+
 /** The spec of a pod, checked where a plan reads it; the rest is as it is written. */
 export const podSpec: z.ZodType<PodSpec> = z.custom<PodSpec>().superRefine((value, context) => {
   for (const { path, message } of podSpecFields.safeParse(value).error?.issues ?? []) {

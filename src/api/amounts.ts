@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { parseQuantity } from "../../api/quantity.ts";
+import { parseQuantity } from "./quantity.ts";
 
 const UNITS = "n, u, m, k, M, G, T, P, E, Ki, Mi, Gi, Ti, Pi or Ei";
 
