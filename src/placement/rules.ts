@@ -119,7 +119,7 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   const eligible = candidates.filter((candidate) => {
     const { closed, taints = [], admits } = candidate;
     if (nodeAffinityPolicy !== "Ignore" && placementExcludes(placement, candidate) !== undefined) return false;
-    if (nodeAffinityPolicy === "Honor" && selectsNone(fitIn(candidate))) return false;
+    if (nodeAffinityPolicy === "Honor" && hasNone(fitIn(candidate), nodeTaintsPolicy)) return false;
     if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
     if (nodeTaintsPolicy === "Ignore") return true;
     return closed === undefined && repellingTaint(taints, tolerations) === undefined;
@@ -168,9 +168,10 @@ function nodeFits(inMember: InMember): (candidate: Candidate) => NodeFit | undef
   };
 }
 
-/** Nodes that are cordoned or not ready count, as far as their labels are known: they are the other policy's. */
-function selectsNone(fit: NodeFit | undefined): boolean {
-  return fit !== undefined && fit.nodes > 0 && fit.against.get(NOT_SELECTED) === fit.nodes;
+/** Whether the pod may go to none of the nodes; those that are closed or tainted are nodes all the same, unless that is honored, too. */
+function hasNone(fit: NodeFit | undefined, taints: "Honor" | "Ignore"): boolean {
+  if (fit === undefined || fit.nodes === 0) return false;
+  return taints === "Honor" ? fit.tolerated === 0 : fit.against.get(NOT_SELECTED) === fit.nodes;
 }
 
 /** What is against each of the nodes, counted as kube-scheduler counts it. */

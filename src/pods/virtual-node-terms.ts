@@ -131,17 +131,22 @@ function ofVirtualNode({ matchExpressions = [] }: NodeSelectorTerm): LabelExpres
   return matchExpressions.flatMap((expression) => (isOfVirtualNode(expression) ? [expression] : []));
 }
 
-function keepsAway({ matchExpressions = [] }: NodeSelectorTerm): boolean {
-  return matchExpressions.some(({ key, operator }) => key === VIRTUAL_NODE_LABEL && operator === "DoesNotExist");
+function keepsAway(term: NodeSelectorTerm): boolean {
+  if (speaksOfIt(term)) return false;
+  return term.matchExpressions?.some(({ key, operator }) => isForHost(key, operator)) ?? false;
 }
 
 /** `DoesNotExist` is for the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */
+function isForHost(key: string, operator: string): boolean {
+  return key === VIRTUAL_NODE_LABEL && operator === "DoesNotExist";
+}
+
 function isOfVirtualNode(expression: {
   readonly key: string;
   readonly operator: string;
 }): expression is LabelExpression {
   const { key, operator } = expression;
-  return key === VIRTUAL_NODE_LABEL && operator !== "DoesNotExist" && isKnownExpression(expression);
+  return key === VIRTUAL_NODE_LABEL && !isForHost(key, operator) && isKnownExpression(expression);
 }
 
 function ofNodes(term: NodeSelectorTerm): NodeSelectorTerm {

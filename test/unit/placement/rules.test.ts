@@ -353,9 +353,13 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   });
   const nodesOn = (disk: string): Pick<Candidate, "nodesFor"> => ({ nodesFor: (needs) => fitOf(needs, [node(disk)]) });
   const pod = proxyPod({ spec });
-  const fitting = (other: Candidate, clusters: readonly string[]): readonly string[] => {
+  const fitting = (
+    other: Candidate,
+    clusters: readonly string[],
+    taints: Pick<ClusterSpread, "nodeTaintsPolicy"> = {},
+  ): readonly string[] => {
     const candidates = [candidate("west", nodesOn("fast")), other];
-    const placement: Placement = { clusters, spread: [{ topologyKey: "legation.dev/cluster", ...policy }] };
+    const placement: Placement = { clusters, spread: [{ topologyKey: "legation.dev/cluster", ...policy, ...taints }] };
     const spreadCounts = (): Map<string, number> => new Map([["west", 1]]);
     const facts = { pod, inMember: inMembers(pod), placement, namespaceLabels: {}, candidates, spreadCounts };
     const rules = [...policyRules(facts), ...placementRules(facts)];
@@ -367,7 +371,10 @@ test.each<[string, Pick<ClusterSpread, "nodeAffinityPolicy">, string[], string[]
   // Cordoned nodes are nodes: what is closed is for the other policy to say.
   const cordoned = { ...node("fast"), spec: { unschedulable: true } };
   const closed = { nodesFor: (needs: NodeNeeds) => fitOf(needs, [cordoned]) };
+  const { nodeAffinityPolicy } = policy;
   expect(fitting(candidate("east", closed), ["west", "east"])).toEqual([]);
+  const honoring = fitting(candidate("east", closed), ["west", "east"], { nodeTaintsPolicy: "Honor" });
+  expect(honoring).toEqual(nodeAffinityPolicy === "Honor" ? ["west"] : []);
 });
 
 test.each<[string, Omit<GroupFacts, "text">, string[], string]>([

@@ -51,6 +51,12 @@ describe("required node affinity over the label of virtual nodes", () => {
     ],
     ["a term that is empty, and holds for no node", specOf([], [cluster("In", "east")]), ["east"], ["east"]],
     ["nodes of the host, or one named", specOf([cluster("DoesNotExist")], [cluster("In", "west")]), ["west"], ["west"]],
+    [
+      "one that keeps away from others, too",
+      specOf([cluster("NotIn", "west"), cluster("DoesNotExist"), onDisk]),
+      ["east", "north"],
+      undefined,
+    ],
     ["an operator that nobody knows yet", specOf([cluster("Like", "w*")]), ["east", "north", "west"], undefined],
   ])("%s", (_, spec, allowed, named) => {
     const wish = virtualNodeWish(pod({ spec })) ?? {};
