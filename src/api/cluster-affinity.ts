@@ -65,7 +65,13 @@ export function affinityWeight(affinity: ClusterAffinity, cluster: Selectable): 
 }
 
 /** A term without a requirement: Kubernetes has it match nothing. */
-export function isEmptyTerm({ matchExpressions = [], matchFields = [] }: ClusterTerm): boolean {
+export function isEmptyTerm({
+  matchExpressions = [],
+  matchFields = [],
+}: {
+  readonly matchExpressions?: readonly unknown[];
+  readonly matchFields?: readonly unknown[];
+}): boolean {
   return matchExpressions.length + matchFields.length === 0;
 }
 

@@ -1,3 +1,4 @@
+import { isEmptyTerm } from "../api/cluster-affinity.ts";
 import type { KubeNode, NodeSelectorTerm, Pod, Toleration } from "../api/kubernetes.ts";
 import { isKnownExpression, requirementOf } from "../api/label-expressions.ts";
 import { selectorMatches } from "../api/label-selector.ts";
@@ -139,8 +140,8 @@ function isSelected({ nodeSelector, terms }: NodeNeeds, { metadata }: KubeNode):
 }
 
 function termMatches(term: NodeSelectorTerm, labels: Readonly<Record<string, string>>, name: string): boolean {
+  if (isEmptyTerm(term)) return false;
   const { matchExpressions = [], matchFields = [] } = term;
-  if (matchExpressions.length + matchFields.length === 0) return false;
   return (
     holds(matchExpressions, labels) &&
     // The only field that nodes can be selected by.

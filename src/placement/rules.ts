@@ -115,11 +115,10 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
   const { pod, placement, namespaceLabels, candidates } = facts;
   const { labelSelector, nodeAffinityPolicy, nodeTaintsPolicy = "Ignore" } = spread;
   const tolerations = pod.spec?.tolerations ?? [];
-  const fitIn = nodeFits(facts.inMember);
   const eligible = candidates.filter((candidate) => {
     const { closed, taints = [], admits } = candidate;
     if (nodeAffinityPolicy !== "Ignore" && placementExcludes(placement, candidate) !== undefined) return false;
-    if (nodeAffinityPolicy === "Honor" && hasNone(fitIn(candidate), nodeTaintsPolicy)) return false;
+    if (nodeAffinityPolicy === "Honor" && hasNone(fitIn(facts.inMember, candidate), nodeTaintsPolicy)) return false;
     if (admits !== undefined && !selectorMatches(admits, namespaceLabels)) return false;
     if (nodeTaintsPolicy === "Ignore") return true;
     return closed === undefined && repellingTaint(taints, tolerations) === undefined;
@@ -134,12 +133,11 @@ function spreadRuleFor(spread: ClusterSpread, facts: RuleFacts): Rule {
 
 /** The pod's node selector, required node affinity and tolerations against the member's nodes. */
 function nodeRule(inMember: InMember): Rule {
-  const fitIn = nodeFits(inMember);
   return {
     refusal: (candidate) => {
       const { largestNode } = candidate;
       const { requests } = inMember(candidate);
-      const fit = fitIn(candidate);
+      const fit = fitIn(inMember, candidate);
       if (fit === undefined || fit.large || fit.nodes === 0) return undefined;
       if (fit.tolerated === 0) return { reason: "NoNodeMatches", message: noneOf(fit) };
       for (const resource in requests) {
@@ -157,15 +155,15 @@ function nodeRule(inMember: InMember): Rule {
   };
 }
 
-/** What members' nodes have for the pod; undefined: not known. What it wants is reckoned once for all members that it is the same for. */
-function nodeFits(inMember: InMember): (candidate: Candidate) => NodeFit | undefined {
-  const known = new Map<PodInMember, NodeNeeds>();
-  return (candidate) => {
-    const seen = inMember(candidate);
-    const needs = known.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
-    known.set(seen, needs);
-    return candidate.nodesFor?.(needs);
-  };
+// Asked by several rules, for each member.
+const needs = new WeakMap<PodInMember, NodeNeeds>();
+
+/** What a member's nodes have for the pod; undefined: not known. */
+function fitIn(inMember: InMember, candidate: Candidate): NodeFit | undefined {
+  const seen = inMember(candidate);
+  const wanted = needs.get(seen) ?? nodeNeeds(seen.pod, seen.requests);
+  needs.set(seen, wanted);
+  return candidate.nodesFor?.(wanted);
 }
 
 /** Whether the pod may go to none of the nodes; those that are closed or tainted are nodes all the same, unless that is honored, too. */

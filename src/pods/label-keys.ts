@@ -1,6 +1,9 @@
+import type { PodSpec } from "../api/kubernetes.ts";
 import type { LabelSelector } from "../api/label-expressions.ts";
 
-type Expression = NonNullable<LabelSelector["matchExpressions"]>[number];
+type Constraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
+type WrittenSelector = NonNullable<Constraint["labelSelector"]>;
+type WrittenExpression = NonNullable<WrittenSelector["matchExpressions"]>[number];
 
 interface Term {
   readonly labelSelector?: LabelSelector;
@@ -32,6 +35,21 @@ export function withoutMergedKeys<T>(value: T): T {
   return copy as T;
 }
 
-function isFor({ key, operator }: Expression, wanted: string, as: string): boolean {
+/** With the pod's own values of some keys, as API servers from 1.34 on write them into the selector of a spread constraint. */
+export function withMergedKeys(
+  selector: WrittenSelector,
+  keys: readonly string[],
+  labels: Readonly<Record<string, string>>,
+): WrittenSelector {
+  const { matchExpressions = [] } = selector;
+  const missing = keys.filter((key) => !matchExpressions.some((one) => isFor(one, key, "In")));
+  const own = missing.flatMap((key) => {
+    const value = labels[key];
+    return value === undefined ? [] : [{ key, operator: "In", values: [value] }];
+  });
+  return own.length === 0 ? selector : { ...selector, matchExpressions: [...matchExpressions, ...own] };
+}
+
+function isFor({ key, operator }: Pick<WrittenExpression, "key" | "operator">, wanted: string, as: string): boolean {
   return key === wanted && operator === as;
 }

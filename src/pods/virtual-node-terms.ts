@@ -1,13 +1,17 @@
+import { isEmptyTerm } from "../api/cluster-affinity.ts";
 import type { ClusterSpread } from "../api/cluster-spread.ts";
 import { VIRTUAL_NODE_LABEL } from "../api/keys.ts";
 import type { NodeSelectorTerm, Pod, PodSpec } from "../api/kubernetes.ts";
 import { isKnownExpression, type LabelExpression } from "../api/label-expressions.ts";
 import { holdsFor, type VirtualNodeWish } from "../api/virtual-node-wish.ts";
+import { withMergedKeys } from "./label-keys.ts";
 
 type Affinity = NonNullable<PodSpec["affinity"]>;
 type NodeAffinity = NonNullable<Affinity["nodeAffinity"]>;
 type SpreadConstraint = NonNullable<PodSpec["topologySpreadConstraints"]>[number];
-type Selector = NonNullable<SpreadConstraint["labelSelector"]>;
+
+/** A word to the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */
+const AWAY = "DoesNotExist";
 
 /** What the pod's node selector and node affinity say of virtual nodes, as Kueue writes it for a flavor; undefined: nothing. */
 export function virtualNodeWish({ spec }: Pod): VirtualNodeWish | undefined {
@@ -26,20 +30,9 @@ export function virtualNodeSpread({ metadata, spec }: Pod): ClusterSpread[] {
   return (spec?.topologySpreadConstraints ?? []).filter(isOverVirtualNodes).flatMap((constraint) => {
     const { labelSelector, matchLabelKeys = [], nodeAffinityPolicy = "Honor", ...others } = constraint;
     if (labelSelector === undefined) return [];
-    const selector = withKeys(labelSelector, matchLabelKeys, metadata?.labels ?? {});
+    const selector = withMergedKeys(labelSelector, matchLabelKeys, metadata?.labels ?? {});
     return [{ ...others, nodeAffinityPolicy, labelSelector: selector } as ClusterSpread];
   });
-}
-
-/** With the pod's own values of some keys, as API servers from 1.34 on write them into the selector. */
-function withKeys(selector: Selector, keys: readonly string[], labels: Readonly<Record<string, string>>): Selector {
-  const { matchExpressions = [] } = selector;
-  const missing = keys.filter((key) => !matchExpressions.some((one) => one.key === key && one.operator === "In"));
-  const own = missing.flatMap((key) => {
-    const value = labels[key];
-    return value === undefined ? [] : [{ key, operator: "In", values: [value] }];
-  });
-  return own.length === 0 ? selector : { ...selector, matchExpressions: [...matchExpressions, ...own] };
 }
 
 /**
@@ -105,7 +98,7 @@ function nodeAffinityIn(member: string, nodeAffinity: NodeAffinity): NodeAffinit
 
 /** Those of required terms that are for virtual nodes: where one speaks of them, one that keeps away from them, or is empty, is for none. */
 function alternatives(terms: readonly NodeSelectorTerm[]): readonly NodeSelectorTerm[] {
-  return terms.some(speaksOfIt) ? terms.filter((term) => !isEmpty(term) && !keepsAway(term)) : terms;
+  return terms.some(speaksOfIt) ? terms.filter((term) => !isEmptyTerm(term) && !keepsAway(term)) : terms;
 }
 
 function termsOf(nodeAffinity: NodeAffinity | undefined): {
@@ -132,13 +125,10 @@ function ofVirtualNode({ matchExpressions = [] }: NodeSelectorTerm): LabelExpres
 }
 
 function keepsAway(term: NodeSelectorTerm): boolean {
-  if (speaksOfIt(term)) return false;
-  return term.matchExpressions?.some(({ key, operator }) => isForHost(key, operator)) ?? false;
-}
-
-/** `DoesNotExist` is for the host's scheduler, that it keep away from virtual nodes: a member's nodes are as it wants them. */
-function isForHost(key: string, operator: string): boolean {
-  return key === VIRTUAL_NODE_LABEL && operator === "DoesNotExist";
+  const { matchExpressions = [] } = term;
+  return (
+    !speaksOfIt(term) && matchExpressions.some(({ key, operator }) => key === VIRTUAL_NODE_LABEL && operator === AWAY)
+  );
 }
 
 function isOfVirtualNode(expression: {
@@ -146,7 +136,7 @@ function isOfVirtualNode(expression: {
   readonly operator: string;
 }): expression is LabelExpression {
   const { key, operator } = expression;
-  return key === VIRTUAL_NODE_LABEL && !isForHost(key, operator) && isKnownExpression(expression);
+  return key === VIRTUAL_NODE_LABEL && operator !== AWAY && isKnownExpression(expression);
 }
 
 function ofNodes(term: NodeSelectorTerm): NodeSelectorTerm {
@@ -160,13 +150,9 @@ function speaksOfIt(term: NodeSelectorTerm): boolean {
 }
 
 function saysNothingElse(term: NodeSelectorTerm): boolean {
-  return speaksOfIt(term) && isEmpty(ofNodes(term));
+  return speaksOfIt(term) && isEmptyTerm(ofNodes(term));
 }
 
 function mayHold(term: NodeSelectorTerm, member: string): boolean {
   return holdsFor(ofVirtualNode(term), member);
-}
-
-function isEmpty({ matchExpressions = [], matchFields = [] }: NodeSelectorTerm): boolean {
-  return matchExpressions.length + matchFields.length === 0;
 }

@@ -58,7 +58,7 @@ export function createIn(
 export function delegateFor(proxy: Stored<Pod>, observed: Observed, member: string): Pod {
   const candidate = observed.members.find(({ name }) => name === member)?.candidate;
   const overridden = candidate === undefined ? undefined : observed.specIn?.(candidate);
-  const written = proxy.spec && specForNodesOf(member, proxy.spec);
-  const spec = overridden !== undefined && "spec" in overridden ? overridden.spec : written;
+  const isFitting = overridden !== undefined && "spec" in overridden;
+  const spec = isFitting ? overridden.spec : proxy.spec && specForNodesOf(member, proxy.spec);
   return toDelegate(proxy, observed.host, observed.apiAccess(member), spec);
 }
