@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from "vitest";
+import { afterAll, beforeAll, beforeEach } from "vitest";
 import { z } from "zod";
 import { apiRequest } from "../clusters/api-request.ts";
 import { type Legation, type LegationOptions, startLegation } from "../legation/start.ts";
@@ -19,6 +19,16 @@ async function label(name: string, written: string): Promise<void> {
   await kubectl(hostCluster(), ["label", "--overwrite", `clusters.legation.dev/${name}`, ...pairs]);
 }
 
+// Lines of one JSON object; 40 and more are warnings.
+const WARNING = /^\{"level":[456]0,"time":"([^"]+)"/;
+const MOST_WARNINGS = 20;
+
+/** Writes to stderr what a process of Legation has warned of since then. */
+function tellWarnings(what: string, log: string, since: string): void {
+  const lines = log.split("\n").filter((line) => (WARNING.exec(line)?.[1] ?? "") >= since);
+  for (const line of lines.slice(-MOST_WARNINGS)) process.stderr.write(`${what}: ${line}\n`);
+}
+
 /**
  * Runs Legation with both members for all tests of a file. The installation and the joined members stay for the files
  * after it, which find them and start processes of their own.
@@ -37,6 +47,14 @@ export function useLegation(options: Partial<LegationOptions> = {}): () => Legat
     // One that had joined already may have other labels.
     const wanted = Object.entries(options.labels ?? labels);
     await Promise.all(wanted.map(([name, written]) => label(name, written)));
+  });
+  beforeEach(({ onTestFailed }) => {
+    const since = new Date().toISOString();
+    onTestFailed(() => {
+      if (running === undefined) return;
+      tellWarnings("controller", running.controller.log(), since);
+      tellWarnings("webhook", running.webhook.log(), since);
+    });
   });
   afterAll(async () => {
     // While proxies can still be released.

@@ -6,8 +6,14 @@ import { events, pods } from "../../../src/kube/resources.ts";
 import { apiRequest } from "../clusters/api-request.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { isOnRealNodes, needsPristine } from "./place-of-file.ts";
+import { tellPods } from "./tell-pods.ts";
 import { eventually } from "./wait.ts";
 import { WORKLOADS } from "./workloads.ts";
+
+/** What vitest's `onTestFinished` says of the test that has ended. */
+interface Ended {
+  readonly task: { readonly result?: { readonly state: string } };
+}
 
 /** How a test's namespace is made. */
 export interface NamespaceOptions {
@@ -18,7 +24,7 @@ export interface NamespaceOptions {
   /** It holds what outlives its pods and others would see, so it is deleted itself. Default false. */
   readonly deleted?: boolean;
   /** Called when it can be taken down; default: vitest's `onTestFinished`. Pass `afterFile` outside a test. */
-  readonly onFinished?: (cleanUp: () => Promise<void>) => void;
+  readonly onFinished?: (cleanUp: (ended?: Ended) => Promise<void>) => void;
 }
 
 /**
@@ -32,7 +38,8 @@ export async function freshNamespace(
   const { prefix = "test", labels = {}, annotations = {}, deleted = false, onFinished = onTestFinished } = options;
   const name = `${prefix}-${randomBytes(4).toString("hex")}`;
   const all = "name" in clusters ? [clusters] : clusters;
-  onFinished(async () => {
+  onFinished(async (ended) => {
+    if (ended?.task.result?.state === "fail") await Promise.all(all.map((cluster) => tellPods(cluster, name)));
     const takeDown = deleted || !mayStay() ? remove : empty;
     await Promise.all(all.map((cluster) => takeDown(cluster, name)));
   });
