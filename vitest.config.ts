@@ -34,6 +34,8 @@ const config: ViteUserConfigExport = defineConfig({
           maxWorkers: 8,
           // Concurrent tests mostly wait.
           maxConcurrency: 8,
+          // A process and its modules serve one file after the other: both cost a second of processor time for each.
+          isolate: false,
           sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.
           retry: 1,

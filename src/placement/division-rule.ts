@@ -11,7 +11,7 @@ export interface DivisionRuleInput {
   readonly order: DivisionOrder;
   /** The workload's replicas by cluster, without the one that is to be placed. */
   readonly placed: Replicas;
-  /** What other owners of the same workload have: a Deployment's ReplicaSets during an update. Absent: nothing. */
+  /** What other owners of the same workload have: the ReplicaSets of a Deployment or Rollout during an update. Absent: nothing. */
   readonly others?: Others;
 }
 

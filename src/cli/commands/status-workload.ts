@@ -92,6 +92,7 @@ async function readWorkload(
     pods,
     metadata: outerMetadata(object, kind),
     template: spec.metadata,
+    paused: spec.paused,
     refusals: refusals.filter((event) => isAtWork(workload, object, runs, event)),
     ...nextPod(workload, spec, pods, host),
   };

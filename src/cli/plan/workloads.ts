@@ -53,7 +53,9 @@ const template = z.looseObject({ metadata: templateMetadata.nullish(), spec: pod
 const count = z.number().int().min(0);
 
 const podFields = z.looseObject({ spec: podSpec });
-const replicatedFields = z.looseObject({ spec: z.looseObject({ replicas: count.nullish(), template }) });
+const replicatedFields = z.looseObject({
+  spec: z.looseObject({ replicas: count.nullish(), paused: z.boolean().nullish(), template }),
+});
 const jobSpec = z.looseObject({
   parallelism: count.nullish(),
   completions: count.nullish(),
@@ -94,6 +96,8 @@ export interface WorkloadPods {
   /** Its claim templates, of which each pod has its own claim. */
   readonly claims?: readonly { readonly name: string; readonly spec: ClaimSpec }[];
   readonly indexed?: boolean;
+  /** A Deployment is paused: its pods are made from an earlier template, when this one is newer. */
+  readonly paused?: boolean;
   /** The lowest ordinal of a StatefulSet's pods. */
   readonly firstOrdinal?: number;
 }
@@ -122,6 +126,7 @@ export function podsOf(object: WrittenObject, kind: WorkloadKind): WorkloadPods 
     default: {
       const { spec } = readFields(replicatedFields, object);
       const pods = { replicas: spec.replicas ?? 1, ...templateOf(spec.template), notes: [] };
+      if (kind === "Deployment") return { ...pods, paused: spec.paused === true };
       if (kind !== "StatefulSet") return pods;
       const { ordinals, volumeClaimTemplates } = readFields(statefulSetFields, object).spec;
       return {

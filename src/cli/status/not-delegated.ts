@@ -18,6 +18,8 @@ export interface OwnWorkload {
   readonly metadata?: Pick<WrittenObject["metadata"], "labels" | "annotations" | "ownerReferences"> | undefined;
   /** What its next pods get. */
   readonly template?: Pick<ObjectMeta, "annotations"> | undefined;
+  /** A Deployment is paused: until it is resumed, pods get what an earlier template has. */
+  readonly paused?: boolean | undefined;
 }
 
 /**
@@ -47,7 +49,7 @@ export function whyNotDelegated(
     case "unread":
       return counts.problem;
     case "asked":
-      return whyNotThoughAsked(metadata, mode, workload);
+      return whyNotThoughAsked(metadata, mode, name, workload);
     case "not carried over":
       return `the annotations of ${workload?.kind} ${workload?.name} are not in its pod template: ${carryOver(name, workload)}`;
     case "label":
@@ -58,9 +60,14 @@ export function whyNotDelegated(
 }
 
 /** Why a pod is not delegated although its next ones are, as far as the template, the namespace or the pod itself says. */
-function whyNotThoughAsked(metadata: PodMetadata, mode: DelegationMode, workload: OwnWorkload | undefined): string {
+function whyNotThoughAsked(
+  metadata: PodMetadata,
+  mode: DelegationMode,
+  namespace: string,
+  workload: OwnWorkload | undefined,
+): string {
   if (metadata.annotations?.[DELEGATE_ANNOTATION] === "false" && workload !== undefined) {
-    const next = workload.kind === "CronJob" ? "its next run is delegated" : "delete them to have them made anew";
+    const next = nextPods(workload, namespace);
     return (
       `the annotation ${DELEGATE_ANNOTATION} is "false" there, and not in the pod template of ${workload.kind} ${workload.name}: ` +
       `${next}, unless something writes it on pods (a policy, an admission webhook), which is to leave these out`
@@ -68,11 +75,26 @@ function whyNotThoughAsked(metadata: PodMetadata, mode: DelegationMode, workload
   }
   const read = parsePlacement(annotationsOf(metadata, workload));
   if (read.ok && overflowModeOf(read.placement, mode) === "overflow" && namesNode(metadata)) return NODE_WRITTEN;
-  if (mode !== "annotated" || !isOfEarlierRun(metadata, workload)) return MADE_BEFORE;
+  if (mode !== "annotated") return MADE_BEFORE;
+  if (isOfEarlierTemplate(metadata, workload)) {
+    return `made before delegation was asked for, and Deployment ${workload?.name} is paused: ${resume(workload?.name, namespace)}`;
+  }
+  if (!isOfEarlierRun(metadata, workload)) return MADE_BEFORE;
   return (
     "this run's Job was made before delegation was asked for, and makes its pods anew as they are: " +
     `the next run of CronJob ${workload?.name} is delegated`
   );
+}
+
+/** What has its template reach the pods of a workload. */
+function nextPods({ kind, name, paused }: OwnWorkload, namespace: string): string {
+  if (kind === "CronJob") return "its next run is delegated";
+  return paused === true ? `it is paused, so ${resume(name, namespace)}` : "delete them to have them made anew";
+}
+
+/** Whether a paused Deployment has asked since the pod's ReplicaSet was made: who deletes the pod gets another such. */
+function isOfEarlierTemplate({ annotations }: PodMetadata, workload: OwnWorkload | undefined): boolean {
+  return workload?.paused === true && !asks(annotations);
 }
 
 /** Whether a CronJob has made the pod's Job before it asked: a Job's template does not change. */
@@ -162,6 +184,7 @@ function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload
     case "unread":
       return `put right what cannot be read: ${said.problem}`;
     case "asked":
+      if (isOfEarlierTemplate(metadata, workload)) return resume(workload?.name, namespace);
       return isOfEarlierRun(metadata, workload) ? "wait for its next run" : "make its pods anew";
     case "not carried over":
       return carryOver(namespace, workload);
@@ -173,7 +196,9 @@ function nextStep(said: Said, metadata: PodMetadata, namespace: string, workload
 }
 
 /** How annotations of a workload come into its template: admission copies them at its next update. */
-function carryOver(namespace: string, { kind = "", name = "", metadata }: Partial<OwnWorkload> = {}): string {
+function carryOver(namespace: string, { kind = "", name = "", metadata, paused }: Partial<OwnWorkload> = {}): string {
+  // It cannot be restarted, and this is an update, too.
+  if (paused === true) return resume(name, namespace);
   const owner = metadata?.ownerReferences?.find(({ controller }) => controller === true);
   if (owner !== undefined) {
     return owner.kind === "Deployment" ? restart("deployment", owner.name ?? "", namespace) : templateOf(owner);
@@ -194,6 +219,10 @@ function carryOver(namespace: string, { kind = "", name = "", metadata }: Partia
 
 function restart(resource: string, name: string, namespace: string): string {
   return `write \`kubectl rollout restart ${resource} ${name} -n ${namespace}\``;
+}
+
+function resume(name: string | undefined, namespace: string): string {
+  return `write \`kubectl rollout resume deployment ${name} -n ${namespace}\``;
 }
 
 function templateOf({ kind, name = "" }: { readonly kind: string; readonly name?: string }): string {

@@ -32,7 +32,8 @@ export async function readOwnWorkload(
     const stored: Stored<KubeObject> | undefined = await readable(reading);
     if (stored?.metadata.uid !== owner.uid) return found;
     const object = objectOf(stored, `${kind} ${namespace}/${name}`);
-    found = { kind, name, metadata: outerMetadata(object, kind), template: podsOf(object, kind).metadata };
+    const { metadata: template, paused } = podsOf(object, kind);
+    found = { kind, name, metadata: outerMetadata(object, kind), template, paused };
     metadata = stored.metadata;
   }
   return found;

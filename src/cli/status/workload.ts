@@ -24,6 +24,7 @@ export interface WorkloadFacts {
   readonly metadata?: OwnWorkload["metadata"];
   /** The pod template's. */
   readonly template?: OwnWorkload["template"];
+  readonly paused?: OwnWorkload["paused"];
   /** Of controllers that could not create pods of it. */
   readonly refusals?: readonly KubeEvent[];
   /** One more of its pods as admission would leave it; absent: its pods are not delegated. */

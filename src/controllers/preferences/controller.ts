@@ -176,12 +176,8 @@ export class PreferencesController {
     const { owned } = this.#options;
     const uids = owned.others(owner);
     if (uids.length === 0) return {};
-    const placed: Record<string, number> = {};
-    let unready = 0;
-    for (const uid of uids) {
-      for (const [member, count] of Object.entries(owned.placed(uid))) placed[member] = (placed[member] ?? 0) + count;
-      unready += owned.unready(uid);
-    }
+    const placed = uids.map((uid) => ({ ...owned.placed(uid) }));
+    const unready = uids.reduce((sum, uid) => sum + owned.unready(uid), 0);
     const total = owned.total(owner);
     const larger = uids.some((uid) => owned.total(uid) > total || (owned.total(uid) === total && uid < owner));
     return { others: { placed, unready, larger } };

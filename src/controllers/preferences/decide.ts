@@ -1,4 +1,4 @@
-import { sharesOf, sum } from "../../placement/division.ts";
+import { type Replicas, sharesOf, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
 import type { Action, Observed, Replica } from "./model.ts";
@@ -46,14 +46,17 @@ function movesOf(observed: Observed, now: number): Action[] {
   if (!preferences.rebalance || !movable || others?.larger === true) return [];
   const here = replicas.filter(({ member }) => !closed.has(member));
   if ((others?.unready ?? 0) > 0 || here.some(({ ready }) => !ready)) return [];
-  const placed = countsOf(replicas);
-  for (const [member, count] of Object.entries(others?.placed ?? {})) placed[member] = (placed[member] ?? 0) + count;
+  const sets = [countsOf(replicas), ...(others?.placed ?? [])];
+  const placed = together(sets);
   const total = sum(placed);
   const open = total - sum(stayingIn(closed, placed));
   let budget = Math.max(1, Math.floor(open * MOVED_AT_A_TIME));
   const futile = [...observed.futile].flatMap(([member, until]) => (now < until ? [member] : []));
   const full = new Set([...observed.full, ...futile]);
-  const ideal = divideOpen({ ...observed, total, placed, full }).replicas;
+  const divided = (of: Replicas): Replicas => divideOpen({ ...observed, total: sum(of), placed: of, full }).replicas;
+  const ideal = divided(placed);
+  // Limits count for each ReplicaSet by itself: what is right by them is not moved for the sum.
+  const apart = others === undefined ? ideal : together(sets.map(divided));
   const names = observed.candidates.map(({ name }) => name);
   const gains = names.flatMap((name) =>
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
@@ -71,7 +74,11 @@ function movesOf(observed: Observed, now: number): Action[] {
   return actions;
 
   function over(member: string): number {
-    return (placed[member] ?? 0) - (ideal[member] ?? 0) - (others === undefined ? 0 : OFF_IN_UPDATE);
+    return (
+      (placed[member] ?? 0) -
+      Math.max(ideal[member] ?? 0, apart[member] ?? 0) -
+      (others === undefined ? 0 : OFF_IN_UPDATE)
+    );
   }
 }
 
@@ -112,6 +119,14 @@ function firstToGo(a: Replica, b: Replica): number {
   if (a.cost !== b.cost && !Number.isNaN(least)) return least;
   if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1;
   return a.uid < b.uid ? -1 : 1;
+}
+
+function together(parts: readonly Replicas[]): Record<string, number> {
+  const all: Record<string, number> = {};
+  for (const part of parts) {
+    for (const [member, count] of Object.entries(part)) all[member] = (all[member] ?? 0) + count;
+  }
+  return all;
 }
 
 function countsOf(replicas: readonly Replica[]): Record<string, number> {

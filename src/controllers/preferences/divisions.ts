@@ -54,7 +54,7 @@ export class Divisions {
     return divisionRule({ preferences, order, placed, others: beside });
   }
 
-  /** What a Deployment's other ReplicaSets have among these members. */
+  /** What the other ReplicaSets of a Deployment or Rollout have among these members. */
   #beside(owner: string, others: readonly string[], candidates: readonly Candidate[], capacities: Replicas): Others {
     const clusters = candidates.map(({ name }) => name);
     const counted = new Set(clusters);

@@ -19,9 +19,10 @@ export interface Replica {
   readonly createdAt: string;
 }
 
-/** Replicas of a Deployment's other ReplicaSets. */
+/** Replicas of the other ReplicaSets of a Deployment or Rollout. */
 export interface OtherReplicas {
-  readonly placed: Replicas;
+  /** What each of these ReplicaSets has placed. */
+  readonly placed: readonly Replicas[];
   /** How many of them are not ready, or have no member yet. */
   readonly unready: number;
   /** One of these ReplicaSets has more: it moves for all, so that two never move for the same place. */
@@ -39,7 +40,7 @@ export interface Observed extends OpenMembers {
   readonly waiting: number;
   /** Some were evicted and have no replacement yet, which is waited for until then; epoch ms. */
   readonly replacingUntil?: number;
-  /** What the Deployment's other ReplicaSets have while it is updated; absent: nothing. */
+  /** What other ReplicaSets of its Deployment or Rollout have while this is updated; absent: nothing. */
   readonly others?: OtherReplicas;
   /** Some member has still to be read: until then it looks closed, and all is out of order. */
   readonly settling: boolean;

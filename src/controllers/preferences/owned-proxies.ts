@@ -3,7 +3,7 @@ import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kube
 import type { Replicas } from "../../placement/division.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
-import { deploymentOf } from "./workload.ts";
+import { type Updated, updatedOf } from "./workload.ts";
 
 /** One live proxy: neither ended nor being deleted. */
 export interface OwnedProxy {
@@ -26,8 +26,8 @@ export interface OwnedProxy {
 
 interface Owner {
   readonly uid: string;
-  /** The Deployment that it belongs to. */
-  readonly deployment: Deployment | undefined;
+  /** What it belongs to with others. */
+  readonly family: Family | undefined;
   readonly proxies: Map<string, OwnedProxy>;
   readonly placed: Record<string, number>;
   total: number;
@@ -36,12 +36,14 @@ interface Owner {
   leaving: readonly string[] | undefined;
 }
 
-/** A Deployment's ReplicaSets. */
-interface Deployment {
-  readonly name: string;
+/** The ReplicaSets of a Deployment or Rollout. */
+interface Family {
+  readonly key: string;
   readonly owners: Set<Owner>;
-  /** The most replicas seen unready at once in this update. Used only where limits allow no exact division. */
+  /** The most replicas seen to come and go at once in this update. Used only where limits allow no exact division. */
   atOnce: number;
+  /** The most replicas that one of them was seen to have in this update. */
+  largest: number;
 }
 
 const NONE: Replicas = {};
@@ -53,8 +55,8 @@ const NONE: Replicas = {};
 export class OwnedProxies {
   readonly #proxies = new Map<string, OwnedProxy>();
   readonly #owners = new Map<string, Owner>();
-  /** The owners that belong to one Deployment. */
-  readonly #deployments = new Map<string, Deployment>();
+  /** By kind and name of the Deployment or Rollout: one of each may have the same name. */
+  readonly #families = new Map<string, Family>();
 
   /** A proxy is as the host shows it. */
   update(proxy: Stored<Pod>, costed = false): void {
@@ -95,11 +97,14 @@ export class OwnedProxies {
     if (own.ready) owner.ready -= 1;
     if (owner.proxies.size > 0) return;
     this.#owners.delete(own.owner);
-    const { deployment } = owner;
-    if (deployment === undefined) return;
-    deployment.owners.delete(owner);
-    if (deployment.owners.size < 2) deployment.atOnce = 0;
-    if (deployment.owners.size === 0) this.#deployments.delete(deployment.name);
+    const { family } = owner;
+    if (family === undefined) return;
+    family.owners.delete(owner);
+    if (family.owners.size < 2) {
+      family.atOnce = 0;
+      family.largest = 0;
+    }
+    if (family.owners.size === 0) this.#families.delete(family.key);
   }
 
   /** A proxy that is not bound has its delegate, or a promise of room, in this member; undefined: nowhere any more. */
@@ -133,22 +138,28 @@ export class OwnedProxies {
     return (proxies?.size ?? 0) - ready;
   }
 
-  /** Other owners of the same Deployment that have placed some: its other ReplicaSets. */
+  /** Other owners of the same Deployment or Rollout that have placed some: its other ReplicaSets. */
   others(owner: string): string[] {
     const own = this.#owners.get(owner);
-    const owners = own?.deployment?.owners;
+    const owners = own?.family?.owners;
     if (own === undefined || owners === undefined || owners.size === 1) return [];
     return [...owners].flatMap((other) => (other !== own && other.total > 0 ? [other.uid] : []));
   }
 
-  /** How many replicas of the owner's Deployment come and go at once in its update, as far as it has shown. */
+  /** How many replicas of the owner's Deployment or Rollout come and go at once in its update, as far as it has shown. */
   atOnce(owner: string): number {
-    const deployment = this.#owners.get(owner)?.deployment;
-    if (deployment === undefined) return 0;
-    let now = 0;
-    for (const { uid } of deployment.owners) now += this.unready(uid);
-    deployment.atOnce = Math.max(deployment.atOnce, now);
-    return deployment.atOnce;
+    const family = this.#owners.get(owner)?.family;
+    if (family === undefined) return 0;
+    let unready = 0;
+    let all = 0;
+    for (const { proxies, ready } of family.owners) {
+      unready += proxies.size - ready;
+      all += proxies.size;
+      family.largest = Math.max(family.largest, proxies.size);
+    }
+    // What there is beyond the largest ReplicaSet goes at the end, and nothing comes in between.
+    family.atOnce = Math.max(family.atOnce, unready, all - family.largest);
+    return family.atOnce;
   }
 
   /** Members of the owner's placed proxies, in the order in which these go. Shared: it is good until the next event. */
@@ -175,22 +186,23 @@ export class OwnedProxies {
   #owner(uid: string, proxy: Stored<Pod>): Owner {
     let owner = this.#owners.get(uid);
     if (owner === undefined) {
-      const deployment = this.#deployment(deploymentOf(proxy));
-      owner = { uid, deployment, proxies: new Map(), placed: {}, total: 0, ready: 0, leaving: undefined };
+      const family = this.#family(updatedOf(proxy));
+      owner = { uid, family, proxies: new Map(), placed: {}, total: 0, ready: 0, leaving: undefined };
       this.#owners.set(uid, owner);
-      deployment?.owners.add(owner);
+      family?.owners.add(owner);
     }
     return owner;
   }
 
-  #deployment(name: string | undefined): Deployment | undefined {
-    if (name === undefined) return undefined;
-    let deployment = this.#deployments.get(name);
-    if (deployment === undefined) {
-      deployment = { name, owners: new Set(), atOnce: 0 };
-      this.#deployments.set(name, deployment);
+  #family(updated: Updated | undefined): Family | undefined {
+    if (updated === undefined) return undefined;
+    const key = `${updated.kind} ${updated.name}`;
+    let family = this.#families.get(key);
+    if (family === undefined) {
+      family = { key, owners: new Set(), atOnce: 0, largest: 0 };
+      this.#families.set(key, family);
     }
-    return deployment;
+    return family;
   }
 
   #move(own: OwnedProxy, member: string | undefined): void {

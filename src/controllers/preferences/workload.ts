@@ -1,18 +1,33 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { controllerOf } from "../../pods/phase.ts";
 
-const TEMPLATE_HASH_LABEL = "pod-template-hash";
-
-/** Name of what the author wrote: a Deployment's ReplicaSets must not each begin with another cluster. */
-export function workloadOf(pod: Stored<Pod>): string {
-  const { metadata } = pod;
-  return deploymentOf(pod) ?? `${metadata.namespace}/${controllerOf(pod)?.name ?? metadata.name}`;
+/** What updates its pods by several ReplicaSets. */
+export interface Updated {
+  readonly kind: "Deployment" | "Rollout";
+  /** `namespace/name`. */
+  readonly name: string;
 }
 
-/** `namespace/name` of the Deployment whose ReplicaSet owns the pod; undefined when none does. */
-export function deploymentOf({ metadata }: Stored<Pod>): string | undefined {
-  const { kind, name = "" } = controllerOf({ metadata }) ?? {};
-  const hash = metadata.labels?.[TEMPLATE_HASH_LABEL];
-  if (kind !== "ReplicaSet" || hash === undefined || !name.endsWith(`-${hash}`)) return undefined;
-  return `${metadata.namespace}/${name.slice(0, -hash.length - 1)}`;
+// The label that a kind's controller gives to pods; its value is the end of their ReplicaSet's name.
+const HASH_LABELS: readonly (readonly [Updated["kind"], string])[] = [
+  ["Deployment", "pod-template-hash"],
+  ["Rollout", "rollouts-pod-template-hash"],
+];
+
+/** `namespace/name` of what the author wrote: its ReplicaSets must not each begin with another cluster. */
+export function workloadOf(pod: Stored<Pod>): string {
+  const { metadata } = pod;
+  return updatedOf(pod)?.name ?? `${metadata.namespace}/${controllerOf(pod)?.name ?? metadata.name}`;
+}
+
+/** The Deployment or Argo Rollout whose ReplicaSet owns the pod; undefined when none does. */
+export function updatedOf({ metadata }: Stored<Pod>): Updated | undefined {
+  const { kind: ownerKind, name = "" } = controllerOf({ metadata }) ?? {};
+  if (ownerKind !== "ReplicaSet") return undefined;
+  for (const [kind, label] of HASH_LABELS) {
+    const hash = metadata.labels?.[label];
+    if (!hash || !name.endsWith(`-${hash}`)) continue;
+    return { kind, name: `${metadata.namespace}/${name.slice(0, -hash.length - 1)}` };
+  }
+  return undefined;
 }

@@ -3,9 +3,9 @@ import type { Cluster, Clusters, ClustersInfo } from "../clusters/types.ts";
 
 let shared: Clusters | undefined;
 
-/** Says which of the shared sets of clusters this file runs on. */
-export function useShared(info: ClustersInfo): void {
-  shared = clustersOf(info);
+/** Says which of the shared sets of clusters this file runs on, if any. */
+export function useShared(info: ClustersInfo | undefined): void {
+  shared = info === undefined ? undefined : clustersOf(info);
 }
 
 /** The host cluster of this run; whoever breaks it in a test mends it in the same test. */

@@ -9,8 +9,8 @@ import { fileCame, noneToCome } from "./files-to-come.ts";
 // Brings the type of what global setup provides.
 import type {} from "./global-setup.ts";
 import { needsUnused, placeOf, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
+import { tellFailures } from "./tell-failures.ts";
 // What most files need is loaded while they wait for their turn.
-import "./tell-failures.ts";
 import "../delegated/histories.ts";
 import "../delegated/pods.ts";
 import "../delegated/writes.ts";
@@ -39,10 +39,9 @@ const reserved = needsUnused(testPath) ? acquireReserved(turnFile(turns, UNUSED_
 const { path, release } = reserved ?? (await acquireFirst(permitted, () => {}));
 const set = shared?.sets[permitted.indexOf(path)];
 if (shared !== undefined) fileCame(turns, shared.place, testPath);
-if (set !== undefined) {
-  useShared(set);
-  set.clusters.forEach(auditFromHere);
-}
+useShared(set);
+set?.clusters.forEach(auditFromHere);
+tellFailures();
 // Registered first, so it comes last, after the file's own.
 afterAll(async () => {
   try {

@@ -51,6 +51,16 @@ test("a pod's workload is the outermost that may be read", async () => {
   expect(await read(pod, [run, nightly], "Job")).toBeUndefined();
 });
 
+test.each([true, false])("a Deployment says whether it is paused: %s", async (paused) => {
+  const pod = podOf("apps/v1", "ReplicaSet", "web-1");
+  const own = { spec: { paused, selector: {}, template: { metadata: asking, spec } } };
+  const objects = [
+    object("apps/v1", "ReplicaSet", "web-1", owned("apps/v1", "Deployment", "web"), { spec: { template: { spec } } }),
+    object("apps/v1", "Deployment", "web", {}, own),
+  ];
+  expect(await read(pod, objects)).toMatchObject({ kind: "Deployment", paused, template: asking });
+});
+
 test("a pod that makes pods is no workload: it has no template", async () => {
   expect(await read(podOf("v1", "Pod", "driver"), [driver])).toBeUndefined();
 });

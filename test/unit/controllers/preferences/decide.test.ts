@@ -85,14 +85,36 @@ describe("rebalancing", () => {
     expect(decide(world({ replicas: crooked, ...parts }), NOW).actions).toEqual([]);
   });
 
-  describe("while its Deployment is updated", () => {
-    const others = { placed: { east: 6 }, unready: 0, larger: false };
+  describe("while its Deployment or Rollout is updated", () => {
+    const others = { placed: [{ east: 6 }], unready: 0, larger: false };
     const own = replicas("west", 9);
 
     test("moves for all ReplicaSets together, and for what an update is not off by itself", () => {
       const weights = { west: 1, east: 1, south: 1 };
       expect(moves(decide(world({ replicas: own, others }), NOW).actions)).toEqual([]);
       expect(moves(decide(world({ replicas: own, others, weights }), NOW).actions)).toEqual(["team/west-8 west south"]);
+    });
+
+    test.each<[string, Record<string, ClusterPreferences>, Record<string, number>]>([
+      [
+        "maxReplicas",
+        { west: { weight: 2, minReplicas: 0, maxReplicas: 6 }, east: { weight: 1, minReplicas: 0 } },
+        { west: 6, east: 3 },
+      ],
+      [
+        "minReplicas",
+        { west: { weight: 1, minReplicas: 0 }, east: { weight: 0, minReplicas: 4 } },
+        { west: 5, east: 4 },
+      ],
+    ])("moves nothing of two ReplicaSets that are both at full size, each divided by its %s", (_, clusters, placed) => {
+      const preferences = { rebalance: true, clusters };
+      const both = Object.entries(placed).flatMap(([member, count]) => replicas(member, count));
+      const decision = decide(
+        world({ preferences, weights: placed, replicas: both, others: { ...others, placed: [placed] } }),
+        NOW,
+      );
+      expect(decision.actions).toEqual([]);
+      expect(decision.requeueAt).toBeGreaterThan(NOW);
     });
 
     test.each<[string, Partial<NonNullable<Observed["others"]>>]>([
@@ -107,7 +129,7 @@ describe("rebalancing", () => {
 
     test("leaves deletion costs in the order of coming", () => {
       const crooked = replicas("west", 9, (nth) => ({ costed: true, cost: -9 + nth }));
-      const balanced = { ...others, placed: { east: 9 } };
+      const balanced = { ...others, placed: [{ east: 9 }] };
       expect(decide(world({ replicas: crooked, others: balanced }), NOW).actions).toEqual([]);
       expect(decide(world({ replicas: crooked }), NOW).actions).not.toEqual([]);
     });
