@@ -1,3 +1,4 @@
+import { preferencesFor, type SchedulingPreferences } from "../../api/preferences.ts";
 import { type Replicas, sharesOf, sum } from "../../placement/division.ts";
 import { DivisionOrder } from "../../placement/division-order.ts";
 import { divideOpen, stayingIn } from "../../placement/open-division.ts";
@@ -55,9 +56,9 @@ function movesOf(observed: Observed, now: number): Action[] {
   const full = new Set([...observed.full, ...futile]);
   const divided = (of: Replicas): Replicas => divideOpen({ ...observed, total: sum(of), placed: of, full }).replicas;
   const ideal = divided(placed);
-  // Limits count for each ReplicaSet by itself: what is right by them is not moved for the sum.
-  const apart = others === undefined ? ideal : together(sets.map(divided));
   const names = observed.candidates.map(({ name }) => name);
+  // Limits count for each ReplicaSet by itself: what is right by them is not moved for the sum.
+  const apart = others !== undefined && hasLimits(preferences, names) ? together(sets.map(divided)) : ideal;
   const gains = names.flatMap((name) =>
     Array.from({ length: Math.max(0, (ideal[name] ?? 0) - (placed[name] ?? 0)) }, () => name),
   );
@@ -119,6 +120,14 @@ function firstToGo(a: Replica, b: Replica): number {
   if (a.cost !== b.cost && !Number.isNaN(least)) return least;
   if (a.createdAt !== b.createdAt) return a.createdAt > b.createdAt ? -1 : 1;
   return a.uid < b.uid ? -1 : 1;
+}
+
+/** Whether one of the members has more to keep than its weight. */
+function hasLimits(preferences: SchedulingPreferences, members: readonly string[]): boolean {
+  return members.some((member) => {
+    const { minReplicas = 0, maxReplicas } = preferencesFor(preferences, member) ?? {};
+    return minReplicas > 0 || maxReplicas !== undefined;
+  });
 }
 
 function together(parts: readonly Replicas[]): Record<string, number> {

@@ -117,6 +117,17 @@ describe("rebalancing", () => {
       expect(decision.requeueAt).toBeGreaterThan(NOW);
     });
 
+    test("moves by weights what is off together, though each ReplicaSet is near its own division", () => {
+      const weights = { north: 3, east: 8, south: 1, west: 3 };
+      const larger = Object.entries({ north: 4, east: 4, south: 1, west: 4 });
+      const observed = world({
+        weights,
+        replicas: larger.flatMap(([member, count]) => replicas(member, count)),
+        others: { ...others, placed: [{ north: 1, east: 2, west: 1 }] },
+      });
+      expect(moves(decide(observed, NOW).actions)).toEqual(["team/north-3 north east"]);
+    });
+
     test.each<[string, Partial<NonNullable<Observed["others"]>>]>([
       ["another one has more, which moves for all", { larger: true }],
       ["a replica of another one is not ready", { unready: 1 }],
