@@ -42,8 +42,9 @@ async function prepareDirectory(wanted: string | undefined): Promise<string> {
 function runKeeper(order: KeeperOrder, onProgress: (line: string) => void): Promise<ClustersInfo> {
   // The test runner's own options are not the keeper's.
   const { NODE_OPTIONS: _, ...inherited } = process.env;
-  // The planes are short of processor time, not of memory: their garbage is looked for a quarter as often.
-  const env = { GOGC: "400", ...inherited };
+  // The planes are short of processor time, not of memory: their garbage is looked for a quarter as often. With one thread
+  // for Go code each, which is all that they find free, none of them looks on a second one for what there is to do.
+  const env = { GOGC: "400", GOMAXPROCS: "1", ...inherited };
   const logFile = join(order.directory, "keeper.log");
   // Not this process' own output: a detached keeper would hold a pipe open that someone reads to its end.
   const log = openSync(logFile, "a");

@@ -25,9 +25,7 @@ interface Taken {
 export function inOrder<T extends Timed>(files: readonly T[]): T[] {
   const turns = new Map<string, Taken>();
   const sorted = files.toSorted((a, b) => rank(a) - rank(b) || b.seconds - a.seconds);
-  const spare = sorted.filter(({ place }) => place === "spare");
-  const queued = sorted
-    .filter(({ place }) => place !== "spare")
+  return sorted
     .map((file) => {
       const taken = (name: string): Taken => turns.get(name) ?? { begun: -1, free: 0 };
       const [next = ""] = TURNS[file.place].toSorted((a, b) => taken(a).free - taken(b).free);
@@ -37,8 +35,6 @@ export function inOrder<T extends Timed>(files: readonly T[]): T[] {
     })
     .toSorted((a, b) => a.at - b.at)
     .map(({ file }) => file);
-  // They fill what the others leave.
-  return [...queued, ...spare];
 }
 
 function rank({ first = false, place }: Timed): number {

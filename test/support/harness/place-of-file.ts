@@ -9,13 +9,11 @@ export type Place =
   | "real"
   /** A set with simulated nodes that none but such files use: they take Legation out of it. */
   | "pristine"
-  /** Clusters with real nodes that the file starts, for want of something in the shared ones. */
-  | "own"
-  /** Simulated clusters that the file starts: it may run in place of a file of any kind. */
-  | "spare";
+  /** Clusters that the file starts, for want of something in the shared ones. */
+  | "own";
 
 /** One of the places whose clusters are shared. */
-export type SharedPlace = Exclude<Place, "own" | "spare">;
+export type SharedPlace = Exclude<Place, "own">;
 
 /** The turn with which a file that needs an unused set gets one. */
 export const UNUSED_TURN = "simulated-0";
@@ -31,7 +29,6 @@ export const TURNS: Readonly<Record<Place, readonly string[]>> = {
   real: REAL,
   pristine: OWN,
   own: OWN,
-  spare: [...SIMULATED, ...REAL, ...OWN],
 };
 
 /** The lock of a turn, in the folder of all of them. */
@@ -51,9 +48,8 @@ export function needsPristine(path: string): boolean {
 
 /** Where an integration test's file runs. */
 export function placeOf(path: string): Place {
-  const onRealNodes = isOnRealNodes(path);
-  if (path.includes("/own-clusters/")) return onRealNodes ? "own" : "spare";
-  if (onRealNodes) return "real";
+  if (path.includes("/own-clusters/")) return "own";
+  if (isOnRealNodes(path)) return "real";
   return needsPristine(path) ? "pristine" : "simulated";
 }
 

@@ -24,14 +24,15 @@ import "./pods-of.ts";
 // A file has clusters to itself: one of the shared sets, or some of its own. Most of every file is waiting.
 const { testPath = "" } = expect.getState();
 const turns = inject("turns");
-// kubectl ends before its garbage matters.
+// kubectl ends before its garbage matters, and others want the second processor.
 process.env.GOGC ??= "400";
+process.env.GOMAXPROCS ??= "1";
 // Legation is started hundreds of times: its sources are compiled once.
 process.env.NODE_COMPILE_CACHE = join(turns, "compiled");
 const wanted = placeOf(testPath);
 // Where no real node can run, files say why.
 const place = wanted === "real" && inject("sets").real.length === 0 ? "own" : wanted;
-const shared = place === "own" || place === "spare" ? undefined : { place, sets: inject("sets")[place] };
+const shared = place === "own" ? undefined : { place, sets: inject("sets")[place] };
 const permitted = TURNS[place].slice(0, shared?.sets.length).map((name) => turnFile(turns, name));
 if (permitted.length === 0)
   throw new Error(`no clusters for ${testPath}: they are started for the files that a run begins with`);
