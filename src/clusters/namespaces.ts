@@ -36,7 +36,7 @@ export class MemberNamespaces {
 
   /** Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. */
   async createIn<T>(member: Member, namespace: string, signal: AbortSignal, create: () => Promise<T>): Promise<T> {
-    const shared = `${member.name}/${namespace}`;
+    const shared = keyOf(member, namespace);
     const seen = this.#creations.count;
     try {
       return await create();
@@ -62,14 +62,14 @@ export class MemberNamespaces {
   }
 
   #uidOf(member: Member, name: string): Promise<string | undefined> {
-    const key = `${member.name}/${name}`;
+    const key = keyOf(member, name);
     const now = this.#clock.now();
     if (now < (this.#unreadable.get(member.name) ?? 0)) return Promise.resolve(undefined);
     const known = this.#uids.get(key);
     if (known !== undefined && now < known.until) return known.uid;
     // Several wait for the answer: none of them can call it off.
     const uid = this.#read(member, name).catch((error: unknown) => {
-      this.#uids.delete(key);
+      if (this.#uids.get(key)?.uid === uid) this.#uids.delete(key);
       if (!isKubeError(error, "Forbidden")) throw error;
       this.#unreadable.set(member.name, this.#clock.now() + ASK_AGAIN_MS);
       return undefined;
@@ -102,7 +102,13 @@ export class MemberNamespaces {
     } catch (error) {
       if (!isKubeError(error, "AlreadyExists")) throw error;
     }
+    // Who asked before may still be told that there is none.
+    this.#uids.delete(keyOf(member, name));
   }
+}
+
+function keyOf(member: Member, namespace: string): string {
+  return `${member.name}/${namespace}`;
 }
 
 /** The answer of a member that lacks a namespace which is not to be made there, with what is to be done about it. */

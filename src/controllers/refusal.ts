@@ -29,7 +29,8 @@ export function leavesDoubt(error: unknown): error is KubeError {
  * after which the delegate is surely not there. Undefined when the answer is the member's word, or says nothing of the member.
  */
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
-  if (failedAdmission(error) || isKubeError(error, "TooManyRequests") || lacksAccount(error)) return refusedFor(error);
+  if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
+  if (lacksAccount(error) || lacksNamespace(error)) return refusedFor(error);
   if (!leavesDoubt(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
@@ -43,6 +44,11 @@ export function failedAdmission(error: unknown): error is KubeError {
 /** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */
 function lacksAccount(error: unknown): error is KubeError {
   return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
+}
+
+/** True when somebody deleted the namespace once more while the pod was being made. A member where it is not to be made says more. */
+function lacksNamespace(error: unknown): error is KubeError {
+  return isKubeError(error, "NotFound") && /^namespaces ".*" not found$/.test(error.detail);
 }
 
 function refusedFor({ detail }: KubeError): PodRefusal {

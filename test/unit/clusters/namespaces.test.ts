@@ -1,3 +1,4 @@
+import { setTimeout } from "node:timers/promises";
 import { describe, expect, test, vi } from "vitest";
 import type { Member } from "../../../src/clusters/member.ts";
 import { MemberNamespaces } from "../../../src/clusters/namespaces.ts";
@@ -81,6 +82,33 @@ test("a namespace that is missing is made, and then asked for", async () => {
   const { signal } = new AbortController();
   expect(await namespaces.createIn(member, "team", signal, () => controllers(signal))).toEqual(owner("made"));
   expect(create).toHaveBeenCalledTimes(1);
+});
+
+test("pods that come together to a namespace that is missing are all made, in whatever order its server's answers come", async () => {
+  const reads: PromiseWithResolvers<string>[] = [];
+  const { namespaces, member, create, controllers } = namespacesOf(() => {
+    const read = Promise.withResolvers<string>();
+    reads.push(read);
+    return read.promise;
+  });
+  const made = Promise.withResolvers<object>();
+  create.mockReturnValue(made.promise);
+  const { signal } = new AbortController();
+  const pod = (): Promise<unknown> => namespaces.createIn(member, "team", signal, () => controllers(signal));
+  const first = pod();
+  reads[0]?.reject(failure("NotFound"));
+  await vi.waitFor(() => expect(create).toHaveBeenCalled());
+  // Asked before the namespace was made, and answered afterwards.
+  const second = pod();
+  expect(reads).toHaveLength(2);
+  made.resolve({});
+  await vi.waitFor(() => expect(reads).toHaveLength(3));
+  reads[1]?.reject(failure("NotFound"));
+  await setTimeout(0);
+  reads[2]?.resolve("made");
+  expect(await Promise.all([first, second])).toEqual([owner("made"), owner("made")]);
+  expect(create).toHaveBeenCalledTimes(1);
+  expect(reads).toHaveLength(3);
 });
 
 describe("where namespaces are not to be made", () => {

@@ -211,6 +211,7 @@ describe("a member that goes on saying that it may take the pod in a moment refu
       "Forbidden",
       'pods "web-0" is forbidden: error looking up service account team/default: serviceaccount "default" not found',
     ),
+    "its namespace is not there, though it was just made": failure("NotFound", 'namespaces "team" not found'),
     "too many requests": failure("TooManyRequests", "too many requests, please try again later"),
     "its webhook does not answer": unasked,
   };
@@ -284,9 +285,10 @@ test("a delegate whose proxy has a controller is its namespace's, and not sent b
   });
   const controlled: Action = { ...create, controlled: true };
   await expect(execute(controlled)).rejects.toMatchObject({ code: "AnswerLost", detail: "timed out" });
-  known = () => Promise.reject(failure("NotFound", 'namespaces "team" not found'));
+  const untold = 'namespaces "team" not found, and spec.createNamespaces of Cluster west is false';
+  known = () => Promise.reject(failure("NotFound", untold));
   expect(await execute(controlled)).toBeTypeOf("function");
-  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain('namespaces "team" not found');
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.message).toContain(untold);
   known = async () => [namespace];
   await execute(controlled);
   await execute(create);
