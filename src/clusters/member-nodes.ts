@@ -28,6 +28,14 @@ const KINDS_EVERY_MS = 30_000;
 // Thousands of nodes take tens of milliseconds to sum up, and among so many one changes every moment.
 const CHANGES_EVERY_MS = 1_000;
 
+// Of all members, one after the other of the same name too: what one has refused says nothing of the next.
+let latestVersion = 0;
+
+function nextVersion(): number {
+  latestVersion += 1;
+  return latestVersion;
+}
+
 /** The nodes of one member by watch, and what they offer together. */
 export class MemberNodes {
   readonly #reflector: Reflector<KubeNode>;
@@ -36,7 +44,7 @@ export class MemberNodes {
   readonly #fits: NodeFits = new NodeFits(() => this.#reflector.store.list());
   #capacity: Capacity | undefined;
   #kinds: { readonly version: number; readonly at: number; readonly value: NodeKinds | undefined } | undefined;
-  #version = 0;
+  #version = nextVersion();
   #toldAt = Number.NEGATIVE_INFINITY;
   #timer: Timer | undefined;
 
@@ -82,7 +90,7 @@ export class MemberNodes {
     return this.#reflector.failing;
   }
 
-  /** Counts their changes that matter to placement. */
+  /** Another one after each of their changes that matter to placement, and one that no other member has had. */
   get version(): number {
     return this.#version;
   }
@@ -120,7 +128,7 @@ export class MemberNodes {
     this.#toldAt = this.#clock.now();
     this.#capacity = undefined;
     this.#fits.forget();
-    this.#version += 1;
+    this.#version = nextVersion();
     this.#onChange();
   }
 }

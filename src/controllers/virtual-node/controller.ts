@@ -146,9 +146,11 @@ export class VirtualNodeController {
     // Somebody's own node that was given the label.
     if (name === undefined) return;
     const { registry } = this.#options;
-    const cluster = registry.cluster(name)?.metadata.uid;
+    const { uid: cluster, creationTimestamp: since = "" } = registry.cluster(name)?.metadata ?? {};
     if (event.type !== "deleted") this.#deleted.delete(name);
-    else if (cluster !== undefined) this.#deleted.set(name, { cluster, node: object });
+    // One that is older than its Cluster was that of another one, and cordoned since that one was leaving.
+    else if (cluster !== undefined && (object.metadata.creationTimestamp ?? "") >= since)
+      this.#deleted.set(name, { cluster, node: object });
     const member = registry.member(name);
     if (member !== undefined) this.#note(member);
     this.enqueue(name);

@@ -244,3 +244,10 @@ describe("a member that answers again", () => {
     },
   );
 });
+
+test("a member that joins anew is another one for who compares what was refused: its Cluster may have been replaced", async () => {
+  const [before, after] = [memberOf("west"), memberOf("west")];
+  expect(after.nodesVersion).not.toBe(before.nodesVersion);
+  expect(after.roomVersion).not.toBe(before.roomVersion);
+  await Promise.all([before.stop(), after.stop()]);
+});

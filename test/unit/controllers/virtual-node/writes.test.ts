@@ -31,14 +31,21 @@ let controller: VirtualNodeController;
 
 function node(spec: KubeNode["spec"] = OPEN): Stored<KubeNode> {
   return {
-    metadata: { name: "legation-west", uid: "node", resourceVersion: "1", labels: { [VIRTUAL_NODE_LABEL]: "west" } },
+    metadata: {
+      name: "legation-west",
+      uid: "node",
+      resourceVersion: "1",
+      creationTimestamp: "2026-11-01T10:00:00Z",
+      labels: { [VIRTUAL_NODE_LABEL]: "west" },
+    },
     spec: { providerID: "legation://west", ...spec },
   };
 }
 
-function clusterOf(uid: string): Stored<Cluster> {
+function clusterOf(uid: string, creationTimestamp = "2026-11-01T10:00:00Z"): Stored<Cluster> {
+  const more = { resourceVersion: "1", creationTimestamp, generation: 1, finalizers: [CLUSTER_FINALIZER] };
   return {
-    metadata: { name: "west", uid, resourceVersion: "1", generation: 1, finalizers: [CLUSTER_FINALIZER] },
+    metadata: { name: "west", uid, ...more },
     spec: { credentialsSecret: { name: "member-west" } },
   };
 }
@@ -184,4 +191,15 @@ test.each([
   const [made] = written("create nodes") as KubeNode[];
   expect(made?.spec?.providerID).toBe("legation://west");
   expect(made?.spec?.unschedulable).toBe(unschedulable);
+});
+
+test("the node of a Cluster that was made anew is not cordoned as that of the one before, though its end is heard of last", async () => {
+  found = [node({ unschedulable: true })];
+  await start();
+  cluster = clusterOf("another", "2026-11-01T10:00:01Z");
+  tell({ type: "DELETED", object: node({ unschedulable: true }), size: 0 });
+  await clock.advance(0);
+  const [made] = written("create nodes") as KubeNode[];
+  expect(made?.spec?.providerID).toBe("legation://west");
+  expect(made?.spec?.unschedulable).toBeUndefined();
 });
