@@ -11,8 +11,9 @@ import { SharedCreation } from "./shared-creation.ts";
 // A namespace that is made again has another uid, and what names the old one as its owner is deleted as garbage.
 const UID_HOLDS_MS = 5_000;
 // Where namespaces may not be read: the member was joined before hosts read them. Each attempt takes two seconds, since an API server
-// that has just been started says the same.
-const ASK_AGAIN_MS = 5 * 60_000;
+// that has just been started says the same; that one is soon asked again. Doubled each time up to the maximum.
+const ASK_AGAIN_MS = 5_000;
+const ASK_AGAIN_MAX_MS = 5 * 60_000;
 
 interface KnownUid {
   readonly until: number;
@@ -26,8 +27,8 @@ export class MemberNamespaces {
   readonly #creations = new SharedCreation();
   /** The oldest first. */
   readonly #uids = new Map<string, KnownUid>();
-  /** Members whose namespaces may not be read, and when they are asked again; epoch ms. */
-  readonly #unreadable = new Map<string, number>();
+  /** Members whose namespaces may not be read, and when they are asked again, `waitMs` after the last time; epoch ms. */
+  readonly #unreadable = new Map<string, { readonly until: number; readonly waitMs: number }>();
 
   constructor(identity: HostIdentity, clock: Pick<Clock, "now">) {
     this.#identity = identity;
@@ -64,14 +65,14 @@ export class MemberNamespaces {
   #uidOf(member: Member, name: string): Promise<string | undefined> {
     const key = keyOf(member, name);
     const now = this.#clock.now();
-    if (now < (this.#unreadable.get(member.name) ?? 0)) return Promise.resolve(undefined);
+    if (now < (this.#unreadable.get(member.name)?.until ?? 0)) return Promise.resolve(undefined);
     const known = this.#uids.get(key);
     if (known !== undefined && now < known.until) return known.uid;
     // Several wait for the answer: none of them can call it off.
     const uid = this.#read(member, name).catch((error: unknown) => {
       if (this.#uids.get(key)?.uid === uid) this.#uids.delete(key);
       if (!isKubeError(error, "Forbidden")) throw error;
-      this.#unreadable.set(member.name, this.#clock.now() + ASK_AGAIN_MS);
+      this.#noteUnreadable(member.name);
       return undefined;
     });
     this.#remember(key, { until: now + UID_HOLDS_MS, uid });
@@ -80,7 +81,17 @@ export class MemberNamespaces {
 
   async #read(member: Member, name: string): Promise<string | undefined> {
     const { metadata } = await member.client.get(namespaces, { name });
+    this.#unreadable.delete(member.name);
     return metadata.uid;
+  }
+
+  /** Pods of several namespaces that were told so together are told once. */
+  #noteUnreadable(member: string): void {
+    const now = this.#clock.now();
+    const { until = 0, waitMs = ASK_AGAIN_MS / 2 } = this.#unreadable.get(member) ?? {};
+    if (now < until) return;
+    const nextMs = Math.min(2 * waitMs, ASK_AGAIN_MAX_MS);
+    this.#unreadable.set(member, { until: now + nextMs, waitMs: nextMs });
   }
 
   #remember(key: string, known: KnownUid): void {

@@ -2,7 +2,7 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import type { KubeEvent } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError, isRefusal } from "../kube/errors.ts";
+import { isKubeError, isLastingRefusal } from "../kube/errors.ts";
 import { events } from "../kube/resources.ts";
 import { Backoff } from "../runtime/backoff.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
@@ -120,7 +120,7 @@ export class AuthorEvents {
     }
     const { retryAfterMs = 0 } = error;
     // Its namespace may be gone, too.
-    const isRefused = isRefusal(error) || isKubeError(error, "NotFound");
+    const isRefused = isLastingRefusal(error) || isKubeError(error, "NotFound");
     if (isRefused || clock.now() >= untold.since + TRIED_FOR_MS) {
       this.#log[isRefused ? "info" : "warn"]({ ...words, code: error.code }, `an event is not told: ${error.message}`);
       return;

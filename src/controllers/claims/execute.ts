@@ -23,6 +23,7 @@ import { Failures } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type Made, makeCopy } from "../copying/make-copy.ts";
 import type { DelegationOptions } from "../delegation/options.ts";
+import { Denials } from "../denials.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { DoubtfulClaims } from "./doubtful.ts";
 import type { Action, Observed } from "./model.ts";
@@ -54,12 +55,14 @@ export class Executor {
   readonly #contests: Contests<ObjectKey>;
   readonly #failures: Failures<ObjectKey>;
   readonly #doubtful: DoubtfulClaims;
+  readonly #denials: Denials;
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
     this.#failures = new Failures(options.clock);
     this.#doubtful = new DoubtfulClaims(options.clock);
+    this.#denials = new Denials(options.clock);
   }
 
   /** Until when a claim in a member is left without the word of whose it is. */
@@ -220,7 +223,7 @@ export class Executor {
     try {
       await member.client.patch(persistentVolumeClaims, objectRef(key), { type: "merge", body }, options);
     } catch (error) {
-      if (isRefusal(error)) {
+      if (isRefusal(error) && !this.#denials.mayPass(error)) {
         log.info({ member: member.name, size }, `a claim was not grown: ${error.detail}`);
         this.#options.onRefusedSize(key, uid, size, error.detail);
         return undefined;

@@ -1,6 +1,6 @@
 import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { isKubeError, isLastingRefusal } from "../../kube/errors.ts";
 import type { Resource } from "../../kube/resources.ts";
 
 /** How a copy in a member is to become. */
@@ -28,7 +28,7 @@ export async function changeCopy<T extends KubeObject>(change: CopyChange<T>): P
     const { metadata } = await member.client.patch(resource, ref, { type: "json", body: patch }, options);
     return { type: "changed", resourceVersion: metadata.resourceVersion };
   } catch (error) {
-    if (isRefusal(error)) return { type: "refused", detail: error.detail };
+    if (isLastingRefusal(error)) return { type: "refused", detail: error.detail };
     if (isKubeError(error, "Conflict", "NotFound")) return { type: "moved" };
     throw error;
   }

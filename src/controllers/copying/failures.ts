@@ -1,5 +1,5 @@
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError, type KubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError, mayBeStarting } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
 import { PASSES_MS } from "../refusal.ts";
 
@@ -26,7 +26,8 @@ const FAILING_FOR_MS = 30_000;
 const FORGOTTEN_MS = 2 * 60_000;
 
 /**
- * Since when members have been failing to take copies: a webhook of theirs does not answer, say, or they have too many requests.
+ * Since when members have been failing to take copies: a webhook of theirs does not answer, say, or they have too many requests, or have
+ * just been started and know no roles.
  * Most such failures pass in a moment. Of one that lasts, those who wait for the copy have to hear.
  */
 export class Failures<Key extends string> {
@@ -77,7 +78,8 @@ export class Failures<Key extends string> {
 
 /** True when the member was asked, and the same request may work the next time. */
 function mayPass(error: unknown): error is KubeError {
-  return isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer");
+  if (isKubeError(error, "ServerError", "TooManyRequests", "AnswerLost", "BadAnswer")) return true;
+  return isKubeError(error) && mayBeStarting(error);
 }
 
 /** True when what failed was not the copy, but the namespace that it is to be in: no copy was made. */

@@ -2,7 +2,7 @@ import type { KubeObject } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import type { MemberNamespaces } from "../../clusters/namespaces.ts";
 import { isCopy } from "../../copies/copy.ts";
-import { isKubeError, isRefusal } from "../../kube/errors.ts";
+import { isKubeError, isRefusal, mayBeStarting } from "../../kube/errors.ts";
 import { findByList } from "../../kube/find-by-list.ts";
 import type { Resource } from "../../kube/resources.ts";
 
@@ -39,6 +39,7 @@ export async function makeCopy<T extends KubeObject>(spec: CopySpec<T>): Promise
     const there = await findByList(member.client, resource, ref, signal);
     if (there !== undefined)
       return isCopy(there, hostId) ? { type: "found", uid: there.metadata.uid } : { type: "foreign" };
+    if (mayBeStarting(error)) throw error;
     return error.code === "AlreadyExists" ? { type: "gone" } : { type: "refused", detail: error.detail };
   }
 }

@@ -7,6 +7,7 @@ import { pods } from "../../kube/resources.ts";
 import type { StatusPatch } from "../../pods/feedback.ts";
 import type { ForwardPatch } from "../../pods/forward-patch.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
+import { Denials } from "../denials.ts";
 import { isFutile } from "./decisions/futile.ts";
 import type { Memories } from "./decisions/memory.ts";
 import type { ActionOf, Observed } from "./decisions/model.ts";
@@ -24,9 +25,11 @@ const END_FIELDS: ReadonlySet<string> = new Set(["phase", "reason", "message", "
 /** The patches that keep delegate and proxy alike, in both directions; none that would have no effect. */
 export class Exchange {
   readonly #options: DelegationOptions & { readonly memories: Memories };
+  readonly #denials: Denials;
 
   constructor(options: DelegationOptions & { readonly memories: Memories }) {
     this.#options = options;
+    this.#denials = new Denials(options.clock);
   }
 
   /**
@@ -47,7 +50,7 @@ export class Exchange {
       return await this.#patchDelegate(member, action, context);
     } catch (error) {
       const refused = forwardRefusal(member.name, patch, error);
-      if (refused === undefined) throw error;
+      if (refused === undefined || this.#denials.mayPass(error)) throw error;
       // Which of the parts it does not take is known when each was sent alone.
       if (patch.apart === undefined) this.tellOnce(context.key, proxyUid, "NotForwarded", refused);
       for (const part of partsOf(patch)) {

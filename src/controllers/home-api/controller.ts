@@ -12,6 +12,7 @@ import { type ActionContext, Controller, type ControllerOptions, type Shown } fr
 import type { ReadStore } from "../../runtime/store.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
+import { Denials } from "../denials.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { HomeAddresses } from "./address.ts";
 import { decide, lacksTokens, renewalAge } from "./decide.ts";
@@ -57,10 +58,12 @@ export class HomeApiController {
   #steps: Timer | undefined;
   /** Secrets that somebody else in the member keeps changing; what they are written for is a delegate. */
   readonly #contests: Contests<ObjectKey>;
+  readonly #denials: Denials;
 
   constructor(options: HomeApiOptions) {
     this.#options = options;
     this.#contests = new Contests(options.clock);
+    this.#denials = new Denials(options.clock);
     const { host, identity, server, clock, log } = options;
     this.#told = new Told(clock);
     const onChange = (): void => {
@@ -203,6 +206,7 @@ export class HomeApiController {
       return await this.#issue(action, context);
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound")) throw error;
+      if (this.#denials.mayPass(error)) throw error;
       this.#refuse(action.proxy.metadata.uid, `the pod's token cannot be had: ${error.message}`, context);
       return () => true;
     }

@@ -10,6 +10,7 @@ import type { Clock } from "../../runtime/clock.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
+import { Denials } from "../denials.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import type { ActionOf, CopyKey, Observed } from "./model.ts";
 
@@ -33,10 +34,12 @@ const AGAIN_MS = 10 * 60_000;
  */
 export class Exports {
   readonly #options: ExportsOptions;
+  readonly #denials: Denials;
   readonly #made = new Map<CopyKey, { readonly copyUid: string; readonly due: number; readonly told?: LastTold }>();
 
   constructor(options: ExportsOptions) {
     this.#options = options;
+    this.#denials = new Denials(options.clock);
   }
 
   /** When the member is to be told next; epoch ms. */
@@ -60,7 +63,7 @@ export class Exports {
     } catch (error) {
       if (isKubeError(error, "NotFound")) {
         problem = `it has no API multicluster.x-k8s.io/v1alpha1, so the Service ${ref.name} is not exported from there`;
-      } else if (isRefusal(error)) {
+      } else if (isRefusal(error) && !this.#denials.mayPass(error)) {
         problem = `its API server refused the ServiceExport: ${error.detail}`;
       } else if (!isKubeError(error, "AlreadyExists")) throw error;
     }
@@ -86,6 +89,7 @@ export class Exports {
       }
     } catch (error) {
       if (!isRefusal(error) && !isKubeError(error, "NotFound", "Conflict")) throw error;
+      if (this.#denials.mayPass(error)) throw error;
     }
     await this.#mark(member, copy.metadata, null, signal);
     const { uid } = copy.metadata;

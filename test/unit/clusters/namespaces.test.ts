@@ -53,6 +53,18 @@ test("where namespaces may not be read, pods have no controller", async () => {
   expect(await controllers()).toEqual(owner("uid"));
 });
 
+test("a member that has just been started is soon asked again; one where namespaces may not be read, less and less often", async () => {
+  const { clock, get, controllers } = namespacesOf(() => Promise.reject(failure("Forbidden")));
+  const asked: number[] = [];
+  for (let seconds = 0; seconds <= 1000; seconds += 5) {
+    const before = get.mock.calls.length;
+    await Promise.all([controllers(), controllers()]);
+    if (get.mock.calls.length > before) asked.push(seconds);
+    await clock.advance(5_000);
+  }
+  expect(asked).toEqual([0, 5, 15, 35, 75, 155, 315, 615, 915]);
+});
+
 test("an answer that fails is nobody's but theirs who waited for it", async () => {
   const answers = [() => Promise.reject(failure("ServerError")), async () => "uid"];
   const { controllers } = namespacesOf(() => answers.shift()?.() ?? Promise.reject(new Error("too often")));

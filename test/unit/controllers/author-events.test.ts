@@ -44,6 +44,22 @@ function failure(code: KubeErrorCode, retryAfterMs?: number): KubeError {
 }
 
 describe("an event for an author", () => {
+  test("that an API server denies which has just been started is told when it does", async () => {
+    const detail =
+      'events is forbidden: User "legation" cannot create resource "events" in API group "" in the namespace "team"';
+    const denied = new KubeError(detail, {
+      code: "Forbidden",
+      cluster: "host",
+      verb: "create",
+      resource: "events team/",
+    });
+    const { events, sent, clock, lines } = telling([denied]);
+    events.tell(POD, NEWS);
+    await clock.advance(200);
+    expect(sent).toHaveLength(2);
+    expect(lines).toEqual([]);
+  });
+
   test.each([
     ["what several members say", "; ", / member-\d+: no room … \(all: legation status pod web-0 -n team\)$/],
     ["one long sentence", " ", / no room … \(all: legation status pod web-0 -n team\)$/],

@@ -7,9 +7,9 @@ function failing() {
   const noted: unknown[] = [];
   const member = { name: "west", reachableSince: 0, noteFailure: (error: unknown) => void noted.push(error) };
   const failures = new Failures<string>({ now: () => now });
-  const answer = (code: KubeErrorCode | undefined, retryAfterMs = 0) => {
+  const answer = (code: KubeErrorCode | undefined, retryAfterMs = 0, detail = "not now") => {
     const fields = { cluster: "west", verb: "create", resource: "configmaps", retryAfterMs };
-    const error = code && new KubeError("not now", { code, ...fields });
+    const error = code && new KubeError(detail, { code, ...fields });
     const write = (): Promise<string> => (error === undefined ? Promise.resolve("made") : Promise.reject(error));
     return failures.outlast("key", member, write).then(
       (result) => (typeof result === "string" ? result : `failing: ${result.detail}, for ${result.restMs}`),
@@ -33,6 +33,14 @@ describe("a member that fails to take a copy", () => {
       expect(await answer(code)).toBe("failing: not now, for 30000");
     },
   );
+
+  test("by denying a right, as each does that has just been started, is waited for as long", async () => {
+    const { answer, at } = failing();
+    const denial = 'configmaps is forbidden: User "legation" cannot create resource "configmaps" in API group ""';
+    expect(await answer("Forbidden", 0, denial)).toBe("rejected");
+    at(10_000);
+    expect(await answer("Forbidden", 0, denial)).toBe(`failing: ${denial}, for 30000`);
+  });
 
   test("is in trouble as a whole, perhaps; it rests as long as it says, if that is longer", async () => {
     const { answer, noted, at } = failing();

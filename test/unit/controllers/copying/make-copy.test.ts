@@ -15,10 +15,10 @@ function there(metadata: object): Stored<KubeObject> {
 }
 
 /** Makes the copy in a member that answers so, and has this in its place. */
-async function made(code: KubeErrorCode | undefined, has?: Stored<KubeObject>) {
+async function made(code: KubeErrorCode | undefined, has?: Stored<KubeObject>, detail = "no") {
   const create = async () => {
     if (code === undefined) return { metadata: { uid: "new-uid" } };
-    throw new KubeError("no", { code, cluster: "west", verb: "create", resource: "configmaps" });
+    throw new KubeError(detail, { code, cluster: "west", verb: "create", resource: "configmaps" });
   };
   const client = fakeClient({
     create: create as never,
@@ -65,6 +65,12 @@ describe("of a copy that is to be made, it is known afterwards", () => {
     ["that it cannot be: its namespace ends", "NotFound", undefined, refused],
   ])("%s", async (_, code, has, expected) => {
     expect(await made(code, has)).toEqual(expected);
+  });
+
+  test("nothing when an API server that has just been started denies it, unless it is there", async () => {
+    const denial = 'configmaps is forbidden: User "legation" cannot create resource "configmaps" in API group ""';
+    await expect(made("Forbidden", undefined, denial)).rejects.toMatchObject({ code: "Forbidden" });
+    expect(await made("Forbidden", copy, denial)).toEqual(found);
   });
 
   test("nothing when no answer came", async () => {

@@ -218,6 +218,25 @@ test("a member that refuses everything is asked once, and comes to rest", async 
   expect(there.requests).toBe(before);
 });
 
+test("what an API server denies that has just been started is tried again at once; a right that it lacks is told", async () => {
+  const denial =
+    'pods "web-0" is forbidden: User "system:serviceaccount:legation-system:legation-west" cannot patch resource "pods" in API group ""';
+  const { forward, there, told, clock, memory } = exchange(({ metadata }) => metadata.labels !== undefined && denial);
+  const proxy = changed({ labels: { team: "red" } });
+  await expect(forward(proxy)).rejects.toMatchObject({ code: "Forbidden" });
+  clock.at += 9_999;
+  await expect(forward(proxy)).rejects.toMatchObject({ code: "Forbidden" });
+  expect([told, memory().ineffective]).toEqual([[], undefined]);
+  clock.at += 1;
+  await forward(proxy);
+  expect(told).toEqual([
+    `Cluster west did not take the changed labels and annotations: ${denial}; Legation's ClusterRole there lacks a right that manifests/member/role.yaml has`,
+  ]);
+  there.refuses = () => false;
+  await forward(changed({ labels: { team: "blue" } }));
+  expect(there.delegate.metadata.labels).toMatchObject({ team: "blue" });
+});
+
 describe("a resize", () => {
   const sized = (cpu: string, generation: number, parts: { readonly labels?: Record<string, string> } = {}) =>
     boundProxy({

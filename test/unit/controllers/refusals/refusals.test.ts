@@ -49,3 +49,18 @@ describe("what an error of an API server means for", () => {
     expect(outcomes).toEqual(expected);
   });
 });
+
+test.each<[string, Site]>([
+  ["a new copy", aNewCopy],
+  ["a changed dependency", aChangedDependency],
+  ["a changed policy", aChangedPolicy],
+  ["a larger claim", aLargerClaim],
+  ["a changed Service", aChangedService],
+  ["a new ServiceExport", aNewExport],
+  ["a Secret of tokens", aSecretOfTokens],
+])("%s is tried again when an API server denies it that has just been started", async (_, site) => {
+  const detail =
+    'things is forbidden: User "legation" cannot write resource "things" in API group "" in the namespace "team"';
+  const error = new KubeError(detail, { code: "Forbidden", cluster: "west", verb: "write", resource: "things" });
+  expect(await site(error)).toBe("tried again");
+});

@@ -46,6 +46,34 @@ describe("a Service that is not exported any more", () => {
   });
 });
 
+test("a Service keeps the mark of its export as long as a member that has just been started denies to be read", async () => {
+  const detail = 'serviceexports is forbidden: User "legation" cannot list resource "serviceexports" in API group "x"';
+  const denied = new KubeError(detail, {
+    code: "Forbidden",
+    cluster: "west",
+    verb: "list",
+    resource: "serviceexports",
+  });
+  const writes: Write[] = [];
+  const client = fakeClient({
+    cluster: "west",
+    list: (() => Promise.reject(denied)) as never,
+    patch: (async () => copy) as never,
+  });
+  let now = 0;
+  const exports = new Exports({ host: HOST, clock: { now: () => now } } as never);
+  const log = createLogger({ level: "silent" });
+  const context = { key: copyKey(ref), signal: new AbortController().signal, heardAt: 0, log };
+  const remove = () =>
+    exports.remove({ client: noting(client, writes) } as never, { type: "unexport", ref, copy }, context);
+  await expect(remove()).rejects.toBe(denied);
+  expect(writes).toEqual([]);
+  // A right that the member's role lacks.
+  now = 10_000;
+  await remove();
+  expect(writes).toHaveLength(1);
+});
+
 describe("a Service that is exported", () => {
   const marked = {
     ...copy,
