@@ -41,9 +41,12 @@ export function failedAdmission(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError") && NOT_ADMITTED.test(error.detail);
 }
 
-/** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */
-function lacksAccount(error: unknown): error is KubeError {
-  return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
+/**
+ * True when the namespace has not the pod's account: the member's controller manager makes `default` some moments after the namespace,
+ * and of any other Legation makes a copy.
+ */
+export function lacksAccount(error: unknown): error is KubeError {
+  return isKubeError(error) && /serviceaccount "[^"]*" not found/.test(error.detail);
 }
 
 /** True when somebody deleted the namespace once more while the pod was being made. A member where it is not to be made says more. */

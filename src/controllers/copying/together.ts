@@ -9,6 +9,9 @@ export function together(all: readonly Dependencies[]): Dependencies {
     },
     needs: (proxy) => merged(all.flatMap((one) => one.needs(proxy) ?? [])),
     prepare: (key, proxyUid, member) => all.map((one) => one.prepare(key, proxyUid, member)).every(Boolean),
+    onAccountMissing: (delegate, member) => {
+      for (const one of all) one.onAccountMissing?.(delegate, member);
+    },
   };
 }
 

@@ -8,7 +8,7 @@ import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { droppable } from "../../pods/dropped-fields.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "../refusal.ts";
+import { lacksAccount, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "../refusal.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories } from "./decisions/memory.ts";
@@ -127,6 +127,7 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
+      if (lacksAccount(error)) this.#options.dependencies.onAccountMissing?.(delegate, name);
       const passing = passingRefusalOf(error);
       const refused = passing ?? refusalOf(error);
       if (refused === undefined || (passing !== undefined && this.#isEarly(proxyUid, member))) throw error;

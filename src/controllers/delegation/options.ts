@@ -18,6 +18,8 @@ export interface Dependencies {
   needs(proxy: Stored<Pod>): Needs | undefined;
   /** Has it made in the member, and kept there until the proxy is bound or gone; true when all of it is there. */
   prepare(key: ObjectKey, proxyUid: string, member: string): boolean;
+  /** The member says that it lacks the service account of this delegate, whatever was found there before. */
+  onAccountMissing?(delegate: Pod, member: string): void;
   /** A proxy came, changed or went. */
   onProxy(event: ReflectorEvent<Pod>): void;
 }

@@ -176,6 +176,17 @@ export class DependencyController implements Copier {
     return isPrepared(this.needs(proxy), member);
   }
 
+  /** The member's own account, which was to be used in place, has gone: the host's is copied. */
+  onAccountMissing({ metadata, spec }: Pod, member: string): void {
+    const { namespace = "" } = metadata ?? {};
+    const { serviceAccountName: name } = spec ?? {};
+    if (name === undefined) return;
+    const key = dependencyKey({ kind: "ServiceAccount", namespace, name });
+    if (!this.#executor.missInPlace(copyKey(member, key))) return;
+    this.#loop.enqueue(copyKey(member, key));
+    this.#wake(key);
+  }
+
   #readiness(name: string, dependencies: readonly Dependency[], gone: readonly Dependency[]): Readiness {
     const member = this.#options.registry.member(name);
     if (member === undefined) return "unprepared";

@@ -62,6 +62,11 @@ export class Executor {
     return this.#refusals.get(key);
   }
 
+  /** What was there in the copy's place, and was used as it is, has gone: true when that was believed until now. */
+  missInPlace(key: CopyKey): boolean {
+    return this.#refusals.get(key)?.inPlace === true && this.#refusals.delete(key);
+  }
+
   /** Whether the copy, which is there, is on its way out. */
   isLeaving(key: CopyKey, copy: Stored<DependencyObject>): boolean {
     return this.#writer.leaving(key, [copy]).has(copy.metadata.uid);

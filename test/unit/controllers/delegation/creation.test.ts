@@ -45,6 +45,18 @@ test("a pod whose ConfigMap has gone is not sent, but where it may have been mad
   expect(sent).toBe(1);
 });
 
+test("what the pod is to have there hears that its service account is missing, and of nothing else that fails", async () => {
+  const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
+  for (const [answer, expected] of [
+    [failure("Forbidden", `pods "web-0" is forbidden: ${detail}`), [[delegate, "west"]]],
+    [failure("TooManyRequests", "try again later"), []],
+  ] as const) {
+    const { execute, onAccountMissing } = executorOf({ create: () => Promise.reject(answer) });
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(onAccountMissing.mock.calls).toEqual(expected);
+  }
+});
+
 test("a definite refusal tells those who wait that there is room again", async () => {
   const refused = executorOf({ create: () => Promise.reject(failure("Forbidden", "denied by policy")) });
   await refused.execute(create);

@@ -77,6 +77,7 @@ interface Executing {
   /** In the order in which they were sent. */
   readonly writes: Write[];
   readonly onRoom: Mock<() => void>;
+  readonly onAccountMissing: Mock<(delegate: Pod, member: string) => void>;
   readonly executor: Executor;
   execute(action: Action): ReturnType<Executor["execute"]>;
 }
@@ -101,6 +102,7 @@ export function executorOf(answers: Answers): Executing {
   const memories = new Memories();
   const told: unknown[] = [];
   const onRoom = vi.fn<() => void>();
+  const onAccountMissing = vi.fn<(delegate: Pod, member: string) => void>();
   const now = { now: () => clock.now, wall: () => clock.now };
   const registry = { member: (name: "west" | "east") => members[name] };
   const reservations = new Reservations({ registry: registry as never, memories, shapes: new Shapes(), clock: now });
@@ -117,7 +119,7 @@ export function executorOf(answers: Answers): Executing {
     mayEnter: () => true,
     waitingSince: () => undefined,
     deletionCost: () => ({}),
-    dependencies: { prepare: () => prepared },
+    dependencies: { prepare: () => prepared, onAccountMissing },
     held: { keeps: () => false },
     confirmLease: confirmLease ?? (async () => true),
     memberNamespaces: {
@@ -134,5 +136,5 @@ export function executorOf(answers: Answers): Executing {
       heardAt: clock.now,
       log,
     });
-  return { clock, members, memories, told, writes, onRoom, executor, execute };
+  return { clock, members, memories, told, writes, onRoom, onAccountMissing, executor, execute };
 }

@@ -3,7 +3,7 @@ import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes
 import { DependencyController } from "../../../../src/controllers/dependencies/controller.ts";
 import { type DependencyObject, toCopy } from "../../../../src/copies/dependencies.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
-import { configMaps } from "../../../../src/kube/resources.ts";
+import { configMaps, serviceAccounts } from "../../../../src/kube/resources.ts";
 import { USES_INDEX, usesOf } from "../../../../src/pods/uses.ts";
 import { Store } from "../../../../src/runtime/store.ts";
 import { HOST } from "../../../support/builders/claim.ts";
@@ -11,6 +11,7 @@ import { endedStatus, type PodParts, proxyPod } from "../../../support/builders/
 import { FakeClock } from "../../../support/clock/fake-clock.ts";
 import { breakableClient } from "../breakable-client.ts";
 import { answeringMember, puttingInto, surroundings } from "../fleet.ts";
+import { quietClient } from "../quiet-client.ts";
 
 type Settings = Stored<DependencyObject>;
 
@@ -235,5 +236,73 @@ describe("a member's copy", () => {
     await put({ ...proxy, status: endedStatus(1) });
     await clock.advance(30_000);
     expect(writes).toContain("delete settings");
+  });
+});
+
+describe("a member's own service account, which is used in place,", () => {
+  const account: Settings = { metadata: { name: "builder", namespace: "team", uid: "account", resourceVersion: "7" } };
+  const own: Settings = { metadata: { ...account.metadata, uid: "own" } };
+
+  async function usingIts() {
+    const clock = new FakeClock();
+    let there: readonly Settings[] = [own];
+    let created = 0;
+    const only = (items: readonly object[], { plural }: { readonly plural: string }) =>
+      plural === serviceAccounts.plural ? items : [];
+    const host = quietClient([], {
+      list: (async (resource: never) => ({ items: only([account], resource), resourceVersion: "1", size: 0 })) as never,
+    });
+    const client = quietClient([], {
+      // Its watch tells of copies alone.
+      list: (async (resource: never, { labelSelector }: { readonly labelSelector?: string }) => {
+        return { items: labelSelector === undefined ? only(there, resource) : [], resourceVersion: "1", size: 0 };
+      }) as never,
+      create: (async () => {
+        created += 1;
+        const fields = { cluster: "west", verb: "create", resource: "serviceaccounts" } as const;
+        if (there.length > 0) throw new KubeError("it exists", { code: "AlreadyExists", ...fields });
+        return { metadata: { uid: "copy-uid", resourceVersion: "8" } };
+      }) as never,
+    });
+    const proxies = new Store<Pod>({ [USES_INDEX]: usesOf });
+    const delegates = { list: () => [], usersOf: () => 0, using: () => [] };
+    const member = answeringMember("west", client, { delegates });
+    const controller = new DependencyController({
+      host,
+      ...surroundings([member], clock),
+      proxies: () => proxies,
+    } as never);
+    onTestFinished(() => controller.stop());
+    controller.onMembers();
+    const proxy = proxyPod({ metadata: { namespace: "team" }, spec: { serviceAccountName: "builder" } });
+    await puttingInto(proxies, controller, clock)(proxy);
+    proxies.synced = true;
+    controller.onProxies(member as never);
+    await clock.advance(10);
+    const prepare = async (): Promise<boolean> => {
+      const isThere = controller.prepare(objectKey(proxy.metadata), proxy.metadata.uid, "west");
+      await clock.advance(10);
+      return isThere;
+    };
+    return { clock, controller, proxy, prepare, created: () => created, goes: () => (there = []) };
+  }
+
+  test("is looked for again when the member says that it is not there, and then copied", async () => {
+    const { controller, proxy, prepare, created, goes } = await usingIts();
+    await prepare();
+    expect([await prepare(), created()]).toEqual([true, 1]);
+    goes();
+    controller.onAccountMissing(proxy, "west");
+    expect(await prepare()).toBe(false);
+    expect(created()).toBe(2);
+  });
+
+  test("is used on while nobody says so, or of another account only", async () => {
+    const { clock, controller, proxy, prepare, created } = await usingIts();
+    await prepare();
+    const other = { ...proxy, spec: { containers: [], serviceAccountName: "other" } };
+    controller.onAccountMissing(other, "west");
+    await clock.advance(60_000);
+    expect([await prepare(), created()]).toEqual([true, 1]);
   });
 });
