@@ -4,6 +4,7 @@ import { type Namespace, type ObjectKey, objectKey, type Pod, type Stored } from
 import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
+import { memberOf } from "../../pods/member-of.ts";
 import { isBound, isGated } from "../../pods/phase.ts";
 import { USES_INDEX, usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
@@ -12,6 +13,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import type { Sharing } from "../preferences/controller.ts";
 import type { OwnedProxies } from "../preferences/owned-proxies.ts";
 import { decide } from "./decisions/decide.ts";
+import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { endsUnstarted, isFor } from "./decisions/delegates.ts";
 import type { Action, Observed } from "./decisions/model.ts";
 import { Executor } from "./execute.ts";
@@ -277,10 +279,11 @@ export class DelegationController {
     if (cluster !== undefined && moved) this.#options.onBound(cluster);
     if (type === "deleted") {
       this.#waiting.remove(key);
-      this.#placing.remove(object);
+      if (this.#placing.remove(object)) this.onRoom();
     } else if (isBound(object)) {
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#waiting.onPlaced();
+      if (moved && type === "updated") this.#settle(object);
     } else {
       this.#waiting.add(key, object);
       // Gates are only ever taken off: a pod that has one was given to nobody.
@@ -289,6 +292,13 @@ export class DelegationController {
     if (type !== "deleted") this.#placing.update(object);
     this.#options.onProxy(object);
     this.#loop.enqueue(key);
+  }
+
+  /** Bound to what it had: nothing of its search matters any more, also where the answer to its Binding was lost. */
+  #settle(proxy: Stored<Pod>): void {
+    const member = memberOf(proxy);
+    if (member === undefined || awaitsDelegate(proxy)) return;
+    if (this.#placing.reservations.settle(proxy.metadata.uid, member, proxy)) this.onRoom();
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {

@@ -89,7 +89,7 @@ export class Creation {
 
   /** The member is known not to have the proxy's delegate. */
   #unmade(member: Member, proxyUid: string): Shown<Observed> {
-    this.#options.reservations.unmade(proxyUid, member.name);
+    if (this.#options.reservations.unmade(proxyUid, member.name)) this.#options.onRoom();
     return () => true;
   }
 
@@ -203,19 +203,14 @@ export class Creation {
 
   /** A pod of that name is there: this proxy's after a lost answer, an earlier proxy's, or somebody else's. */
   async #taken(member: Member, proxyUid: string, context: Context): Result {
-    const { memories, clock, identity } = this.#options;
+    const { memories, reservations, identity, onRoom } = this.#options;
     const pod = await member.client.find(pods, objectRef(context.key), { signal: context.signal });
     if (pod === undefined) return () => true;
     if (!madeByHost(pod, identity.id)) {
       if (this.#isOurs(pod, proxyUid)) return this.#remark(member, proxyUid, pod, context);
-      memories.noteAbsent(proxyUid);
       const message = "a pod of that name, not made by Legation for this host, is there";
-      memories.noteRefusal(
-        proxyUid,
-        { cluster: member.name, reason: "NameTaken", message },
-        member.nodesVersion,
-        clock.now(),
-      );
+      const refusal = { cluster: member.name, reason: "NameTaken", message } as const;
+      if (reservations.refuseAlone(proxyUid, refusal, member.nodesVersion)) onRoom();
       return () => true;
     }
     const { uid } = pod.metadata;

@@ -17,7 +17,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { notConfirmed } from "../not-confirmed.ts";
 import { failedAdmission, PASSES_MS } from "../refusal.ts";
 import { Creation, type CreationOptions } from "./creation.ts";
-import type { Action, ActionOf, Observed } from "./decisions/model.ts";
+import type { Action, ActionOf, Memory, Observed } from "./decisions/model.ts";
 import { Exchange, patchProxy } from "./exchange.ts";
 import type { HeldDelegates } from "./held-delegates.ts";
 import { LateDelegates } from "./late-delegates.ts";
@@ -188,9 +188,11 @@ export class Executor {
       metadata: { ...ref, uid: proxyUid, annotations },
       target: { apiVersion: "v1", kind: "Node", name: virtualNodeName(member) },
     };
+    // The watch may tell of it before the answer does, and what is remembered of the search ends with either.
+    const search = this.#options.memories.of(proxyUid);
     try {
       await this.#options.host.createSubresource(pods, ref, "binding", body, { signal });
-      this.#noteBound(proxyUid, member);
+      this.#noteBound(search, member);
       if (this.#options.reservations.settle(proxyUid, member, this.#options.proxyOf(key))) this.#options.onRoom();
     } catch (error) {
       // A conflict is bound already, being deleted, another pod by now, or a moment's refusal: looked at again soon.
@@ -315,9 +317,8 @@ export class Executor {
     return shown === undefined ? undefined : shownReleased(proxyUid);
   }
 
-  #noteBound(proxyUid: string, member: string): void {
-    const { metrics, memories, clock } = this.#options;
-    const { fresh, attempts } = memories.of(proxyUid);
+  #noteBound({ fresh, attempts }: Memory, member: string): void {
+    const { metrics, clock } = this.#options;
     const since = attempts.get(member)?.since;
     if (metrics === undefined || since === undefined || !fresh) return;
     metrics.members.observeStage("bind", member, (clock.now() - since) / 1000);

@@ -114,15 +114,16 @@ export class Placing {
     this.spread.update(proxy);
   }
 
-  /** A proxy is gone, or about to be replaced. */
-  remove(proxy: Stored<Pod>): void {
+  /** A proxy is gone, or about to be replaced; true when others waited for what would become of it. */
+  remove(proxy: Stored<Pod>): boolean {
     const { uid, namespace = "" } = proxy.metadata;
     this.#overflowing.delete(uid);
-    this.reservations.end(uid);
+    const awaited = this.reservations.end(uid);
     this.divisions.remove(proxy);
     this.groups.remove(uid);
     this.spread.remove(proxy.metadata);
     if (this.#proxies().countByIndex(NAMESPACE_INDEX, namespace) === 0) this.spread.forget(namespace);
+    return awaited;
   }
 
   #isProxy(uid: string): boolean {

@@ -58,10 +58,19 @@ export class Reservations {
     this.#options.registry.member(member)?.load.release(proxyUid);
   }
 
-  /** The member is known not to have the pod's delegate. */
-  unmade(proxyUid: string, member: string): void {
+  /** The member is known not to have the pod's delegate; true when others waited for what would become of it. */
+  unmade(proxyUid: string, member: string): boolean {
     this.#options.memories.noteAbsent(proxyUid);
     this.release(proxyUid, member);
+    return this.#options.shapes.abandon(proxyUid);
+  }
+
+  /** The member does not take the pod, which says nothing of others; true when they waited for what would become of it. */
+  refuseAlone(proxyUid: string, refusal: Refusal, nodesVersion: number): boolean {
+    const { memories, shapes, clock } = this.#options;
+    memories.noteAbsent(proxyUid);
+    memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now());
+    return shapes.abandon(proxyUid);
   }
 
   /**
@@ -89,10 +98,11 @@ export class Reservations {
     return pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
   }
 
-  /** The pod is gone: it may have had room without ever getting a delegate. */
-  end(proxyUid: string): void {
+  /** The pod is gone: it may have had room without ever getting a delegate. True when others waited for what would become of it. */
+  end(proxyUid: string): boolean {
     this.#releaseKept(proxyUid);
     this.#options.memories.forget(proxyUid);
+    return this.#options.shapes.abandon(proxyUid);
   }
 
   #reserve(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {

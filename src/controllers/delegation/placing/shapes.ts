@@ -24,6 +24,8 @@ const TOKEN_VOLUME = "kube-api-access-";
  */
 export class Shapes {
   readonly #members = new Map<string, Map<string, Entry>>();
+  /** Where pods are tried for others, by uid. */
+  readonly #trials = new Map<string, { readonly member: string; readonly shape: string }>();
 
   /** The member did not take a pod of this shape. */
   refuse(member: string, shape: string, refusal: Refusal, version: string, now: number): void {
@@ -42,8 +44,22 @@ export class Shapes {
 
   /** A pod of this shape is about to be tried there. */
   attempt(member: string, shape: string, uid: string, now: number): void {
+    this.abandon(uid);
     const entry = this.#members.get(member)?.get(shape);
-    if (entry !== undefined) entry.trial = { uid, until: now + TRIAL_MS };
+    if (entry === undefined) return;
+    entry.trial = { uid, until: now + TRIAL_MS };
+    this.#trials.set(uid, { member, shape });
+  }
+
+  /** Nothing will be known of its shape by this pod; true when others waited for that. */
+  abandon(uid: string): boolean {
+    const trial = this.#trials.get(uid);
+    if (trial === undefined) return false;
+    this.#trials.delete(uid);
+    const entry = this.#members.get(trial.member)?.get(trial.shape);
+    if (entry?.trial?.uid !== uid) return false;
+    delete entry.trial;
+    return true;
   }
 
   /** The member has a node for a pod of this shape; true when it had refused some. */

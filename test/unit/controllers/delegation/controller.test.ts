@@ -1,9 +1,11 @@
-import { afterEach, beforeEach, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
-import type { WatchEvent, WatchOptions } from "../../../../src/kube/client.ts";
+import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
+import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
@@ -16,7 +18,9 @@ const proxy = proxyPod({ metadata: { annotations: { "legation.dev/api": "none" }
 const team = { metadata: { name: "team", uid: "n", resourceVersion: "1" } };
 
 let clock: FakeClock;
-let started: PromiseWithResolvers<WatchEvent<Pod>>;
+/** What the host's watch of proxies has still to tell. */
+let events: object[];
+let heard: PromiseWithResolvers<void>;
 let created: string[];
 /** What members answer that are asked for a pod, in the order in which they were. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
@@ -65,11 +69,15 @@ function memberOf(name: string) {
 
 beforeEach(() => {
   clock = new FakeClock();
-  started = Promise.withResolvers();
+  events = [];
+  heard = Promise.withResolvers();
   created = [];
   asked = [];
 });
-afterEach(() => controller.stop());
+afterEach(() => {
+  vi.restoreAllMocks();
+  return controller.stop();
+});
 
 /** A controller with these members, which finds these proxies when it begins to lead. */
 async function lead(names: readonly string[] = ["west"], inherited: readonly Stored<Pod>[] = []): Promise<void> {
@@ -82,7 +90,10 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     }) as never,
     watch: async function* ({ plural }: { readonly plural: string }, { onOpen, signal }: WatchOptions) {
       onOpen?.();
-      if (plural === "pods") yield await Promise.race([started.promise, untilAborted(signal)]);
+      while (plural === "pods") {
+        while (events.length > 0) yield events.shift();
+        await Promise.race([heard.promise, untilAborted(signal)]);
+      }
       await untilAborted(signal);
     } as never,
     patch: (async () => proxy) as never,
@@ -115,9 +126,11 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
   await controller.start(new AbortController().signal);
 }
 
-/** A proxy that comes to be while the controller leads. */
-async function proxyComes(object: Stored<Pod>): Promise<void> {
-  started.resolve({ type: "ADDED", object, size: 0 });
+/** A proxy that comes to be, changes or goes while the controller leads. */
+async function proxyComes(object: Stored<Pod>, type = "ADDED"): Promise<void> {
+  events.push({ type, object, size: 0 });
+  heard.resolve();
+  heard = Promise.withResolvers();
   await clock.advance(1_000);
 }
 
@@ -171,4 +184,45 @@ test.each([
     delegates: { get: () => shown },
   } as never as Member);
   expect(controller.owned.get(owned.metadata.uid)?.member).toBe(expected);
+});
+
+test("pods that waited for the answer to one of their shape are looked at when that one has gone", async () => {
+  await lead();
+  await proxyComes(proxy);
+  const onRoom = vi.spyOn(controller, "onRoom");
+  const end = vi.spyOn(Reservations.prototype, "end").mockReturnValueOnce(true);
+  await proxyComes(proxy, "DELETED");
+  expect(end).toHaveBeenCalledWith(proxy.metadata.uid);
+  expect(onRoom).toHaveBeenCalledOnce();
+});
+
+describe("what is remembered of a pod's search for a member", () => {
+  const boundWith = (annotations: Record<string, string>): Stored<Pod> => ({
+    ...proxy,
+    metadata: {
+      ...proxy.metadata,
+      resourceVersion: "2",
+      annotations: { ...proxy.metadata.annotations, [CLUSTER_ANNOTATION]: "west", ...annotations },
+    },
+    spec: { containers: [], ...proxy.spec, nodeName: "legation-west" },
+  });
+  const bound = boundWith({ [DELEGATE_UID_ANNOTATION]: "delegate-uid" });
+
+  test("is over when it is seen with its node, whatever became of the Binding's answer", async () => {
+    await lead();
+    await proxyComes(proxy);
+    const settle = vi.spyOn(Reservations.prototype, "settle");
+    await proxyComes(bound, "MODIFIED");
+    expect(settle.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
+    await proxyComes({ ...bound, metadata: { ...bound.metadata, resourceVersion: "3" } }, "MODIFIED");
+    expect(settle).toHaveBeenCalledTimes(1);
+  });
+
+  test("is kept of one that has its node before its delegate", async () => {
+    await lead();
+    await proxyComes(proxy);
+    const settle = vi.spyOn(Reservations.prototype, "settle");
+    await proxyComes(boundWith({}), "MODIFIED");
+    expect(settle).not.toHaveBeenCalled();
+  });
 });

@@ -57,6 +57,25 @@ test("what the pod is to have there hears that its service account is missing, a
   }
 });
 
+test("a name that is taken is no word on others like the pod: those who waited for its answer may try", async () => {
+  const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
+  const { clock, execute, onRoom, memories } = executorOf({
+    create: () => Promise.reject(answer),
+    find: async () => there,
+    proxyOf: () => proxy,
+  });
+  let answer = failure("Forbidden", "exceeded quota: small");
+  await execute(create);
+  expect(onRoom).toHaveBeenCalledTimes(1);
+  clock.now += 60_000;
+  answer = failure("AlreadyExists", "it exists");
+  await execute(create);
+  expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
+  expect(onRoom).toHaveBeenCalledTimes(2);
+  await execute(create);
+  expect(onRoom).toHaveBeenCalledTimes(3);
+});
+
 test("a definite refusal tells those who wait that there is room again", async () => {
   const refused = executorOf({ create: () => Promise.reject(failure("Forbidden", "denied by policy")) });
   await refused.execute(create);

@@ -93,3 +93,36 @@ describe("what a member has refused", () => {
     expect(mayTry(second)).toBe(true);
   });
 });
+
+describe("pods that wait for the one which is tried for all of their shape", () => {
+  async function trying() {
+    const all = reservations();
+    const { reservations: made, clock } = all;
+    made.refuse("first", refusal, 1, first);
+    await clock.advance(30_000);
+    made.attempt("first", "west", asked, first);
+    expect(all.mayTry(second)).toBe(false);
+    return all;
+  }
+
+  const taken: Refusal = { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" };
+  test.each<[string, (made: Reservations, uid: string) => boolean]>([
+    ["it is gone", (made, uid) => made.end(uid)],
+    ["it was not made", (made, uid) => made.unmade(uid, "west")],
+    ["what is in its way is its own", (made, uid) => made.refuseAlone(uid, taken, 1)],
+  ])("may try when %s", async (_, over) => {
+    const { reservations: made, mayTry } = await trying();
+    expect(over(made, "second")).toBe(false);
+    expect(mayTry(second)).toBe(false);
+    expect(over(made, "first")).toBe(true);
+    expect(mayTry(second)).toBe(true);
+    expect(over(made, "first")).toBe(false);
+  });
+
+  test("wait for no other's end once it is tried elsewhere", async () => {
+    const { reservations: made, mayTry } = await trying();
+    made.refuse("second", { ...refusal, cluster: "east" }, 1, second);
+    made.attempt("first", "east", asked, first);
+    expect([mayTry(second), mayTry(second, "east")]).toEqual([true, false]);
+  });
+});
