@@ -74,9 +74,11 @@ export class OverflowPlacement {
     this.#options.onRoom();
   }
 
-  /** The member would not take the pod, nor another of its shape. */
+  /** The member would not take the pod, nor another of its shape, unless what is in the way is the pod's own. */
   refusedBy(pod: Stored<Pod>, refusal: Refusal): void {
-    this.#options.placing.reservations.refuseShape(pod, refusal);
+    const { placing, clock } = this.#options;
+    if (refusal.reason !== "NameTaken") placing.reservations.refuseShape(pod, refusal);
+    else placing.shapes.refuseAlone(refusal.cluster, pod.metadata.uid, refusal, clock.now());
   }
 
   /** The member's API server would take the pod; true when it had refused others of its shape. Its scheduler was not asked. */

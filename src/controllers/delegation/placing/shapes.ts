@@ -29,13 +29,23 @@ export class Shapes {
 
   /** The member did not take a pod of this shape. */
   refuse(member: string, shape: string, refusal: Refusal, version: string, now: number): void {
+    this.#note(member, shape, { refusal, until: now + RETRY_AFTER_MS, version });
+  }
+
+  /** The member did not take this pod, for what is its own: its name is taken, say. No change of the member's room changes that. */
+  refuseAlone(member: string, uid: string, refusal: Refusal, now: number): void {
+    this.#note(member, uid, { refusal, until: now + RETRY_AFTER_MS, version: "" });
+  }
+
+  /** By its shape, or by its uid, which is no shape. */
+  #note(member: string, shape: string, entry: Entry): void {
     let shapes = this.#members.get(member);
     if (shapes === undefined) {
       shapes = new Map();
       this.#members.set(member, shapes);
     }
     shapes.delete(shape);
-    shapes.set(shape, { refusal, until: now + RETRY_AFTER_MS, version });
+    shapes.set(shape, entry);
     for (const oldest of shapes.keys()) {
       if (shapes.size <= KEPT) break;
       shapes.delete(oldest);
@@ -72,7 +82,10 @@ export class Shapes {
 
   /** Why the pod is not tried there now; undefined when it may be. */
   refusal(member: string, shape: string, uid: string, version: string, now: number): ShapeRefusal | undefined {
-    const entry = this.#members.get(member)?.get(shape);
+    const shapes = this.#members.get(member);
+    const own = shapes?.get(uid);
+    if (own !== undefined && now < own.until) return own;
+    const entry = shapes?.get(shape);
     if (entry === undefined) return undefined;
     const { trial, refusal } = entry;
     if (trial !== undefined && now < trial.until)

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "vitest";
 import { CLUSTER_SPREAD_ANNOTATION, OVERFLOW_LABEL_VALUE, PROXY_LABEL } from "../../../../../src/api/keys.ts";
 import type { Namespace, Pod, Stored } from "../../../../../src/api/kubernetes.ts";
+import { OverflowPlacement } from "../../../../../src/controllers/delegation/placing/overflow-placement.ts";
 import type { Placing } from "../../../../../src/controllers/delegation/placing/placing.ts";
 import type { Candidate } from "../../../../../src/placement/candidate.ts";
 import { rank } from "../../../../../src/placement/rank.ts";
@@ -199,4 +200,21 @@ test.each<[string, boolean, string]>([
     if (uid === "earlier" && inherited) all.memories.noteInherited(uid);
     if (uid === "fresh") expect(placed(proxy)).toBe(place);
   }
+});
+
+test("a pod whose name is taken in a member is not tried there for a while, and others like it are", () => {
+  const { placing: made, proxies } = placing();
+  const member = { name: "west", roomVersion: "" };
+  const overflow = new OverflowPlacement({
+    placing: made,
+    proxies,
+    registry: { member: () => member },
+    clock: { now: () => 0 },
+  } as never);
+  const [first, second] = [overflowing("a", {}), overflowing("b", {})];
+  const refusedThere = (waiting: Stored<Pod>) => made.view.of(waiting).refusedBefore?.("west")?.refusal.reason;
+  overflow.refusedBy(first, { cluster: "west", reason: "NameTaken", message: "a pod of that name is there" });
+  expect([refusedThere(first), refusedThere(second)]).toEqual(["NameTaken", undefined]);
+  overflow.refusedBy(first, { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" });
+  expect([refusedThere(first), refusedThere(second)]).toEqual(["NameTaken", "RefusedByMember"]);
 });

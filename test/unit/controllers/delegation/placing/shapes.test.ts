@@ -37,6 +37,14 @@ describe("a shape of pod that a member has refused", () => {
     expect(shapes.empty).toBe(true);
   });
 
+  test("is another thing than what keeps one pod alone out, whatever its shape, for half a minute", () => {
+    const shapes = new Shapes();
+    shapes.refuseAlone("west", "a", refusal, now);
+    const refusedFor = (uid: string, at: number) => shapes.refusal("west", "large", uid, "1.0", at)?.refusal;
+    expect([refusedFor("a", now), refusedFor("a", now + 29_999)]).toEqual([refusal, refusal]);
+    expect([refusedFor("b", now), refusedFor("a", now + 30_000)]).toEqual([undefined, undefined]);
+  });
+
   test("is forgotten when there are too many", () => {
     const shapes = refused();
     for (let count = 0; count < 1000; count++) shapes.refuse("west", `s${count}`, refusal, "1.0", now);
