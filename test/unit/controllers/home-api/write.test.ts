@@ -33,6 +33,18 @@ test.each<[string, string, Write[]]>([
   expect(writes).toHaveLength(expected.length);
 });
 
+test("a Secret that was there a moment ago, and has gone, is not taken for written", async () => {
+  const taken = { code: "AlreadyExists", cluster: "west", verb: "create", resource: "secrets" } as const;
+  const error = new KubeError("already exists", taken);
+  const client = fakeClient({
+    cluster: "west",
+    create: () => Promise.reject(error),
+    list: (async () => ({ items: [] })) as never,
+  });
+  const write = createApiSecret({ client } as never, secretOf("uid-1"), new AbortController().signal);
+  await expect(write).rejects.toBe(error);
+});
+
 function demanding(uid: string): Write {
   return { to: "west patch", demands: { uid } };
 }

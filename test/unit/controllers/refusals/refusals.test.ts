@@ -31,7 +31,7 @@ const sites: readonly [string, Site, Expected][] = [
   ["a changed Service", aChangedService, { refused: ALL, settled: ["Conflict", "NotFound"] }],
   ["a new ServiceExport", aNewExport, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
   ["the status of a ServiceExport", anExportsStatus, { settled: [...ALL, "Conflict", "NotFound"] }],
-  ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"], settled: ["AlreadyExists"] }],
+  ["a Secret of tokens", aSecretOfTokens, { refused: [...ALL, "NotFound"] }],
   ["a forwarded change", aForwardedChange, { refused: [...ALL, "NotFound"] }],
   ["a new delegate", aNewDelegate, { refused: [...ALL, "NotFound"] }],
   ["a virtual node", aVirtualNode, { refused: ALL, settled: ["AlreadyExists"] }],
