@@ -183,15 +183,18 @@ export class PreferencesController {
     return { others: { placed, unready, larger } };
   }
 
-  /** Everything has a place again: a member that has no more than before a move did not get what was moved for it. */
+  /** Everything has a place again: a member that has no more than before a move did not get what was moved for it, unless all are fewer. */
   #judge(owner: string, now: number): void {
     const moved = this.#moved.get(owner);
     if (moved === undefined) return;
     this.#moved.delete(owner);
-    const placed = this.#options.owned.placed(owner);
+    const { owned } = this.#options;
+    const placed = owned.placed(owner);
+    // More have gone than were moved: the workload was scaled down, and what a member has less of now it was not refused.
+    const isSmaller = owned.of(owner).length < moved.total - moved.evicted.size;
     for (const [member, before] of moved.had) {
       if ((placed[member] ?? 0) > before) this.#futility.clear(owner, member);
-      else this.#futility.note(owner, member, now);
+      else if (!isSmaller) this.#futility.note(owner, member, now);
     }
   }
 

@@ -270,3 +270,22 @@ test("a member has not failed to get a replica while its replacement still waits
   expect(evicted).toHaveLength(2);
   await controller.stop();
 });
+
+test.each([
+  ["is scaled down meanwhile says nothing of the member", 4, 2],
+  ["does not replace what was moved counts as that of a member that did not get it", 0, 1],
+])("a workload that %s", async (_, fewer, moves) => {
+  members = ["west", "east"];
+  for (let index = 0; index < 12; index += 1) put(index);
+  await pass(10_000);
+  expect(evicted).toHaveLength(1);
+  const others = Array.from({ length: 12 }, (_each, index) => `db-${index}`).filter((name) => name !== evicted[0]);
+  for (const name of [...evicted, ...others.slice(0, fewer)]) {
+    owned.remove(name);
+    store.delete(objectKey({ namespace: "team", name }));
+  }
+  put(Number(others.at(-1)?.split("-")[1]));
+  await pass(100_000);
+  expect(evicted).toHaveLength(moves);
+  await controller.stop();
+});
