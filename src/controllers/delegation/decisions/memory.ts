@@ -78,12 +78,16 @@ export class Memories {
     entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
   }
 
-  /** The attempt under way has failed with an error that may pass by itself. Returns when it first did so; epoch ms. */
-  noteFailing(proxyUid: string, member: string, now: number): number {
+  /**
+   * The attempt under way has failed with an error that may pass by itself; `refusing`: with a refusal of the pod itself, whose time
+   * is counted apart. Returns when it first did so; epoch ms.
+   */
+  noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
     const { attempts } = this.#entry(proxyUid);
     const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
-    const { failingSince = now } = attempt;
-    attempts.set(member, { ...attempt, failingSince });
+    const { failingSince: before = now, refusing: wasRefusing = false } = attempt;
+    const failingSince = wasRefusing === refusing ? before : now;
+    attempts.set(member, { ...attempt, failingSince, refusing });
     return failingSince;
   }
 
@@ -130,7 +134,7 @@ export class Memories {
     entry.made = delegateUid;
     const attempt = entry.attempts.get(member);
     if (attempt?.failingSince === undefined) return;
-    const { failingSince: _, ...rest } = attempt;
+    const { failingSince: _, refusing: __, ...rest } = attempt;
     entry.attempts.set(member, rest);
   }
 
