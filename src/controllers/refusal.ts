@@ -44,6 +44,14 @@ export function isNamespaceEnding(detail: string): boolean {
   return /because it is being terminated$/.test(detail);
 }
 
+/**
+ * True for a refusal by a quota whose figures may be old: a controller manager counts it anew some moments after it was made, or after a
+ * pod of its namespace has ended (`endedLately`).
+ */
+export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
+  return /status unknown for quota: /.test(detail) || (endedLately && /exceeded quota: /.test(detail));
+}
+
 /** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
 export function isOfItsPlace(error: KubeError): boolean {
   return isNamespaceEnding(error.detail) || mayBeStarting(error);

@@ -12,6 +12,7 @@ import {
   isNamespaceEnding,
   isOfItsPlace,
   leavesDoubt,
+  mayQuotaLag,
   PASSES_MS,
   type PodRefusal,
   passingRefusalOf,
@@ -19,7 +20,7 @@ import {
 } from "../refusal.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import { MARKS, type Memories } from "./decisions/memory.ts";
+import { MARKS, type Memories, type Rest } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
 import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
@@ -159,8 +160,8 @@ export class Creation {
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
-      const passes = passing !== undefined || isNamespaceEnding(error.detail);
-      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), passes);
+      const rest = passing === undefined ? restAfter(error.detail, member, asked.namespace) : "steady";
+      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), rest);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -275,4 +276,10 @@ export class Creation {
 /** True for a proxy that has its member for good, and had a delegate there. */
 function isConfined(proxy: Stored<Pod> | undefined): boolean {
   return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
+}
+
+/** How long the member rests that refused a pod in these words, and in no others a moment before. */
+function restAfter(detail: string, { delegates }: Member, namespace = ""): Rest {
+  if (isNamespaceEnding(detail)) return "steady";
+  return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

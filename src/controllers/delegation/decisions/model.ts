@@ -50,6 +50,8 @@ export interface Attempt {
   readonly nodesVersion?: number;
   /** Refusals in a row, for the backoff. */
   readonly refusals: number;
+  /** It was tried again soon after a refusal, which happens once. */
+  readonly hurried?: boolean;
 }
 
 /** Creates that a member has neither done nor refused, as far as its answers tell. */

@@ -335,6 +335,28 @@ describe("a member that goes on saying that it may take the pod in a moment refu
   });
 });
 
+describe("a quota that refuses a pod", () => {
+  const full = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1";
+  const unknown = "status unknown for quota: small, resources: pods";
+
+  test.each([
+    ["may still count a delegate that has just ended: it is asked again soon, once", full, ["team"], 2_000],
+    ["may have been made a moment ago: it is asked again soon, once", unknown, [], 2_000],
+    ["is full when no delegate has ended in its namespace", full, ["other"], 30_000],
+  ])("%s", async (_, detail, endedIn, firstMs) => {
+    const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+    const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), endedIn });
+    const waits: number[] = [];
+    for (const wait of [1, 2, 3]) {
+      await execute(create);
+      const { until = 0 } = memories.of(proxyUid).attempts.get("west") ?? {};
+      waits[wait - 1] = until - clock.now;
+      clock.now = until;
+    }
+    expect(waits).toEqual(firstMs === 2_000 ? [2_000, 30_000, 60_000] : [30_000, 60_000, 120_000]);
+  });
+});
+
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];
