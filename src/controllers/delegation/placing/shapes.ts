@@ -25,15 +25,22 @@ const TOKEN_VOLUME = "kube-api-access-";
 export class Shapes {
   readonly #members = new Map<string, Map<string, Entry>>();
 
-  /** The member did not take a pod of this shape. */
-  refuse(member: string, shape: string, refusal: Refusal, version: string, now: number): void {
+  /** The member did not take a pod of this shape, which itself rests for `restMs`: others do not for longer than half a minute. */
+  refuse(
+    member: string,
+    shape: string,
+    refusal: Refusal,
+    version: string,
+    now: number,
+    restMs: number = RETRY_AFTER_MS,
+  ): void {
     let shapes = this.#members.get(member);
     if (shapes === undefined) {
       shapes = new Map();
       this.#members.set(member, shapes);
     }
     shapes.delete(shape);
-    shapes.set(shape, { refusal, until: now + RETRY_AFTER_MS, version });
+    shapes.set(shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
     for (const oldest of shapes.keys()) {
       if (shapes.size <= KEPT) break;
       shapes.delete(oldest);

@@ -31,6 +31,8 @@ export interface Answers {
   /** The proxy, where it matters. */
   readonly proxyOf?: () => Stored<Pod>;
   readonly confirmLease?: () => Promise<boolean>;
+  /** Where delegates have ended a moment ago. */
+  readonly endedIn?: readonly string[];
   /** Whether what the pod needs is in the member. */
   readonly prepared?: boolean;
 }
@@ -65,6 +67,7 @@ interface FakeMember {
   readonly roomVersion: string;
   readonly probed: { version: string };
   reachableSince: number;
+  readonly delegates: { endedLately(namespace: string): boolean };
   answerOf(promise: Promise<unknown>): Promise<unknown>;
   noteFailure(): void;
 }
@@ -83,7 +86,7 @@ interface Executing {
 
 /** An executor over a host and the members `west` and `east`, all of which give the same answers. */
 export function executorOf(answers: Answers): Executing {
-  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true } = answers;
+  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true, endedIn = [] } = answers;
   const clock = { now: 1_000_000 };
   const writes: Write[] = [];
   const newMember = (name: string): FakeMember => ({
@@ -94,6 +97,7 @@ export function executorOf(answers: Answers): Executing {
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },
     reachableSince: 0,
+    delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
