@@ -22,6 +22,7 @@ import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { MARKS, type Memories, type Rest } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
+import { isPrepared } from "./decisions/needs.ts";
 import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
 import { KnownFields } from "./known-fields.ts";
@@ -128,7 +129,11 @@ export class Creation {
       ofCreation = error;
     };
     try {
-      const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
+      const made = await member.answerOf(this.#make(member, action, context, onFailure));
+      if (made === undefined) {
+        if (!mayBeThere) reservations.release(proxyUid, name);
+        return shownPrepared(name);
+      }
       this.#noteDelegated(context.key, proxyUid, name);
       const { uid } = made.metadata;
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
@@ -167,13 +172,16 @@ export class Creation {
     }
   }
 
-  /** Creates the delegate in its namespace, which is made first if need be. `onFailure` hears how the creation itself failed. */
+  /**
+   * Creates the delegate in its namespace, which is made first if need be; undefined: what the pod needs went with the one before.
+   * `onFailure` hears how the creation itself failed.
+   */
   #make(
     member: Member,
-    { delegate, controlled }: ActionOf<"create">,
-    signal: AbortSignal,
+    { delegate, controlled, proxyUid }: ActionOf<"create">,
+    { key, signal }: Context,
     onFailure: (error: unknown) => void,
-  ): Promise<Stored<KubeObject>> {
+  ): Promise<Stored<KubeObject> | undefined> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
     const options = { signal, dropManagedFields: true, metadataOnly: true };
@@ -185,12 +193,21 @@ export class Creation {
         throw error;
       }
     };
-    return memberNamespaces.createIn(member, namespace, signal, async () => {
+    return memberNamespaces.createIn(member, namespace, signal, async (isNew) => {
+      if (isNew && !this.#isPrepared(key, proxyUid, member.name)) return undefined;
       await this.#try(member, delegate, signal);
       if (!controlled) return await create(delegate);
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
       return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
+  }
+
+  /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
+  #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const { dependencies, proxyOf } = this.#options;
+    const proxy = proxyOf(key);
+    if (!dependencies.prepare(key, proxyUid, member)) return false;
+    return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
   }
 
   /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */

@@ -400,7 +400,7 @@ describe("a request before the creation that has no plain answer, of which the d
       answers: (fails) => ({
         create: () => Promise.reject(failure("NotFound", 'namespaces "team" not found')),
         createIn: async (make) => {
-          await expect(make()).rejects.toThrow("not found");
+          await expect(make(false)).rejects.toThrow("not found");
           throw fails();
         },
       }),
