@@ -1,5 +1,6 @@
 import { spawnSync } from "node:child_process";
 import { readFileSync, writeFileSync } from "node:fs";
+import { availableParallelism } from "node:os";
 import { join } from "node:path";
 import { benchClient } from "../test/bench/client.bench.ts";
 import { benchDelegation, benchDivision } from "../test/bench/delegation.bench.ts";
@@ -62,6 +63,8 @@ if (parts.has("soak")) {
   process.exit(exitCode(soaked));
 }
 
+// As those of users: only tests give each of their planes a single thread.
+process.env.GOMAXPROCS ??= String(availableParallelism());
 await using clusters = await startClusters({
   names: ["host", "west", "east"],
   clusters: { host: { nodes: [{ count: 2 }], audit: false }, west: { audit: false }, east: { audit: false } },

@@ -17,6 +17,13 @@ export interface IdentityOptions {
   readonly onChange: () => void;
 }
 
+/** A question under way. */
+interface Asking {
+  /** How often the identity had been doubted when it began. */
+  readonly doubts: number;
+  readonly answer: Promise<void>;
+}
+
 // Several watches that begin again together ask once.
 const FRESH_MS = 1_000;
 const LOOK_EVERY_MS = 60_000;
@@ -33,7 +40,11 @@ export class Identity {
   readonly #abort = new AbortController();
   #problem: string | undefined;
   #askedAt = Number.NEGATIVE_INFINITY;
-  #asking: Promise<void> | undefined;
+  #asking: Asking | undefined;
+  /** How often it was doubted: an answer to what was asked before the last time says nothing of now. */
+  #doubts = 0;
+  /** `#doubts` when the last question began that was answered. */
+  #answeredAfter = 0;
   #freshMs = FRESH_MS;
   #mistaken = new AbortController();
 
@@ -54,10 +65,9 @@ export class Identity {
   /** Resolves when `problem` is as the server says now. Rejects with KubeError when it does not say. */
   async confirm(): Promise<void> {
     if (this.#problem === undefined && this.#options.clock.now() - this.#askedAt < this.#freshMs) return;
-    this.#asking ??= this.#ask().finally(() => {
-      this.#asking = undefined;
-    });
-    await this.#asking;
+    await this.#answer();
+    // Doubted meanwhile. Once more only: where requests keep failing, nobody would ever be done.
+    if (this.#answeredAfter < this.#doubts) await this.#answer();
   }
 
   /** The member answers: it is asked who it is, unless it was lately. */
@@ -70,30 +80,43 @@ export class Identity {
   /** A request was not answered: the next connection may lead elsewhere. */
   doubt(): void {
     this.#askedAt = Number.NEGATIVE_INFINITY;
+    this.#doubts += 1;
   }
 
   stop(): void {
     this.#abort.abort();
   }
 
-  async #ask(): Promise<void> {
+  /** Shares a question that is under way, unless there was doubt since it began. */
+  #answer(): Promise<void> {
+    const doubts = this.#doubts;
+    if (this.#asking?.doubts === doubts) return this.#asking.answer;
+    const asking: Asking = {
+      doubts,
+      answer: this.#ask(doubts).finally(() => {
+        if (this.#asking === asking) this.#asking = undefined;
+      }),
+    };
+    this.#asking = asking;
+    return asking.answer;
+  }
+
+  async #ask(doubts: number): Promise<void> {
     const { client, cluster, clock } = this.#options;
-    const begunAt = clock.now();
-    this.#freshMs = FRESH_MS;
+    const begun = { at: clock.now(), doubts };
     if (recordedUid(cluster()) === undefined) {
-      this.#answered(undefined, begunAt);
+      this.#answered(undefined, begun);
       return;
     }
     const request = { signal: this.#abort.signal, timeoutMs: TIMEOUT_MS, outOfTurn: true };
     try {
       const there = await client.find(namespaces, { name: "kube-system" }, request);
-      this.#answered(this.#compare(there?.metadata.uid), begunAt);
+      this.#answered(this.#compare(there?.metadata.uid), begun);
     } catch (error) {
       // Access that was given before this was asked does not permit it.
       if (!isKubeError(error, "Forbidden")) throw error;
       // Such a refusal is not news, and each takes the client seconds to believe.
-      this.#freshMs = LOOK_EVERY_MS;
-      this.#answered(undefined, begunAt);
+      this.#answered(undefined, begun, LOOK_EVERY_MS);
     }
   }
 
@@ -113,8 +136,18 @@ export class Identity {
     );
   }
 
-  #answered(problem: string | undefined, begunAt: number): void {
-    this.#askedAt = begunAt;
+  #answered(
+    problem: string | undefined,
+    begun: { readonly at: number; readonly doubts: number },
+    freshMs = FRESH_MS,
+  ): void {
+    // A later question has been answered already.
+    if (begun.doubts < this.#answeredAfter) return;
+    this.#answeredAfter = begun.doubts;
+    if (begun.doubts === this.#doubts) {
+      this.#askedAt = begun.at;
+      this.#freshMs = freshMs;
+    }
     if (problem === this.#problem) return;
     this.#problem = problem;
     if (problem === undefined) this.#mistaken = new AbortController();

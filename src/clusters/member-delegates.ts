@@ -11,6 +11,7 @@ import { Reflector, type ReflectorEvent } from "../runtime/reflector.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { Departed } from "./departed.ts";
 import type { Load } from "./load.ts";
+import { RecentEnds } from "./recent-ends.ts";
 
 const USES_INDEX = "uses";
 const NAMESPACE_INDEX = "namespace";
@@ -39,6 +40,7 @@ export class MemberDelegates {
   readonly #onChange: MemberDelegatesOptions["onChange"];
   readonly #onEnded: MemberDelegatesOptions["onEnded"];
   readonly #departed = new Departed();
+  readonly #ends: RecentEnds;
   #endedVersion = 0;
 
   constructor(options: MemberDelegatesOptions) {
@@ -47,6 +49,7 @@ export class MemberDelegates {
     this.#load = load;
     this.#onChange = onChange;
     this.#onEnded = onEnded;
+    this.#ends = new RecentEnds(clock);
     this.#reflector = new Reflector({
       client,
       resource: pods,
@@ -127,6 +130,11 @@ export class MemberDelegates {
     return this.#reflector.store.countByIndex(NAMESPACE_INDEX, namespace);
   }
 
+  /** Whether one has ended or gone in the namespace a moment ago: a quota there may still count it. */
+  endedLately(namespace: string): boolean {
+    return this.#ends.has(namespace);
+  }
+
   /** The last state of the one under this key that was seen to go. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
     return this.#departed.get(key);
@@ -149,6 +157,7 @@ export class MemberDelegates {
     }
     this.#onChange(key);
     if (!freed) return;
+    this.#ends.note(object.metadata.namespace ?? "");
     // One that had no node leaves none free.
     if (isBound(object)) this.#endedVersion += 1;
     this.#onEnded(object);

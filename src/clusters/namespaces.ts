@@ -35,17 +35,25 @@ export class MemberNamespaces {
     this.#clock = clock;
   }
 
-  /** Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. */
-  async createIn<T>(member: Member, namespace: string, signal: AbortSignal, create: () => Promise<T>): Promise<T> {
+  /**
+   * Does `create`; when its namespace turns out to be missing, makes that first, unless the Cluster forbids it. Then `isNew` is
+   * true: nothing that was seen in a namespace of that name is there.
+   */
+  async createIn<T>(
+    member: Member,
+    namespace: string,
+    signal: AbortSignal,
+    create: (isNew: boolean) => Promise<T>,
+  ): Promise<T> {
     const shared = keyOf(member, namespace);
     const seen = this.#creations.count;
     try {
-      return await create();
+      return await create(false);
     } catch (error) {
       if (!isKubeError(error, "NotFound")) throw error;
       if (member.cluster.spec.createNamespaces === false) throw whyNotMade(error, member.name);
       await this.#creations.make(shared, seen, () => this.#create(member, namespace, signal));
-      return await create();
+      return await create(true);
     }
   }
 

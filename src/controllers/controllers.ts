@@ -100,7 +100,7 @@ export class Controllers {
       host,
       registry,
       boundTo: (node) => this.#delegation.boundTo(node),
-      waitingIn: (member) => this.#delegation.waitingIn(member),
+      waitingIn: (member) => this.#delegation.waitingIn(member) + this.#overflow.bindingTo(member),
       heldIn: (name) => this.#delegation.heldIn(name),
       onNodeSpec: () => this.#onMembers(),
       onReady: (name) => this.#delegation.onNodeReady(name),

@@ -1,4 +1,4 @@
-import { isKubeError, isRefusal, type KubeError } from "../kube/errors.ts";
+import { isKubeError, isRefusal, type KubeError, mayBeStarting } from "../kube/errors.ts";
 import type { RefusalReason } from "../placement/candidate.ts";
 
 /** A member whose answer may be another one in a moment is asked again for so long: most are. */
@@ -34,6 +34,27 @@ export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (!leavesDoubt(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
+}
+
+/**
+ * True when a namespace of the cluster ends, for as long as something in it does. It is made again after that, but who can go elsewhere
+ * need not wait for it.
+ */
+export function isNamespaceEnding(detail: string): boolean {
+  return /because it is being terminated$/.test(detail);
+}
+
+/**
+ * True for a refusal by a quota whose figures may be old: a controller manager counts it anew some moments after it was made, or after a
+ * pod of its namespace has ended (`endedLately`).
+ */
+export function mayQuotaLag(detail: string, endedLately: boolean): boolean {
+  return /status unknown for quota: /.test(detail) || (endedLately && /exceeded quota: /.test(detail));
+}
+
+/** True for a refusal that says nothing of the pod itself: its namespace ends there, or Legation's rights there are not known, or gone. */
+export function isOfItsPlace(error: KubeError): boolean {
+  return isNamespaceEnding(error.detail) || mayBeStarting(error);
 }
 
 /** True when a cluster's webhook did not answer, or denied with an error of its own. Admission comes before anything is stored: it was surely not done. */

@@ -230,7 +230,7 @@ describe("a delegate deleted in its member by somebody else", () => {
     const pending = { annotations: { [KWOK_ANNOTATIONS.outcome]: "pending" } };
 
     async function boundPod(namespace: string): Promise<{ proxy: Stored<Pod>; member: "west" | "east" }> {
-      await clients().host.create(pods, aPod(namespace, "web", pending));
+      await clients().host.create(pods, aPod(namespace, "web", { ...pending, graceSeconds: 1 }));
       const proxy = await podThat(clients().host, namespace, "web", ({ spec }) => spec?.nodeName !== undefined);
       return { proxy, member: proxy.spec?.nodeName === "legation-west" ? "west" : "east" };
     }
@@ -245,6 +245,23 @@ describe("a delegate deleted in its member by somebody else", () => {
       const lives = (await Promise.all(members.map((name) => podLives(memberCluster(name), namespace)))).flat();
       expect(lives.map(({ cluster }) => cluster)).toEqual([member, member]);
       expect(overlaps(lives)).toEqual([]);
+    });
+
+    test("with its whole namespace is made again when that has ended there", async () => {
+      const namespace = await optedIn();
+      const { proxy, member } = await boundPod(namespace);
+      await clients()[member].delete(namespaces, { name: namespace });
+      await podGone(clients()[member], namespace, "web", recorded(proxy));
+      const again = await podThat(
+        clients().host,
+        namespace,
+        "web",
+        (pod) => recorded(pod) !== recorded(proxy) || inPhase("Failed")(pod),
+        { timeoutMs: 60_000 },
+      );
+      expect(again.status?.phase).toBe("Pending");
+      expect(again.metadata.uid).toBe(proxy.metadata.uid);
+      expect((await podOf(clients()[member], namespace, "web"))?.metadata.uid).toBe(recorded(again));
     });
 
     test("fails the pod when somebody else has taken its name there", async () => {

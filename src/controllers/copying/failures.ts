@@ -1,7 +1,7 @@
 import type { Member } from "../../clusters/member.ts";
 import { isKubeError, type KubeError, mayBeStarting } from "../../kube/errors.ts";
 import type { Clock } from "../../runtime/clock.ts";
-import { PASSES_MS } from "../refusal.ts";
+import { isNamespaceEnding, PASSES_MS } from "../refusal.ts";
 
 /** The member has gone on failing to take a write that nothing is wrong with. */
 export interface Failing {
@@ -20,7 +20,7 @@ export interface Failing {
  */
 export const REFUSED_FOR_MS = 60_000;
 
-// As long as a delegate's.
+// As long as a delegate's. So does one whose namespace ends there: that may be over at any time.
 const FAILING_FOR_MS = 30_000;
 // Longer than any pause between two attempts: what failed before is over.
 const FORGOTTEN_MS = 2 * 60_000;
@@ -88,6 +88,7 @@ export function isOfNamespace({ resource }: KubeError): boolean {
 }
 
 /** How long a member is not asked again that refuses a copy, or goes on failing to take it; ms. */
-export function restMsAfter(answer: { readonly type: "refused" } | Failing): number {
-  return answer.type === "failing" ? answer.restMs : REFUSED_FOR_MS;
+export function restMsAfter(answer: { readonly type: "refused"; readonly detail: string } | Failing): number {
+  if (answer.type === "failing") return answer.restMs;
+  return isNamespaceEnding(answer.detail) ? FAILING_FOR_MS : REFUSED_FOR_MS;
 }

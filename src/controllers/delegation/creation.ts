@@ -1,18 +1,29 @@
 import type { KubeObject, ObjectKey, Pod, Stored } from "../../api/kubernetes.ts";
 import { objectRef } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
-import { isKubeError } from "../../kube/errors.ts";
+import { isKubeError, type KubeError } from "../../kube/errors.ts";
 import { pods } from "../../kube/resources.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { madeByHost, ownerOf } from "../../pods/delegate.ts";
 import { droppable } from "../../pods/dropped-fields.ts";
 import { isBound } from "../../pods/phase.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
-import { lacksAccount, leavesDoubt, PASSES_MS, passingRefusalOf, refusalOf } from "../refusal.ts";
+import {
+  isNamespaceEnding,
+  isOfItsPlace,
+  lacksAccount,
+  leavesDoubt,
+  mayQuotaLag,
+  PASSES_MS,
+  type PodRefusal,
+  passingRefusalOf,
+  refusalOf,
+} from "../refusal.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import { MARKS, type Memories } from "./decisions/memory.ts";
+import { MARKS, type Memories, type Rest } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
+import { isPrepared } from "./decisions/needs.ts";
 import type { Exchange } from "./exchange.ts";
 import { findDelegate } from "./find-delegate.ts";
 import { KnownFields } from "./known-fields.ts";
@@ -37,6 +48,14 @@ export interface CreationOptions extends DelegationOptions {
   readonly mayEnter: (proxyUid: string, member: string) => boolean;
   /** What tells the author of what is in the way of a bound pod. */
   readonly exchange: Pick<Exchange, "tellOnce">;
+}
+
+/** How the creation of a delegate failed, which was surely not made by it. */
+interface Failed {
+  readonly error: KubeError;
+  readonly refused: PodRefusal;
+  /** The same, when it may pass in a moment for any pod. */
+  readonly passing: PodRefusal | undefined;
 }
 
 /** Makes delegates, each in one member alone: while nobody knows whether a member has one, no other gets it. */
@@ -111,7 +130,11 @@ export class Creation {
       ofCreation = error;
     };
     try {
-      const made = await member.answerOf(this.#make(member, action, context.signal, onFailure));
+      const made = await member.answerOf(this.#make(member, action, context, onFailure));
+      if (made === undefined) {
+        if (!mayBeThere) reservations.release(proxyUid, name);
+        return shownPrepared(name);
+      }
       this.#noteDelegated(context.key, proxyUid, name);
       const { uid } = made.metadata;
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
@@ -130,13 +153,9 @@ export class Creation {
       if (lacksAccount(error)) this.#options.dependencies.onAccountMissing?.(delegate, name);
       const passing = passingRefusalOf(error);
       const refused = passing ?? refusalOf(error);
-      if (refused === undefined || (passing !== undefined && this.#isEarly(proxyUid, member))) throw error;
-      const proxy = proxyOf(context.key);
-      // Nobody else can have it, and a refusal would be its end: it is made when what is in the way has passed.
-      if (passing !== undefined && proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy)) {
-        this.#options.exchange.tellOnce(context.key, proxyUid, refused.reason, `${name}: ${refused.message}`);
-        throw error;
-      }
+      if (!isKubeError(error) || refused === undefined) throw error;
+      if (isConfined(proxyOf(context.key))) this.#outlast(action, member, { error, refused, passing }, context.key);
+      else if (passing !== undefined && this.#isEarly(proxyUid, member)) throw error;
       // Admission comes before the name: what an earlier request has made, or is about to, may itself be what fills the quota.
       if (mayBeThere) {
         const { since = clock.now() } = memories.of(proxyUid).attempts.get(name) ?? {};
@@ -148,19 +167,23 @@ export class Creation {
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
-      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), passing !== undefined);
+      const rest = passing === undefined ? restAfter(error.detail, member, asked.namespace) : "steady";
+      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), rest);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
   }
 
-  /** Creates the delegate in its namespace, which is made first if need be. `onFailure` hears how the creation itself failed. */
+  /**
+   * Creates the delegate in its namespace, which is made first if need be; undefined: what the pod needs went with the one before.
+   * `onFailure` hears how the creation itself failed.
+   */
   #make(
     member: Member,
-    { delegate, controlled }: ActionOf<"create">,
-    signal: AbortSignal,
+    { delegate, controlled, proxyUid }: ActionOf<"create">,
+    { key, signal }: Context,
     onFailure: (error: unknown) => void,
-  ): Promise<Stored<KubeObject>> {
+  ): Promise<Stored<KubeObject> | undefined> {
     const { memberNamespaces } = this.#options;
     const namespace = delegate.metadata?.namespace ?? "";
     const options = { signal, dropManagedFields: true, metadataOnly: true };
@@ -172,12 +195,21 @@ export class Creation {
         throw error;
       }
     };
-    return memberNamespaces.createIn(member, namespace, signal, async () => {
+    return memberNamespaces.createIn(member, namespace, signal, async (isNew) => {
+      if (isNew && !this.#isPrepared(key, proxyUid, member.name)) return undefined;
       await this.#try(member, delegate, signal);
       if (!controlled) return await create(delegate);
       const ownerReferences = await memberNamespaces.controllersOf(member, namespace, signal);
       return await create({ ...delegate, metadata: { ...delegate.metadata, ownerReferences } });
     });
+  }
+
+  /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
+  #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
+    const { dependencies, proxyOf } = this.#options;
+    const proxy = proxyOf(key);
+    if (!dependencies.prepare(key, proxyUid, member)) return false;
+    return proxy?.metadata.uid !== proxyUid || isPrepared(dependencies.needs(proxy), member);
   }
 
   /** Before it is there: what has begun to run without some of its fields may not be run again elsewhere. */
@@ -192,12 +224,25 @@ export class Creation {
     }
   }
 
+  /**
+   * Nobody else can have the pod, and a refusal would be its end. Throws as long as it may be made yet: when what is in the way has passed,
+   * or is a refusal that has not lasted. Its member may still count the delegate before it, or have a policy for a moment.
+   */
+  #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
+    const { error, refused, passing } = why;
+    const isEndless = passing !== undefined || isOfItsPlace(error);
+    if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
+    if (!isEndless) return;
+    this.#options.exchange.tellOnce(key, proxyUid, refused.reason, `${member.name}: ${refused.message}`);
+    throw error;
+  }
+
   /** What is in the way may have passed in a moment, unless what an earlier creation did has to be found out. */
-  #isEarly(proxyUid: string, { name, reachableSince }: Member): boolean {
+  #isEarly(proxyUid: string, { name, reachableSince }: Member, refusing = false): boolean {
     const { memories, clock } = this.#options;
     const now = clock.now();
     // What it answered before it was lost says nothing of now.
-    const since = Math.max(memories.noteFailing(proxyUid, name, now), reachableSince);
+    const since = Math.max(memories.noteFailing(proxyUid, name, now, refusing), reachableSince);
     return memories.of(proxyUid).uncertain !== name && now < since + PASSES_MS;
   }
 
@@ -240,4 +285,15 @@ export class Creation {
     if (metrics === undefined || since === undefined || !fresh || attempts.size !== 1) return;
     metrics.members.observeStage("delegate", member, (clock.now() - since) / 1000);
   }
+}
+
+/** True for a proxy that has its member for good, and had a delegate there. */
+function isConfined(proxy: Stored<Pod> | undefined): boolean {
+  return proxy !== undefined && isBound(proxy) && !awaitsDelegate(proxy);
+}
+
+/** How long the member rests that refused a pod in these words, and in no others a moment before. */
+function restAfter(detail: string, { delegates }: Member, namespace = ""): Rest {
+  if (isNamespaceEnding(detail)) return "steady";
+  return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

@@ -29,6 +29,7 @@ const FIND_AGAIN_MS = 10_000;
 export class OverflowController {
   readonly #options: OverflowOptions;
   readonly #pods: Reflector<Pod>;
+  readonly #executor: Executor;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #sightings = new Sightings();
   readonly #told = new Set<string>();
@@ -57,7 +58,7 @@ export class OverflowController {
       clock,
       groupOf: (pod, find) => placement.groupOf(pod, (uid) => this.#waiting(uid) ?? find(uid))?.id,
     });
-    const executor = new Executor({
+    this.#executor = new Executor({
       ...options,
       podOf: (key) => this.#pods.store.get(key),
       groups: this.#groups,
@@ -70,7 +71,7 @@ export class OverflowController {
         name: "overflow",
         observe: (key) => this.#observe(key),
         decide,
-        execute: (action, context) => executor.execute(action, context),
+        execute: (action, context) => this.#executor.execute(action, context),
       },
       options,
     );
@@ -118,6 +119,11 @@ export class OverflowController {
   /** Members, or what is said of them, have changed: pods that wait may fit now. */
   onRoom(): void {
     if (this.#pods.store.size > 0) this.#passes.ask(ROOM_DELAY_MS);
+  }
+
+  /** Number of pods that are being bound to the member's virtual node, or may be bound there without being proxies yet. */
+  bindingTo(member: string): number {
+    return this.#executor.bindingTo(member);
   }
 
   #onPod({ type, object }: ReflectorEvent<Pod>): void {

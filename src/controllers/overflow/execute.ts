@@ -33,9 +33,17 @@ interface ExecutorOptions extends OverflowOptions {
 /** Carries out the overflow controller's actions: its only I/O. */
 export class Executor {
   readonly #options: ExecutorOptions;
+  /** The members that pods are being given to. */
+  readonly #under = new Map<ObjectKey, string>();
 
   constructor(options: ExecutorOptions) {
     this.#options = options;
+  }
+
+  /** How many pods are being bound to the member's virtual node, or may be bound there without being proxies yet. */
+  bindingTo(member: string): number {
+    const under = [...this.#under].flatMap(([key, name]) => (name === member ? [key] : []));
+    return new Set([...under, ...this.#options.unmarked.on(member)]).size;
   }
 
   /** Does one action; the result says when the store shows it. Rejects with KubeError. */
@@ -64,6 +72,7 @@ export class Executor {
     const pod = podOf(context.key);
     if (member === undefined || pod?.metadata.uid !== uid || !placement.reserve(pod, name, delegate)) return () => true;
     let bound = false;
+    this.#under.set(context.key, name);
     try {
       const { signal } = context;
       // Once it is bound, no other member is tried.
@@ -76,8 +85,13 @@ export class Executor {
         return () => true;
       }
       if (placement.acceptedBy(pod, name)) this.#options.onRoom();
+      // Its node is about to go, or is another cluster's by now.
+      if (registry.member(name) !== member || member.cluster.metadata.deletionTimestamp !== undefined) {
+        return () => true;
+      }
       bound = await this.#bind(pod, action, context);
     } finally {
+      this.#under.delete(context.key);
       if (!bound) {
         placement.giveUp(uid, name);
         // Others may have the room that was kept for it.

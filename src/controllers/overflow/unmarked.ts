@@ -16,6 +16,12 @@ export class Unmarked {
     return this.#pods.get(key);
   }
 
+  /** Those on the member's virtual node, or on their way there. */
+  on(member: string): ObjectKey[] {
+    const node = virtualNodeName(member);
+    return [...this.#pods].flatMap(([key, { spec }]) => (spec?.nodeName === node ? [key] : []));
+  }
+
   /** The pod is about to be bound to the member's virtual node. */
   expect(pod: Stored<Pod>, member: string): void {
     const spec = { containers: [], ...pod.spec, nodeName: virtualNodeName(member) };

@@ -28,7 +28,7 @@ export interface VirtualNodeOptions extends ControllerOptions {
   readonly onReady: (cluster: string) => void;
   /** Number of proxies bound to a node; undefined: they have still to be read. */
   readonly boundTo: (nodeName: string) => number | undefined;
-  /** How many proxies without a node have their delegate in a member. */
+  /** How many pods without a node have their delegate in a member, or are being bound to its node. */
   readonly waitingIn: (member: string) => number;
   /** Number of delegates that a Cluster's member keeps though the host does not know them. */
   readonly heldIn: (cluster: string) => number;

@@ -30,7 +30,7 @@ export interface MemberFacts {
   readonly features: readonly string[];
   /** Host's proxies bound to its virtual node; undefined: the host's pods have still to be read. */
   readonly proxies: number | undefined;
-  /** Host's proxies without a node whose delegates are there, or may be; 0 unless its Cluster is being deleted. */
+  /** Host's pods without a node whose delegates are there, or may be, or that are being bound there; 0 unless its Cluster is being deleted. */
   readonly waiting: number;
   /** Delegates there that are kept though the host does not know them; absent: none, or the host's pods are not known. */
   readonly held?: number;

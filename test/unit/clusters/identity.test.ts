@@ -1,8 +1,9 @@
-import { beforeEach, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import type { Cluster } from "../../../src/api/cluster.ts";
 import { HOST_LABEL, OWNER_ANNOTATION } from "../../../src/api/keys.ts";
 import type { ObjectKey, Stored } from "../../../src/api/kubernetes.ts";
 import { ConfirmedClient } from "../../../src/clusters/confirmed-client.ts";
+import { Identity } from "../../../src/clusters/identity.ts";
 import { Member } from "../../../src/clusters/member.ts";
 import type { ClusterClient, WatchOptions } from "../../../src/kube/client.ts";
 import { KubeError, type KubeErrorCode } from "../../../src/kube/errors.ts";
@@ -271,6 +272,69 @@ test("no method of its client reaches another cluster", async () => {
   for (const request of Object.values(requestsBy(confirmed))) {
     await expect(request()).rejects.toThrow("another cluster answers");
   }
+});
+
+describe("a request that fails while a member is asked who it is", () => {
+  /** An identity whose questions are answered one by one. */
+  function asking() {
+    const answers: PromiseWithResolvers<unknown>[] = [];
+    const identity = new Identity({
+      client: fakeClient({
+        find: (() => {
+          const answer = Promise.withResolvers<unknown>();
+          answers.push(answer);
+          return answer.promise;
+        }) as never,
+      }),
+      cluster: () => cluster("uid-of-west"),
+      clock,
+      onChange: () => {},
+    });
+    const answer = async (index: number, uid: string): Promise<void> => {
+      answers[index]?.resolve({ metadata: { name: "kube-system", uid } });
+      await clock.advance(0);
+    };
+    return { identity, answers, answer };
+  }
+
+  test("puts the next one off to an answer of its own, and those who waited already", async () => {
+    const { identity, answers, answer } = asking();
+    const lists = [identity.confirm()];
+    identity.doubt();
+    lists.push(identity.confirm());
+    expect(answers).toHaveLength(2);
+    await answer(0, "uid-of-west");
+    expect(await Promise.race([...lists, "nobody"])).toBe("nobody");
+    lists.push(identity.confirm());
+    await answer(1, "uid-of-other");
+    await Promise.all(lists);
+    expect(answers).toHaveLength(2);
+    expect(identity.problem).toContain("uid-of-other");
+  });
+
+  test("is not made good by the answer to what was asked before", async () => {
+    const { identity, answers, answer } = asking();
+    const list = identity.confirm();
+    identity.doubt();
+    const later = identity.confirm();
+    await answer(1, "uid-of-other");
+    await later;
+    await answer(0, "uid-of-west");
+    await list;
+    expect(identity.problem).toContain("uid-of-other");
+    expect(answers).toHaveLength(2);
+  });
+
+  test("makes nobody ask more than once again, however many fail", async () => {
+    const { identity, answers, answer } = asking();
+    const list = identity.confirm();
+    for (const index of [0, 1]) {
+      identity.doubt();
+      await answer(index, "uid-of-west");
+    }
+    await list;
+    expect(answers).toHaveLength(2);
+  });
 });
 
 test("since when a member is reachable counts from its return, not from its first answer", async () => {

@@ -92,8 +92,14 @@ test("a namespace that is missing is made, and then asked for", async () => {
     () => answers.shift()?.() ?? Promise.reject(new Error("too often")),
   );
   const { signal } = new AbortController();
-  expect(await namespaces.createIn(member, "team", signal, () => controllers(signal))).toEqual(owner("made"));
+  const tried: boolean[] = [];
+  const make = (isNew: boolean): Promise<unknown> => {
+    tried.push(isNew);
+    return controllers(signal);
+  };
+  expect(await namespaces.createIn(member, "team", signal, make)).toEqual(owner("made"));
   expect(create).toHaveBeenCalledTimes(1);
+  expect(tried).toEqual([false, true]);
 });
 
 test("pods that come together to a namespace that is missing are all made, in whatever order its server's answers come", async () => {

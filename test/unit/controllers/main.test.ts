@@ -49,6 +49,26 @@ test("a pod in overflow mode that waits for a way from members to the host is lo
   await eventually(() => written.some((write) => write.startsWith("pods binding")), { intervalMs: 20 });
 });
 
+test("a Cluster that is deleted stays while its member is asked about a pod in overflow mode", async () => {
+  await fleet.close();
+  fleet = await fleetOf(1, 0);
+  const { host, members } = fleet;
+  const data = { "ca.crt": "-----BEGIN CERTIFICATE-----" };
+  host.put("configmaps", { metadata: { namespace: "kube-system", name: "kube-root-ca.crt" }, data });
+  const running = await starting();
+  onTestFinished(() => running.stop());
+  const [west] = running.registry.members();
+  await eventually(() => west?.candidate().closed === undefined, { intervalMs: 20 });
+  // No dry run is answered from now on.
+  for (const member of members) member.silent.add("pods");
+  host.put("pods", overflowing(fleet.pod("late")));
+  await eventually(() => west?.load.usedIn("load").pods === 1, { intervalMs: 20 });
+  host.erase("clusters", "", "member-0");
+  const conditions = (): string => JSON.stringify(host.get("clusters", "", "member-0")?.status ?? "gone");
+  await eventually(() => /"Released".*being withdrawn: 1|gone/.test(conditions()), { intervalMs: 20 });
+  expect(conditions()).toContain('"Released"');
+});
+
 /** The pod as one that the host's scheduler has had no node for, and that needs the host's API server. */
 function overflowing({ metadata, spec, ...pod }: Json): Json {
   const { finalizers: _finalizers, ...rest } = metadata;

@@ -7,6 +7,15 @@ import { type Attempt, type Doubt, isIneffective, type Memory, type RefusedResiz
 const RETRY_AFTER_MS = 30_000;
 const RETRY_AFTER_MAX_MS = 10 * 60_000;
 
+// Once only: what takes longer is no matter of a moment.
+const RETRY_SOON_MS = 2_000;
+
+/**
+ * How long a member that refused a pod rests: `growing`, longer each time; `steady`, as long each time, as what is in the way passes by
+ * itself; `brief`, for a moment the first time, and then growing.
+ */
+export type Rest = "brief" | "steady" | "growing";
+
 // Whoever undoes Legation's writes in an API server may be gone by then.
 export const INEFFECTIVE_MS: number = 5 * 60_000;
 
@@ -75,15 +84,21 @@ export class Memories {
     this.#onPlace(proxyUid, member);
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
-    entry.attempts.set(member, { since: now, refusals: earlier?.refusals ?? 0, ...(parked ? { parked } : {}) });
+    const { refusals = 0, hurried } = earlier ?? {};
+    const kept = { refusals, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
+    entry.attempts.set(member, { since: now, ...kept });
   }
 
-  /** The attempt under way has failed with an error that may pass by itself. Returns when it first did so; epoch ms. */
-  noteFailing(proxyUid: string, member: string, now: number): number {
+  /**
+   * The attempt under way has failed with an error that may pass by itself; `refusing`: with a refusal of the pod itself, whose time
+   * is counted apart. Returns when it first did so; epoch ms.
+   */
+  noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
     const { attempts } = this.#entry(proxyUid);
     const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
-    const { failingSince = now } = attempt;
-    attempts.set(member, { ...attempt, failingSince });
+    const { failingSince: before = now, refusing: wasRefusing = false } = attempt;
+    const failingSince = wasRefusing === refusing ? before : now;
+    attempts.set(member, { ...attempt, failingSince, refusing });
     return failingSince;
   }
 
@@ -95,15 +110,19 @@ export class Memories {
     this.#onPlace(proxyUid, member);
   }
 
-  /** The member did not take the pod. What passes by itself (`passes`) is not waited for longer each time. */
-  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, passes = false): void {
+  /** The member did not take the pod. Returns for how long it rests; ms. */
+  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, rest: Rest = "growing"): number {
     const entry = this.#entry(proxyUid);
     if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = entry.attempts.get(refusal.cluster);
-    const refusals = (earlier?.refusals ?? 0) + (passes ? 0 : 1);
-    const waitMs = passes ? RETRY_AFTER_MS : Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** (refusals - 1));
-    const since = earlier?.since ?? now;
-    entry.attempts.set(refusal.cluster, { since, refusal, until: now + waitMs, nodesVersion, refusals });
+    const { since = now, refusals: before = 0, hurried: wasHurried = false } = earlier ?? {};
+    const isBrief = rest === "brief" && !wasHurried;
+    const refusals = before + (isBrief || rest === "steady" ? 0 : 1);
+    const growingMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** Math.max(0, refusals - 1));
+    const restMs = isBrief ? RETRY_SOON_MS : rest === "steady" ? RETRY_AFTER_MS : growingMs;
+    const hurried = isBrief || wasHurried ? { hurried: true } : {};
+    entry.attempts.set(refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, refusals, ...hurried });
+    return restMs;
   }
 
   /**
@@ -130,7 +149,7 @@ export class Memories {
     entry.made = delegateUid;
     const attempt = entry.attempts.get(member);
     if (attempt?.failingSince === undefined) return;
-    const { failingSince: _, ...rest } = attempt;
+    const { failingSince: _, refusing: __, ...rest } = attempt;
     entry.attempts.set(member, rest);
   }
 

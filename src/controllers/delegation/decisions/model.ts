@@ -38,6 +38,8 @@ export interface Attempt {
   readonly since: number;
   /** When it first failed with an error that may pass by itself; epoch ms. */
   readonly failingSince?: number;
+  /** Those errors were refusals of the pod itself, which end it when they last. */
+  readonly refusing?: boolean;
   /** No member had room by what Legation knows: it waits there until one has. */
   readonly parked?: boolean;
   /** Why it did not work out; undefined while it is under way. */
@@ -48,6 +50,8 @@ export interface Attempt {
   readonly nodesVersion?: number;
   /** Refusals in a row, for the backoff. */
   readonly refusals: number;
+  /** It was tried again soon after a refusal, which happens once. */
+  readonly hurried?: boolean;
 }
 
 /** Creates that a member has neither done nor refused, as far as its answers tell. */

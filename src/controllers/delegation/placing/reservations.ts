@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Memories } from "../decisions/memory.ts";
+import type { Memories, Rest } from "../decisions/memory.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 
@@ -75,18 +75,20 @@ export class Reservations {
 
   /**
    * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
-   * member's that the answer was for; the pod is absent when nobody knows it any more. `passes`: it may be another in a moment.
+   * member's that the answer was for; the pod is absent when nobody knows it any more.
    */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, passes = false): void {
-    this.#options.memories.noteRefusal(proxyUid, refusal, nodesVersion, this.#options.clock.now(), passes);
-    if (pod !== undefined) this.refuseShape(pod, refusal);
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, rest?: Rest): void {
+    const { memories, clock } = this.#options;
+    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), rest);
+    if (pod !== undefined) this.refuseShape(pod, refusal, restMs);
   }
 
-  /** The member takes no pod like this one. */
-  refuseShape(pod: Stored<Pod>, refusal: Refusal): void {
+  /** The member takes no pod like this one, which rests for so long itself. */
+  refuseShape(pod: Stored<Pod>, refusal: Refusal, restMs?: number): void {
     const { registry, shapes, clock } = this.#options;
     const member = registry.member(refusal.cluster);
-    if (member !== undefined) shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, clock.now());
+    if (member !== undefined)
+      shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, clock.now(), restMs);
   }
 
   /** The pod runs in the member from now on; true when others of its shape, which had been refused there, may try again. */

@@ -27,9 +27,16 @@ export class Shapes {
   /** Where pods are tried for others, by uid. */
   readonly #trials = new Map<string, { readonly member: string; readonly shape: string }>();
 
-  /** The member did not take a pod of this shape. */
-  refuse(member: string, shape: string, refusal: Refusal, version: string, now: number): void {
-    this.#note(member, shape, { refusal, until: now + RETRY_AFTER_MS, version });
+  /** The member did not take a pod of this shape, which itself rests for `restMs`: others do not for longer than half a minute. */
+  refuse(
+    member: string,
+    shape: string,
+    refusal: Refusal,
+    version: string,
+    now: number,
+    restMs: number = RETRY_AFTER_MS,
+  ): void {
+    this.#note(member, shape, { refusal, until: now + Math.min(restMs, RETRY_AFTER_MS), version });
   }
 
   /** The member did not take this pod, for what is its own: its name is taken, say. No change of the member's room changes that. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { Failures } from "../../../../src/controllers/copying/failures.ts";
+import { Failures, restMsAfter } from "../../../../src/controllers/copying/failures.ts";
 import { KubeError, type KubeErrorCode } from "../../../../src/kube/errors.ts";
 
 function failing() {
@@ -78,4 +78,15 @@ describe("a member that fails to take a copy", () => {
     at(60_000);
     expect(await answer(code)).toBe("rejected");
   });
+});
+
+test.each([
+  ["what it forbids, for a minute", 'configmaps "settings" is forbidden: exceeded quota: small', 60_000],
+  [
+    "what it will take when its namespace has ended, for half of one",
+    'configmaps "settings" is forbidden: unable to create new content in namespace team because it is being terminated',
+    30_000,
+  ],
+])("a member is not asked again: %s", (_, detail, restMs) => {
+  expect(restMsAfter({ type: "refused", detail })).toBe(restMs);
 });

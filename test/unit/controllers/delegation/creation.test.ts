@@ -1,7 +1,8 @@
-import { describe, expect, test } from "vitest";
+import { describe, expect, test, vi } from "vitest";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
+import type { Needs } from "../../../../src/controllers/delegation/decisions/needs.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
-import { executorOf, failure } from "./executing.ts";
+import { type Answers, executorOf, failure } from "./executing.ts";
 import { delegateOf } from "./world.ts";
 
 const proxy = proxyPod();
@@ -74,6 +75,60 @@ test("a name that is taken is no word on others like the pod: those who waited f
   expect(onRoom).toHaveBeenCalledTimes(2);
   await execute(create);
   expect(onRoom).toHaveBeenCalledTimes(3);
+});
+
+describe("a pod whose namespace in the member has gone meanwhile", () => {
+  const unprepared: Needs = { state: "there", in: () => "unprepared" };
+  const bound = proxyPod({ spec: { containers: [], nodeName: "legation-west" } });
+
+  function comingToNew(answers: Pick<Answers, "prepared" | "needs" | "proxyOf">) {
+    const sent: boolean[] = [];
+    const executing = executorOf({
+      proxyOf: () => proxy,
+      createIn: async (make) => {
+        await make(false).catch(() => undefined);
+        return make(true);
+      },
+      create: async () => {
+        sent.push(true);
+        if (sent.length === 1) throw failure("NotFound", 'namespaces "team" not found');
+        return delegate;
+      },
+      ...answers,
+    });
+    return { ...executing, sent };
+  }
+
+  test("waits until what it needs is in the new one, too, and keeps no room meanwhile", async () => {
+    const { execute, sent, memories, members } = comingToNew({ prepared: [true, false] });
+    const release = vi.spyOn(members.west.load, "release");
+    const shown = await execute(create);
+    expect(sent).toHaveLength(1);
+    expect(memories.of(proxyUid).uncertain).toBeUndefined();
+    expect(release).toHaveBeenCalledWith(proxyUid);
+    expect(shown?.({ needs: () => unprepared } as never)).toBe(false);
+  });
+
+  test("waits there, too, when it has its node already, by an overflow", async () => {
+    const { execute, sent } = comingToNew({ needs: () => unprepared, proxyOf: () => bound });
+    await execute(create);
+    expect(sent).toHaveLength(1);
+  });
+
+  test("stays in doubt where it may have been made before", async () => {
+    const { execute, sent, memories } = comingToNew({ prepared: [false, false] });
+    memories.noteUncertain(proxyUid, "west");
+    await execute(create);
+    expect(sent).toHaveLength(1);
+    expect(memories.of(proxyUid).uncertain).toBe("west");
+  });
+
+  test("is made at once when it needs nothing there", async () => {
+    const { execute, sent, memories } = comingToNew({});
+    await execute(create);
+    expect(sent).toHaveLength(2);
+    expect(memories.of(proxyUid).made).toBe(delegate.metadata.uid);
+  });
 });
 
 test("a definite refusal tells those who wait that there is room again", async () => {

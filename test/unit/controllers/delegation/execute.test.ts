@@ -187,9 +187,72 @@ test("a pod that is made again in its member, whose webhook does not answer, say
   }
   expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining("images.example") }]);
   expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  // What was in the way before does not count against what is now.
   fails = failure("Forbidden", "exceeded quota");
+  await expect(execute(create)).rejects.toBe(fails);
+  clock.now += 9_999;
+  await expect(execute(create)).rejects.toBe(fails);
+  expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  clock.now += 1;
   expect(await execute(create)).toBeTypeOf("function");
   expect(memories.of(proxyUid).attempts.get("west")).toHaveProperty("refusal");
+});
+
+describe("a bound pod that is made again in its member, for which a refusal would be the end,", () => {
+  const quota = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
+  const ending =
+    'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
+  const unwell =
+    'pods "web-0" is forbidden: User "legation" cannot create resource "pods" in API group "" in the namespace';
+  const made = (detail: string) => {
+    const answer = failure("Forbidden", detail);
+    return { answer, ...executorOf({ create: () => Promise.reject(answer), proxyOf: () => boundProxy() }) };
+  };
+
+  test.each([
+    ["the quota still counts the delegate before it", quota],
+    ["a quota was just made", 'pods "web-0" is forbidden: status unknown for quota: small, resources: pods'],
+    ["a policy is there for a moment", 'pods "web-0" is forbidden: denied by policy'],
+  ])("is not ended by what passes in a moment, but by what lasts: %s", async (_, detail) => {
+    const { answer, clock, memories, execute } = made(detail);
+    await expect(execute(create)).rejects.toBe(answer);
+    clock.now += 9_999;
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+    clock.now += 1;
+    expect(await execute(create)).toBeTypeOf("function");
+    expect(memories.of(proxyUid).attempts.get("west")).toMatchObject({
+      refusal: { message: expect.stringContaining(detail) },
+    });
+  });
+
+  test.each([
+    ["its namespace ends there", ending],
+    ["its member has not yet read Legation's rights, or has taken them away", unwell],
+    ["its member's admission has only begun to start", 'pods "web-0" is forbidden: not yet ready to handle request'],
+  ])("waits and says so, however long: %s", async (_, detail) => {
+    const { answer, clock, memories, told, execute } = made(detail);
+    await expect(execute(create)).rejects.toBe(answer);
+    expect(told).toEqual([]);
+    for (const later of [10_000, 2_400_000]) {
+      clock.now += later;
+      await expect(execute(create)).rejects.toBe(answer);
+    }
+    expect(told).toMatchObject([{ reason: "RefusedByMember", message: expect.stringContaining(detail) }]);
+    expect(memories.of(proxyUid).attempts.get("west")).not.toHaveProperty("refusal");
+  });
+});
+
+test("a namespace that ends in a member refuses a pod at once, for another may take it, and never for longer", async () => {
+  const detail =
+    'pods "web-0" is forbidden: unable to create new content in namespace team because it is being terminated';
+  const { clock, memories, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", detail)) });
+  for (const _ of [1, 2, 3]) {
+    expect(await execute(create)).toBeTypeOf("function");
+    const attempt = memories.of(proxyUid).attempts.get("west");
+    expect(attempt).toMatchObject({ refusal: { message: expect.stringContaining(detail) }, until: clock.now + 30_000 });
+    clock.now += 30_000;
+  }
 });
 
 test("one that has overflowed is refused by it after a while, so that others like it need not follow", async () => {
@@ -276,6 +339,28 @@ describe("a member that goes on saying that it may take the pod in a moment refu
   });
 });
 
+describe("a quota that refuses a pod", () => {
+  const full = "exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1";
+  const unknown = "status unknown for quota: small, resources: pods";
+
+  test.each([
+    ["may still count a delegate that has just ended: it is asked again soon, once", full, ["team"], 2_000],
+    ["may have been made a moment ago: it is asked again soon, once", unknown, [], 2_000],
+    ["is full when no delegate has ended in its namespace", full, ["other"], 30_000],
+  ])("%s", async (_, detail, endedIn, firstMs) => {
+    const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+    const { clock, memories, execute } = executorOf({ create: () => Promise.reject(answer), endedIn });
+    const waits: number[] = [];
+    for (const wait of [1, 2, 3]) {
+      await execute(create);
+      const { until = 0 } = memories.of(proxyUid).attempts.get("west") ?? {};
+      waits[wait - 1] = until - clock.now;
+      clock.now = until;
+    }
+    expect(waits).toEqual(firstMs === 2_000 ? [2_000, 30_000, 60_000] : [30_000, 60_000, 120_000]);
+  });
+});
+
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];
@@ -319,7 +404,7 @@ describe("a request before the creation that has no plain answer, of which the d
       answers: (fails) => ({
         create: () => Promise.reject(failure("NotFound", 'namespaces "team" not found')),
         createIn: async (make) => {
-          await expect(make()).rejects.toThrow("not found");
+          await expect(make(false)).rejects.toThrow("not found");
           throw fails();
         },
       }),

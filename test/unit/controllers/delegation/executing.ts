@@ -4,6 +4,7 @@ import { Load } from "../../../../src/clusters/load.ts";
 import type { News } from "../../../../src/controllers/author-events.ts";
 import { Memories } from "../../../../src/controllers/delegation/decisions/memory.ts";
 import type { Action } from "../../../../src/controllers/delegation/decisions/model.ts";
+import type { Needs } from "../../../../src/controllers/delegation/decisions/needs.ts";
 import { Executor } from "../../../../src/controllers/delegation/execute.ts";
 import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
 import { Shapes } from "../../../../src/controllers/delegation/placing/shapes.ts";
@@ -27,12 +28,15 @@ export interface Answers {
   readonly patch?: () => Promise<unknown>;
   readonly remove?: () => Promise<unknown>;
   readonly controllersOf?: () => Promise<OwnerReference[]>;
-  readonly createIn?: (create: () => Promise<unknown>) => Promise<unknown>;
+  readonly createIn?: (create: (isNew: boolean) => Promise<unknown>) => Promise<unknown>;
   /** The proxy, where it matters. */
   readonly proxyOf?: () => Stored<Pod>;
   readonly confirmLease?: () => Promise<boolean>;
-  /** Whether what the pod needs is in the member. */
-  readonly prepared?: boolean;
+  /** Where delegates have ended a moment ago. */
+  readonly endedIn?: readonly string[];
+  /** Whether what the pod needs is in the member; several: one time after the other. */
+  readonly prepared?: boolean | boolean[];
+  readonly needs?: () => Needs;
 }
 
 export function failure(code: KubeErrorCode, detail: string): KubeError {
@@ -65,6 +69,7 @@ interface FakeMember {
   readonly roomVersion: string;
   readonly probed: { version: string };
   reachableSince: number;
+  readonly delegates: { endedLately(namespace: string): boolean };
   answerOf(promise: Promise<unknown>): Promise<unknown>;
   noteFailure(): void;
 }
@@ -84,7 +89,7 @@ interface Executing {
 
 /** An executor over a host and the members `west` and `east`, all of which give the same answers. */
 export function executorOf(answers: Answers): Executing {
-  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true } = answers;
+  const { controllersOf, createIn, proxyOf, confirmLease, prepared = true, needs, endedIn = [] } = answers;
   const clock = { now: 1_000_000 };
   const writes: Write[] = [];
   const newMember = (name: string): FakeMember => ({
@@ -95,6 +100,7 @@ export function executorOf(answers: Answers): Executing {
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },
     reachableSince: 0,
+    delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
@@ -119,12 +125,16 @@ export function executorOf(answers: Answers): Executing {
     mayEnter: () => true,
     waitingSince: () => undefined,
     deletionCost: () => ({}),
-    dependencies: { prepare: () => prepared, onAccountMissing },
+    dependencies: {
+      prepare: () => (typeof prepared === "boolean" ? prepared : prepared.shift()),
+      needs: () => needs?.(),
+      onAccountMissing,
+    },
     held: { keeps: () => false },
     confirmLease: confirmLease ?? (async () => true),
     memberNamespaces: {
-      createIn: (_member: unknown, _name: string, _signal: unknown, make: () => Promise<unknown>) =>
-        createIn === undefined ? make() : createIn(make),
+      createIn: (_member: unknown, _name: string, _signal: unknown, make: (isNew: boolean) => Promise<unknown>) =>
+        createIn === undefined ? make(false) : createIn(make),
       controllersOf: controllersOf ?? unexpected,
     },
   };

@@ -32,6 +32,8 @@ interface Setting {
   /** The pod as the host shows it after its Binding; absent: it is gone. */
   readonly stored?: Stored<Pod>;
   readonly reserve?: OverflowPlacement["reserve"];
+  /** What the member answers to a dry run, when a test waits for that. */
+  readonly trial?: Promise<object>;
   /** Why the member cannot have the rules that the pod is under. */
   readonly rules?: string;
   /** What comes of the Binding, and then of patches, in this order; nothing: they succeed. */
@@ -66,7 +68,7 @@ function executing(setting: Setting) {
   const west = {
     name: "west",
     client: fakeClient({
-      create: (async () => ({})) as never,
+      create: (async () => setting.trial ?? {}) as never,
       list: (async ({ kind }: { kind: string }, { namespace, fieldSelector }: ListOptions) => {
         asked.push(`${kind} ${namespace} ${fieldSelector}`);
         if (inMember instanceof KubeError) throw inMember;
@@ -74,15 +76,16 @@ function executing(setting: Setting) {
       }) as never,
     }),
     noteFailure: () => {},
-    cluster: { spec: {} },
+    cluster: { metadata: {} as { deletionTimestamp?: string }, spec: {} },
     answerOf: (promise: Promise<unknown>) => promise,
   };
+  const registry: { west: typeof west | undefined } = { west };
   const unmarked = new Unmarked();
   const given: string[] = [];
   const executor = new Executor({
     host,
     identity: { id: "host-1", name: "host" },
-    registry: { member: () => west },
+    registry: { member: () => registry.west },
     placement: {
       reserve,
       giveUp: (gone: string) => given.push(gone),
@@ -107,6 +110,9 @@ function executing(setting: Setting) {
     asked,
     unmarked,
     given,
+    west,
+    registry,
+    bindingTo: (member: string) => executor.bindingTo(member),
     execute: (action: Action) => executor.execute(action, context),
   };
 }
@@ -168,6 +174,48 @@ describe("a pod that is bound to a virtual node", () => {
     await execute(MARK);
     expect(writes).toEqual([]);
     expect(given).toEqual(givenUp);
+  });
+});
+
+describe("a Cluster that is deleted while its member is asked about a pod", () => {
+  const trial = Promise.withResolvers<object>();
+
+  test.each<[string, (scene: ReturnType<typeof executing>) => void]>([
+    ["is leaving", ({ west }) => (west.cluster.metadata.deletionTimestamp = "2026-11-24T00:00:00Z")],
+    ["has left", ({ registry }) => (registry.west = undefined)],
+    ["was made anew", ({ registry, west }) => (registry.west = { ...west })],
+  ])("does not get it once it %s", async (_, change) => {
+    const scene = executing({ trial: trial.promise });
+    const done = scene.execute(OVERFLOW);
+    change(scene);
+    trial.resolve({});
+    const shown = await done;
+    expect(scene.writes).toEqual([]);
+    expect(scene.given).toEqual([uid]);
+    // It is decided on again at once.
+    expect(shown?.({ pod: WAITING } as never)).toBe(true);
+  });
+
+  test("stays until it is known whether the pod was bound", async () => {
+    const asked = Promise.withResolvers<object>();
+    const { execute, bindingTo } = executing({
+      trial: asked.promise,
+      stored: bound("true"),
+      failures: { binding: [failure("AnswerLost")] },
+    });
+    const done = execute(OVERFLOW);
+    expect([bindingTo("west"), bindingTo("east")]).toEqual([1, 0]);
+    asked.resolve({});
+    await expect(done).rejects.toThrow("no");
+    expect(bindingTo("west")).toBe(1);
+    await execute(MARK);
+    expect(bindingTo("west")).toBe(0);
+  });
+
+  test("is not held up by a pod that its member refuses", async () => {
+    const { execute, bindingTo } = executing({ rules: "refused" });
+    await execute(OVERFLOW);
+    expect(bindingTo("west")).toBe(0);
   });
 });
 

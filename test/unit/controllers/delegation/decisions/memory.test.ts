@@ -48,16 +48,16 @@ describe("what is remembered of a proxy", () => {
 
   test("is a refusal that is waited for longer each time, unless it passes by itself", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
-    const waits = (passes: boolean): number[] => {
+    const waits = (wait: "steady" | "growing"): number[] => {
       const memories = new Memories();
       return [1, 2, 3].map(() => {
         memories.noteAttempt("uid-1", "west", now);
-        memories.noteRefusal("uid-1", refusal, 1, now, passes);
+        memories.noteRefusal("uid-1", refusal, 1, now, wait);
         return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
       });
     };
-    expect(waits(false)).toEqual([30_000, 60_000, 120_000]);
-    expect(waits(true)).toEqual([30_000, 30_000, 30_000]);
+    expect(waits("growing")).toEqual([30_000, 60_000, 120_000]);
+    expect(waits("steady")).toEqual([30_000, 30_000, 30_000]);
   });
 
   test("is since when something is in the way of an attempt, until a delegate is made", () => {

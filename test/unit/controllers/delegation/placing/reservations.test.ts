@@ -65,6 +65,21 @@ describe("room of a pod that is about to come", () => {
 });
 
 describe("what a member has refused", () => {
+  test("for a moment holds no longer for others than for the pod itself, and lets it try soon once", async () => {
+    const { reservations: made, mayTry, memories, clock } = reservations();
+    for (const [untilMs, others] of [
+      [2_000, true],
+      [30_000, false],
+    ] as const) {
+      made.attempt("first", "west", asked, first);
+      made.refuse("first", refusal, 1, first, "brief");
+      expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + untilMs);
+      expect(mayTry(second)).toBe(false);
+      await clock.advance(2_000);
+      expect(mayTry(second)).toBe(others);
+    }
+  });
+
   test("holds for other pods of the shape, until one of them tries for all and is taken", async () => {
     const { reservations: made, mayTry, clock } = reservations();
     made.attempt("first", "west", asked, first);
