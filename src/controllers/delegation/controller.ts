@@ -283,7 +283,7 @@ export class DelegationController {
     } else if (isBound(object)) {
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#waiting.onPlaced();
-      if (moved && type === "updated") this.#settle(object);
+      if (type === "updated" && !isSettled(event.previous)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
       // Gates are only ever taken off: a pod that has one was given to nobody.
@@ -294,10 +294,10 @@ export class DelegationController {
     this.#loop.enqueue(key);
   }
 
-  /** Bound to what it had: nothing of its search matters any more, also where the answer to its Binding was lost. */
+  /** Its delegate is on record: nothing of its search matters any more, also where the answer to that write was lost. */
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
-    if (member === undefined || awaitsDelegate(proxy)) return;
+    if (member === undefined || !isSettled(proxy)) return;
     if (this.#placing.reservations.settle(proxy.metadata.uid, member, proxy)) this.onRoom();
   }
 
@@ -314,4 +314,9 @@ export class DelegationController {
     for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
     this.onCapacity();
   }
+}
+
+/** True when it is bound, and its delegate is on record. */
+function isSettled(proxy: Pod): boolean {
+  return isBound(proxy) && !awaitsDelegate(proxy);
 }

@@ -218,11 +218,13 @@ describe("what is remembered of a pod's search for a member", () => {
     expect(settle).toHaveBeenCalledTimes(1);
   });
 
-  test("is kept of one that has its node before its delegate", async () => {
+  test("is kept of one that has its node before its delegate, until that is on record", async () => {
     await lead();
     await proxyComes(proxy);
     const settle = vi.spyOn(Reservations.prototype, "settle");
     await proxyComes(boundWith({}), "MODIFIED");
     expect(settle).not.toHaveBeenCalled();
+    await proxyComes({ ...bound, metadata: { ...bound.metadata, resourceVersion: "3" } }, "MODIFIED");
+    expect(settle.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
   });
 });
