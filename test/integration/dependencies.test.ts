@@ -338,7 +338,7 @@ describe("what a pod uses", () => {
     expect((await east.get(configMaps, { namespace, name: "settings" })).data).toEqual({ color: "blue" });
   });
 
-  test("is used as it is when it is a member's own service account", async () => {
+  test("is used as it is when it is a member's own service account, and copied when that has gone", async () => {
     const { host, west } = clients();
     await host.create(serviceAccounts, object("ServiceAccount", "worker"));
     const own = await west.create(serviceAccounts, object("ServiceAccount", "worker"));
@@ -346,6 +346,13 @@ describe("what a pod uses", () => {
     expect((await west.get(serviceAccounts, { namespace, name: "worker" })).metadata.resourceVersion).toBe(
       own.metadata.resourceVersion,
     );
+    await west.delete(serviceAccounts, { namespace, name: "worker" }, { uid: own.metadata.uid });
+    const spec = { serviceAccountName: "worker", containers: [{ name: "main", image: "work:1" }] };
+    const tried = { apiVersion: "v1", kind: "Pod", metadata: { namespace, name: "tried" }, spec };
+    // Its API server may still know the account for a moment.
+    await eventuallyPasses(() => expect(west.create(pods, tried, { dryRun: true })).rejects.toThrow("not found"));
+    await run(user("web-2", [], { serviceAccountName: "worker" }));
+    expect((await west.get(serviceAccounts, { namespace, name: "worker" })).metadata.labels).toHaveProperty(HOST_LABEL);
   });
 
   test("is not what somebody in the member writes into a delegate", async () => {
