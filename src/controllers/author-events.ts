@@ -2,12 +2,13 @@ import { AsyncLocalStorage } from "node:async_hooks";
 import { randomBytes } from "node:crypto";
 import type { KubeEvent } from "../api/kubernetes.ts";
 import type { ClusterClient } from "../kube/client.ts";
-import { isKubeError, isLastingRefusal } from "../kube/errors.ts";
+import { isKubeError, isRefusal } from "../kube/errors.ts";
 import { events } from "../kube/resources.ts";
 import { Backoff } from "../runtime/backoff.ts";
 import type { Clock, Timer } from "../runtime/clock.ts";
 import type { Logger } from "../telemetry/logger.ts";
 import { type About, authorEvent } from "./author-event.ts";
+import { Denials } from "./denials.ts";
 
 export interface AuthorEventsOptions {
   readonly host: ClusterClient;
@@ -50,6 +51,7 @@ const TRIED_FOR_MS = 10 * 60_000;
 export class AuthorEvents {
   readonly #options: AuthorEventsOptions;
   readonly #log: Logger;
+  readonly #denials: Denials;
   /** In their order. */
   readonly #waiting = new Set<Untold>();
   /** Those that were not taken, until they are sent again. */
@@ -72,6 +74,7 @@ export class AuthorEvents {
   constructor(options: AuthorEventsOptions) {
     this.#options = options;
     this.#log = options.log.child({ controller: "author-events" });
+    this.#denials = new Denials(options.clock);
   }
 
   /**
@@ -120,7 +123,7 @@ export class AuthorEvents {
     }
     const { retryAfterMs = 0 } = error;
     // Its namespace may be gone, too.
-    const isRefused = isLastingRefusal(error) || isKubeError(error, "NotFound");
+    const isRefused = (isRefusal(error) && !this.#denials.mayPass(error)) || isKubeError(error, "NotFound");
     if (isRefused || clock.now() >= untold.since + TRIED_FOR_MS) {
       this.#log[isRefused ? "info" : "warn"]({ ...words, code: error.code }, `an event is not told: ${error.message}`);
       return;

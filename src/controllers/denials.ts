@@ -2,8 +2,8 @@ import { isKubeError, mayBeStarting } from "../kube/errors.ts";
 import type { Clock } from "../runtime/clock.ts";
 import { PASSES_MS } from "./refusal.ts";
 
-// Longer than any pause between two attempts: what was denied before is over.
-const FORGOTTEN_MS = 60_000;
+// Longer than what was denied rests before it is tried again, ten minutes at most: a right that is lacking is not waited for each time.
+const FORGOTTEN_MS = 15 * 60_000;
 
 /**
  * Since when API servers have denied Legation's own rights. One that has just been started denies all of them until it has read its

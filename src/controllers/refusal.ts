@@ -16,7 +16,7 @@ export interface PodRefusal {
 /** Why a member's API server refused a delegate; undefined when the same request may work next time. */
 export function refusalOf(error: unknown): PodRefusal | undefined {
   if (!isRefusal(error) && !isKubeError(error, "NotFound") && !failedAdmission(error)) return undefined;
-  return lacksAccount(error) ? undefined : refusedFor(error);
+  return lacksDefaultAccount(error) ? undefined : refusedFor(error);
 }
 
 /** True for a creation's failure that may come after the delegate was stored. */
@@ -30,7 +30,7 @@ export function leavesDoubt(error: unknown): error is KubeError {
  */
 export function passingRefusalOf(error: unknown): PodRefusal | undefined {
   if (failedAdmission(error) || isKubeError(error, "TooManyRequests")) return refusedFor(error);
-  if (lacksAccount(error) || lacksNamespace(error)) return refusedFor(error);
+  if (lacksDefaultAccount(error) || lacksNamespace(error)) return refusedFor(error);
   if (!leavesDoubt(error)) return undefined;
   const message = `its API server failed before it was sent the pod (${error.verb} ${error.resource}): ${error.detail}`;
   return { reason: "RefusedByMember", message };
@@ -62,10 +62,12 @@ export function failedAdmission(error: unknown): error is KubeError {
   return isKubeError(error, "ServerError") && NOT_ADMITTED.test(error.detail);
 }
 
-/**
- * True when the namespace has not the pod's account: the member's controller manager makes `default` some moments after the namespace,
- * and of any other Legation makes a copy.
- */
+/** True when the namespace has no account yet: the member's controller manager makes it some moments after the namespace. */
+function lacksDefaultAccount(error: unknown): error is KubeError {
+  return isKubeError(error) && /serviceaccount "default" not found/.test(error.detail);
+}
+
+/** True when the namespace has not the account that the pod names. */
 export function lacksAccount(error: unknown): error is KubeError {
   return isKubeError(error) && /serviceaccount "[^"]*" not found/.test(error.detail);
 }

@@ -53,7 +53,7 @@ export class Failures<Key extends string> {
     } catch (error) {
       if (!mayPass(error)) throw error;
       // What it answered before it was lost says nothing of now.
-      const since = Math.max(this.#note(place), member.reachableSince);
+      const since = Math.max(this.#note(mayBeStarting(error) ? rightOf(error) : place), member.reachableSince);
       if (this.#clock.now() < since + PASSES_MS) throw error;
       member.noteFailure(error);
       const restMs = Math.max(FAILING_FOR_MS, error.retryAfterMs ?? 0);
@@ -74,6 +74,11 @@ export class Failures<Key extends string> {
     this.#failing.set(place, { since, lastAt: now });
     return since;
   }
+}
+
+/** What a member denies once it denies of all objects of the kind. */
+function rightOf({ cluster, verb, resource }: KubeError): string {
+  return `${cluster}/${verb}/${resource.replace(/ .*/, "")}`;
 }
 
 /** True when the member was asked, and the same request may work the next time. */

@@ -150,7 +150,7 @@ export class Creation {
       }
       reservations.release(proxyUid, name);
       if (isKubeError(error, "AlreadyExists")) return this.#taken(member, proxyUid, context);
-      if (lacksAccount(error)) this.#options.dependencies.onAccountMissing?.(delegate, name);
+      if (this.#awaitsAccount(error, action, context.key)) return shownPrepared(name);
       const passing = passingRefusalOf(error);
       const refused = passing ?? refusalOf(error);
       if (!isKubeError(error) || refused === undefined) throw error;
@@ -204,6 +204,13 @@ export class Creation {
     });
   }
 
+  /** Whether the member lacks the pod's account, which is copied there now: what it had of that name has gone. */
+  #awaitsAccount(error: unknown, { delegate, member, proxyUid }: ActionOf<"create">, key: ObjectKey): boolean {
+    if (!lacksAccount(error)) return false;
+    this.#options.dependencies.onAccountMissing?.(delegate, member);
+    return !this.#isPrepared(key, proxyUid, member);
+  }
+
   /** Has what the pod needs made in the member, also of one that is bound; true when it is there. */
   #isPrepared(key: ObjectKey, proxyUid: string, member: string): boolean {
     const { dependencies, proxyOf } = this.#options;
@@ -230,6 +237,8 @@ export class Creation {
    */
   #outlast({ proxyUid }: ActionOf<"create">, member: Member, why: Failed, key: ObjectKey): void {
     const { error, refused, passing } = why;
+    // It is not the one to wait for: it may be tried for as long as it takes.
+    if (this.#options.reservations.abandon(proxyUid)) this.#options.onRoom();
     const isEndless = passing !== undefined || isOfItsPlace(error);
     if (this.#isEarly(proxyUid, member, !isEndless)) throw error;
     if (!isEndless) return;

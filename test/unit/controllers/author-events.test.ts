@@ -60,6 +60,21 @@ describe("an event for an author", () => {
     expect(lines).toEqual([]);
   });
 
+  test("that the host goes on denying is told of in its log after ten seconds, and later ones at once", async () => {
+    const detail =
+      'events is forbidden: User "legation" cannot create resource "events" in API group "" in the namespace "team"';
+    const fields = { code: "Forbidden", cluster: "host", verb: "create", resource: "events team/" } as const;
+    const { events, sent, clock, lines } = telling(Array.from({ length: 99 }, () => new KubeError(detail, fields)));
+    events.tell(POD, NEWS);
+    await clock.advance(30_000);
+    expect(lines).toHaveLength(1);
+    const before = sent.length;
+    events.tell(POD, NEWS);
+    await clock.advance(30_000);
+    expect(sent).toHaveLength(before + 1);
+    expect(lines).toHaveLength(2);
+  });
+
   test.each([
     ["what several members say", "; ", / member-\d+: no room … \(all: legation status pod web-0 -n team\)$/],
     ["one long sentence", " ", / no room … \(all: legation status pod web-0 -n team\)$/],

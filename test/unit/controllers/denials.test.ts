@@ -30,7 +30,9 @@ test("what was denied long ago says nothing of now, nor what is denied of other 
   expect(at(10_000, forbidden(denial, "services team/web"))).toBe(true);
   expect(at(10_000, forbidden(denial, "pods team/web-0", "east"))).toBe(true);
   expect(at(10_000, forbidden(denial, "pods team/web-1"))).toBe(false);
-  expect(at(70_000, forbidden(denial))).toBe(true);
+  // Longer than anything rests that was denied.
+  expect(at(600_000, forbidden(denial))).toBe(false);
+  expect(at(1_500_000, forbidden(denial))).toBe(true);
 });
 
 test("what a policy or a quota refuses does not pass", () => {

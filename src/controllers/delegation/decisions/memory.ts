@@ -90,16 +90,15 @@ export class Memories {
   }
 
   /**
-   * The attempt under way has failed with an error that may pass by itself; `refusing`: with a refusal of the pod itself, whose time
-   * is counted apart. Returns when it first did so; epoch ms.
+   * The attempt under way has failed with an error that may pass by itself; `refusing`: with a refusal of the pod itself. Returns when it
+   * first did so; epoch ms.
    */
   noteFailing(proxyUid: string, member: string, now: number, refusing = false): number {
     const { attempts } = this.#entry(proxyUid);
     const attempt = attempts.get(member) ?? { since: now, refusals: 0 };
-    const { failingSince: before = now, refusing: wasRefusing = false } = attempt;
-    const failingSince = wasRefusing === refusing ? before : now;
-    attempts.set(member, { ...attempt, failingSince, refusing });
-    return failingSince;
+    const { failingSince = now, refusingSince = refusing ? now : undefined } = attempt;
+    attempts.set(member, { ...attempt, failingSince, ...(refusingSince === undefined ? {} : { refusingSince }) });
+    return refusing ? (refusingSince ?? now) : failingSince;
   }
 
   /** Room is kept for the pod in this member. */
@@ -149,7 +148,7 @@ export class Memories {
     entry.made = delegateUid;
     const attempt = entry.attempts.get(member);
     if (attempt?.failingSince === undefined) return;
-    const { failingSince: _, refusing: __, ...rest } = attempt;
+    const { failingSince: _, refusingSince: __, ...rest } = attempt;
     entry.attempts.set(member, rest);
   }
 

@@ -38,8 +38,8 @@ export interface Attempt {
   readonly since: number;
   /** When it first failed with an error that may pass by itself; epoch ms. */
   readonly failingSince?: number;
-  /** Those errors were refusals of the pod itself, which end it when they last. */
-  readonly refusing?: boolean;
+  /** When it was first refused, for a pod that this would end if it lasted; epoch ms. */
+  readonly refusingSince?: number;
   /** No member had room by what Legation knows: it waits there until one has. */
   readonly parked?: boolean;
   /** Why it did not work out; undefined while it is under way. */

@@ -65,6 +65,11 @@ export class Reservations {
     return this.#options.shapes.abandon(proxyUid);
   }
 
+  /** Nothing will soon be known of others by this pod; true when they waited for that. */
+  abandon(proxyUid: string): boolean {
+    return this.#options.shapes.abandon(proxyUid);
+  }
+
   /** The member does not take the pod, which says nothing of others; true when they waited for what would become of it. */
   refuseAlone(proxyUid: string, refusal: Refusal, nodesVersion: number): boolean {
     const { memories, shapes, clock } = this.#options;

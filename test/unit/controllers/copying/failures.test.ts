@@ -7,11 +7,11 @@ function failing() {
   const noted: unknown[] = [];
   const member = { name: "west", reachableSince: 0, noteFailure: (error: unknown) => void noted.push(error) };
   const failures = new Failures<string>({ now: () => now });
-  const answer = (code: KubeErrorCode | undefined, retryAfterMs = 0, detail = "not now") => {
+  const answer = (code: KubeErrorCode | undefined, retryAfterMs = 0, detail = "not now", key = "key") => {
     const fields = { cluster: "west", verb: "create", resource: "configmaps", retryAfterMs };
     const error = code && new KubeError(detail, { code, ...fields });
     const write = (): Promise<string> => (error === undefined ? Promise.resolve("made") : Promise.reject(error));
-    return failures.outlast("key", member, write).then(
+    return failures.outlast(key, member, write).then(
       (result) => (typeof result === "string" ? result : `failing: ${result.detail}, for ${result.restMs}`),
       () => "rejected",
     );
@@ -40,6 +40,9 @@ describe("a member that fails to take a copy", () => {
     expect(await answer("Forbidden", 0, denial)).toBe("rejected");
     at(10_000);
     expect(await answer("Forbidden", 0, denial)).toBe(`failing: ${denial}, for 30000`);
+    // What is denied of one is denied of all of its kind.
+    expect(await answer("Forbidden", 0, denial, "other")).toBe(`failing: ${denial}, for 30000`);
+    expect(await answer("ServerError", 0, "broken", "other")).toBe("rejected");
   });
 
   test("is in trouble as a whole, perhaps; it rests as long as it says, if that is longer", async () => {

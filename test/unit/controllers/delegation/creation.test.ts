@@ -3,7 +3,7 @@ import type { Action } from "../../../../src/controllers/delegation/decisions/mo
 import type { Needs } from "../../../../src/controllers/delegation/decisions/needs.ts";
 import { proxyPod } from "../../../support/builders/pod.ts";
 import { type Answers, executorOf, failure } from "./executing.ts";
-import { delegateOf } from "./world.ts";
+import { boundProxy, delegateOf } from "./world.ts";
 
 const proxy = proxyPod();
 const delegate = delegateOf(proxy);
@@ -53,9 +53,35 @@ test("what the pod is to have there hears that its service account is missing, a
     [failure("TooManyRequests", "try again later"), []],
   ] as const) {
     const { execute, onAccountMissing } = executorOf({ create: () => Promise.reject(answer) });
-    await expect(execute(create)).rejects.toBe(answer);
+    await execute(create).catch(() => undefined);
     expect(onAccountMissing.mock.calls).toEqual(expected);
   }
+});
+
+test("a service account that is missing is waited for where it is copied, and is the member's last word where it is not", async () => {
+  const detail = 'error looking up service account team/builder: serviceaccount "builder" not found';
+  const answer = failure("Forbidden", `pods "web-0" is forbidden: ${detail}`);
+  const refusalAfter = async (prepared: boolean[]): Promise<unknown> => {
+    const { execute, memories } = executorOf({ create: () => Promise.reject(answer), prepared });
+    expect(await execute(create)).toBeTypeOf("function");
+    return memories.of(proxyUid).attempts.get("west")?.refusal;
+  };
+  expect(await refusalAfter([true, false])).toBeUndefined();
+  // By an override, say.
+  expect(await refusalAfter([true, true])).toMatchObject({ reason: "RefusedByMember" });
+});
+
+test("who waited for the answer to a bound pod may try while that one is not made", async () => {
+  const unbound = proxyPod({ uid: "other" });
+  let answer = failure("Forbidden", "exceeded quota: small");
+  let pod = unbound;
+  const { execute, onRoom } = executorOf({ create: () => Promise.reject(answer), proxyOf: () => pod });
+  await execute({ ...create, proxyUid: "other" });
+  expect(onRoom).toHaveBeenCalledTimes(1);
+  pod = boundProxy();
+  answer = failure("TooManyRequests", "try again later");
+  await expect(execute(create)).rejects.toBe(answer);
+  expect(onRoom).toHaveBeenCalledTimes(2);
 });
 
 test("a name that is taken is no word on others like the pod: those who waited for its answer may try", async () => {

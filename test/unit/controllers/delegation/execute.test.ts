@@ -274,10 +274,6 @@ describe("a member that goes on saying that it may take the pod in a moment refu
       "Forbidden",
       'pods "web-0" is forbidden: error looking up service account team/default: serviceaccount "default" not found',
     ),
-    "the member's own account is not there any more": failure(
-      "Forbidden",
-      'pods "web-0" is forbidden: error looking up service account team/builder: serviceaccount "builder" not found',
-    ),
     "its namespace is not there, though it was just made": failure("NotFound", 'namespaces "team" not found'),
     "too many requests": failure("TooManyRequests", "too many requests, please try again later"),
     "its webhook does not answer": unasked,

@@ -69,6 +69,15 @@ describe("what is remembered of a proxy", () => {
     expect(memories.noteFailing("uid-1", "west", now + 9_000)).toBe(now + 9_000);
   });
 
+  test("is since when it was refused, whatever else failed before or between", () => {
+    const memories = new Memories();
+    memories.noteAttempt("uid-1", "west", now);
+    expect(memories.noteFailing("uid-1", "west", now)).toBe(now);
+    expect(memories.noteFailing("uid-1", "west", now + 5_000, true)).toBe(now + 5_000);
+    expect(memories.noteFailing("uid-1", "west", now + 6_000)).toBe(now);
+    expect(memories.noteFailing("uid-1", "west", now + 7_000, true)).toBe(now + 5_000);
+  });
+
   test("is since when an attempt is under way, however often its create is sent", () => {
     const memories = new Memories();
     memories.noteAttempt("uid-1", "west", now);
