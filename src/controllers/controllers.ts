@@ -120,6 +120,7 @@ export class Controllers {
       traces,
       onBound: (name) => this.#virtualNodes.enqueue(name),
       onProxy: (proxy) => this.#preferences.onProxy(proxy),
+      onRoom: () => this.#overflow.onRoom(),
       onDefaults: () => {
         this.#preferences.onDefaults();
         this.#overflow.onRoom();
@@ -201,7 +202,6 @@ export class Controllers {
       },
       onEnded: (member, delegate) => {
         this.#onRoom();
-        this.#overflow.onRoom();
         for (const copier of this.#copiers) copier.onEnded?.(member, delegate);
       },
       onCapacity: (member) => {
@@ -232,6 +232,7 @@ export class Controllers {
   /** The same, of a member that has only got room. */
   #onRoom(): void {
     this.#delegation.onRoom();
+    this.#overflow.onRoom();
     this.#preferences.onMembers();
   }
 

@@ -5,7 +5,7 @@ import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { isBound, isGated } from "../../pods/phase.ts";
+import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
 import { USES_INDEX, usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
@@ -88,6 +88,7 @@ export class DelegationController {
       clock,
       onGroup: (keys) => {
         for (const key of keys) this.#loop.enqueue(key);
+        options.onRoom();
       },
     });
     const { memories, reservations } = this.#placing;
@@ -121,7 +122,7 @@ export class DelegationController {
       reservations,
       mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
       proxyOf,
-      onRoom: () => this.onRoom(),
+      onRoom: () => this.#onFree(),
       waitingSince: (key) => this.#waiting.since(key),
       deletionCost: (proxyUid) => this.#placing.divisions.costAnnotations(proxyUid),
     });
@@ -277,12 +278,14 @@ export class DelegationController {
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
     if (cluster !== undefined && moved) this.#options.onBound(cluster);
+    const wasLive = isLive(event.type === "updated" ? event.previous : object);
+    if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();
     if (type === "deleted") {
       this.#waiting.remove(key);
-      if (this.#placing.remove(object)) this.onRoom();
+      if (this.#placing.remove(object)) this.#onFree();
     } else if (isBound(object)) {
       this.#waiting.remove(key);
-      if (moved && this.#leading) this.#waiting.onPlaced();
+      if (moved && this.#leading) this.#onPlaces();
       if (type === "updated" && !isSettled(event.previous)) this.#settle(object);
     } else {
       this.#waiting.add(key, object);
@@ -298,7 +301,19 @@ export class DelegationController {
   #settle(proxy: Stored<Pod>): void {
     const member = memberOf(proxy);
     if (member === undefined || !isSettled(proxy)) return;
-    if (this.#placing.reservations.settle(proxy.metadata.uid, member, proxy)) this.onRoom();
+    if (this.#placing.reservations.settle(proxy.metadata.uid, member, proxy)) this.#onFree();
+  }
+
+  /** Room that was kept in a member is free, or a member takes pods again of a shape that it had refused. */
+  #onFree(): void {
+    this.onRoom();
+    this.#options.onRoom();
+  }
+
+  /** A proxy has its place, or has it no more: an even spread or a limit may let another have one. */
+  #onPlaces(): void {
+    this.#waiting.onPlaces();
+    this.#options.onRoom();
   }
 
   #onNamespace({ metadata }: Stored<Namespace>): void {
@@ -314,6 +329,11 @@ export class DelegationController {
     for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
     this.onCapacity();
   }
+}
+
+/** True for a proxy that has a place, or is to have one: spreads and limits count it. */
+function isLive(proxy: Pod): boolean {
+  return !isTerminal(proxy) && !isDeleting(proxy);
 }
 
 /** True when it is bound, and its delegate is on record. */

@@ -47,6 +47,8 @@ export interface DelegationOptions extends ControllerOptions {
   readonly onBound: (cluster: string) => void;
   /** A proxy came, changed or went; the proxies by owner know of it. */
   readonly onProxy: (proxy: Stored<Pod>) => void;
+  /** Room, or a place, that a proxy had or was to get is free, or a group has another home: pods that are no proxies yet may be placed. */
+  readonly onRoom: () => void;
   /** What pods get by default may have changed. */
   readonly onDefaults: () => void;
   /** Absent: nobody is told of pods' ways. */

@@ -83,8 +83,8 @@ export class WaitingProxies {
     this.#ask(ROOM_DELAY_MS);
   }
 
-  /** A proxy has its place: one that was told why it waits may now have another (an even spread, a limit). */
-  onPlaced(): void {
+  /** A proxy has its place, or has it no more: one that was told why it waits may now have one (an even spread, a limit). */
+  onPlaces(): void {
     if (this.#since.size > 0) this.#passes.ask(PLACED_DELAY_MS);
   }
 

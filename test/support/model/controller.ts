@@ -111,6 +111,7 @@ function viewOf(member: MemberState): MemberView {
     },
     scheduleTimeoutMs: 30_000,
     nodesVersion: 0,
+    endsVersion: 0,
   };
 }
 

@@ -82,6 +82,7 @@ export class SimulatedMember implements PlacementMember {
       candidate: this.candidate(),
       scheduleTimeoutMs: this.scheduleTimeoutMs,
       nodesVersion: 0,
+      endsVersion: 0,
       ...(delegate === undefined ? {} : { delegate }),
     };
   }

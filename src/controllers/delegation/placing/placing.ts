@@ -114,7 +114,7 @@ export class Placing {
     this.spread.update(proxy);
   }
 
-  /** A proxy is gone, or about to be replaced; true when others waited for what would become of it. */
+  /** A proxy is gone, or about to be replaced; true when others may have its room, or waited for what would become of it. */
   remove(proxy: Stored<Pod>): boolean {
     const { uid, namespace = "" } = proxy.metadata;
     this.#overflowing.delete(uid);

@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Memories, Rest } from "../decisions/memory.ts";
+import type { Memories, Resting } from "../decisions/memory.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 
@@ -58,11 +58,11 @@ export class Reservations {
     this.#options.registry.member(member)?.load.release(proxyUid);
   }
 
-  /** The member is known not to have the pod's delegate; true when others waited for what would become of it. */
-  unmade(proxyUid: string, member: string): boolean {
+  /** The member is known not to have the pod's delegate: others may have its room, or try for themselves. */
+  unmade(proxyUid: string, member: string): void {
     this.#options.memories.noteAbsent(proxyUid);
     this.release(proxyUid, member);
-    return this.#options.shapes.abandon(proxyUid);
+    this.#options.shapes.abandon(proxyUid);
   }
 
   /** Nothing will soon be known of others by this pod; true when they waited for that. */
@@ -70,21 +70,27 @@ export class Reservations {
     return this.#options.shapes.abandon(proxyUid);
   }
 
-  /** The member does not take the pod, which says nothing of others; true when they waited for what would become of it. */
-  refuseAlone(proxyUid: string, refusal: Refusal, nodesVersion: number): boolean {
+  /** The member does not take the pod, which says nothing of others: they may try for themselves. */
+  refuseAlone(proxyUid: string, refusal: Refusal, nodesVersion: number): void {
     const { memories, shapes, clock } = this.#options;
     memories.noteAbsent(proxyUid);
     memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now());
-    return shapes.abandon(proxyUid);
+    shapes.abandon(proxyUid);
   }
 
   /**
    * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
    * member's that the answer was for; the pod is absent when nobody knows it any more.
    */
-  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, rest?: Rest): void {
+  refuse(
+    proxyUid: string,
+    refusal: Refusal,
+    nodesVersion: number,
+    pod: Stored<Pod> | undefined,
+    resting?: Resting,
+  ): void {
     const { memories, clock } = this.#options;
-    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), rest);
+    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), resting);
     if (pod !== undefined) this.refuseShape(pod, refusal, restMs);
   }
 
@@ -96,20 +102,23 @@ export class Reservations {
       shapes.refuse(member.name, shapeOf(pod), refusal, member.roomVersion, clock.now(), restMs);
   }
 
-  /** The pod runs in the member from now on; true when others of its shape, which had been refused there, may try again. */
+  /** The pod runs in the member from now on; true when others of its shape, refused there, may try again, or room elsewhere is free. */
   settle(proxyUid: string, member: string, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes } = this.#options;
+    const { room = member } = memories.of(proxyUid);
     // Its scheduler was faster than the withdrawal that a promise was for.
-    if (memories.of(proxyUid).room !== member) this.#releaseKept(proxyUid);
+    if (room !== member) this.release(proxyUid, room);
     memories.forget(proxyUid);
-    return pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
+    const isNews = pod !== undefined && !shapes.empty && shapes.accept(member, shapeOf(pod));
+    return isNews || room !== member;
   }
 
-  /** The pod is gone: it may have had room without ever getting a delegate. True when others waited for what would become of it. */
+  /** The pod is gone. True when it had room, maybe without ever getting a delegate, or others waited for what would become of it. */
   end(proxyUid: string): boolean {
+    const hadRoom = this.#options.memories.of(proxyUid).room !== undefined;
     this.#releaseKept(proxyUid);
     this.#options.memories.forget(proxyUid);
-    return this.#options.shapes.abandon(proxyUid);
+    return this.#options.shapes.abandon(proxyUid) || hadRoom;
   }
 
   #reserve(proxyUid: string, member: string, { requests, namespace, parked }: Asked): void {

@@ -1,10 +1,11 @@
-import { afterEach, beforeEach, describe, expect, test, vi } from "vitest";
+import { afterEach, beforeEach, describe, expect, type Mock, test, vi } from "vitest";
 import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION } from "../../../../src/api/keys.ts";
 import { objectKey, type Pod, type Stored } from "../../../../src/api/kubernetes.ts";
 import { Load } from "../../../../src/clusters/load.ts";
 import type { Member } from "../../../../src/clusters/member.ts";
 import { DelegationController } from "../../../../src/controllers/delegation/controller.ts";
 import { Reservations } from "../../../../src/controllers/delegation/placing/reservations.ts";
+import { WaitingProxies } from "../../../../src/controllers/delegation/waiting-proxies.ts";
 import type { WatchOptions } from "../../../../src/kube/client.ts";
 import { KubeError } from "../../../../src/kube/errors.ts";
 import { createLogger } from "../../../../src/telemetry/logger.ts";
@@ -26,6 +27,8 @@ let created: string[];
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
 let west: { read: boolean };
+/** Told that pods which are no proxies yet may be placed. */
+let onRoom: Mock<() => void>;
 
 function untilAborted(signal: AbortSignal | undefined): Promise<never> {
   return new Promise((_, reject) => signal?.addEventListener("abort", () => reject(signal.reason)));
@@ -48,7 +51,7 @@ function memberOf(name: string) {
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     load: new Load(),
-    delegates: { get: nothing, departed: nothing, list: () => [] },
+    delegates: { get: nothing, departed: nothing, list: () => [], endsVersion: () => 0 },
     candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
     answerOf: (answer: Promise<unknown>) => answer,
     noteFailure: nothing,
@@ -73,6 +76,7 @@ beforeEach(() => {
   heard = Promise.withResolvers();
   created = [];
   asked = [];
+  onRoom = vi.fn<() => void>();
 });
 afterEach(() => {
   vi.restoreAllMocks();
@@ -120,6 +124,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
     onBound: nothing,
     onProxy: nothing,
     onDefaults: nothing,
+    onRoom,
     clock,
     log: createLogger({ level: "silent" }),
   } as never);
@@ -189,10 +194,59 @@ test.each([
 test("pods that waited for the answer to one of their shape are looked at when that one has gone", async () => {
   await lead();
   await proxyComes(proxy);
-  const onRoom = vi.spyOn(controller, "onRoom");
+  const told = vi.spyOn(controller, "onRoom");
   const end = vi.spyOn(Reservations.prototype, "end").mockReturnValueOnce(true);
   await proxyComes(proxy, "DELETED");
   expect(end).toHaveBeenCalledWith(proxy.metadata.uid);
+  expect(told).toHaveBeenCalledOnce();
+});
+
+describe("pods that wait for an even spread, or for a limit, are looked at when another", () => {
+  const gated = proxyPod({ spec: { schedulingGates: [{ name: "example.com/quota" }] } });
+  const changed = (parts: Pick<Pod, "metadata" | "status">): Stored<Pod> => ({
+    ...gated,
+    ...parts,
+    metadata: { ...gated.metadata, resourceVersion: "2", ...parts.metadata },
+  });
+
+  test.each<[string, string, Stored<Pod>, number]>([
+    ["has ended", "MODIFIED", changed({ status: { phase: "Failed" } }), 1],
+    ["is being deleted", "MODIFIED", changed({ metadata: { deletionTimestamp: "2026-01-01T00:00:00Z" } }), 1],
+    ["is gone", "DELETED", changed({}), 1],
+    [
+      "has only changed, but not then",
+      "MODIFIED",
+      changed({ metadata: { labels: { ...gated.metadata.labels, a: "b" } } }),
+      0,
+    ],
+  ])("%s", async (_, type, object, times) => {
+    await lead();
+    await proxyComes(gated);
+    const onPlaces = vi.spyOn(WaitingProxies.prototype, "onPlaces");
+    await proxyComes(object, type);
+    expect(onPlaces).toHaveBeenCalledTimes(times);
+    expect(onRoom).toHaveBeenCalledTimes(times);
+    // That it is gone in the end is no news.
+    if (type === "MODIFIED" && times > 0)
+      await proxyComes({ ...object, metadata: { ...object.metadata, resourceVersion: "3" } }, "DELETED");
+    expect(onPlaces).toHaveBeenCalledTimes(times);
+  });
+});
+
+test("pods in overflow hear that a group which they wait for has no member any more", async () => {
+  const first = proxyPod({
+    metadata: { annotations: { "legation.dev/group": "a" } },
+    spec: { schedulingGates: [{ name: "example.com/quota" }] },
+  });
+  await lead();
+  await proxyComes(first);
+  expect(onRoom).not.toHaveBeenCalled();
+  controller.onDelegate(objectKey(first.metadata), {
+    name: "west",
+    delegates: { get: () => delegateOf(first) },
+  } as never as Member);
+  // The member itself has none by then.
+  await clock.advance(1_000);
   expect(onRoom).toHaveBeenCalledOnce();
 });
 

@@ -99,8 +99,6 @@ test("a name that is taken is no word on others like the pod: those who waited f
   await execute(create);
   expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
   expect(onRoom).toHaveBeenCalledTimes(2);
-  await execute(create);
-  expect(onRoom).toHaveBeenCalledTimes(3);
 });
 
 describe("a pod whose namespace in the member has gone meanwhile", () => {
@@ -155,6 +153,18 @@ describe("a pod whose namespace in the member has gone meanwhile", () => {
     expect(sent).toHaveLength(2);
     expect(memories.of(proxyUid).made).toBe(delegate.metadata.uid);
   });
+});
+
+test("a name that is taken tells those who wait that there is room again, though nobody waited for its answer", async () => {
+  const there = { ...delegate, metadata: { ...delegate.metadata, uid: "own", labels: {}, annotations: {} } };
+  const { execute, onRoom, members } = executorOf({
+    create: () => Promise.reject(failure("AlreadyExists", "it exists")),
+    find: async () => there,
+    proxyOf: () => proxy,
+  });
+  await execute(create);
+  expect(members.west.load.used).toEqual({ pods: 0 });
+  expect(onRoom).toHaveBeenCalledOnce();
 });
 
 test("a definite refusal tells those who wait that there is room again", async () => {

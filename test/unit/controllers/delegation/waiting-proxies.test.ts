@@ -102,7 +102,7 @@ describe("a proxy without a node", () => {
   test.each<[string, (waiting: WaitingProxies) => void, number]>([
     ["delegates end", (waiting) => waiting.onRoom(), 250],
     ["members change", (waiting) => waiting.onCapacity(), 0],
-    ["others get their places", (waiting) => waiting.onPlaced(), 1_000],
+    ["others get their places", (waiting) => waiting.onPlaces(), 1_000],
   ])("is looked at the less often the longer that takes, though %s all the time", async (_, change, first) => {
     const { clock, cost, waiting, memories, add, lookedAt } = waitingProxies();
     const key = add("a");
@@ -124,7 +124,7 @@ describe("a proxy without a node", () => {
     add("a");
     const told = add("b");
     memories.noteReported("b", { reason: "NotPlaced", message: "no member fits" }, clock.now());
-    waiting.onPlaced();
+    waiting.onPlaces();
     await clock.advance(1_000);
     expect(lookedAt()).toEqual([told]);
   });
@@ -145,7 +145,7 @@ describe("a proxy without a node", () => {
     const { clock, waiting, add } = waitingProxies();
     add("a");
     waiting.onRoom();
-    waiting.onPlaced();
+    waiting.onPlaces();
     waiting.stop();
     expect(clock.pending).toBe(0);
   });
