@@ -24,6 +24,7 @@ export class HomeAddresses {
   readonly #server: string | undefined;
   readonly #rootCa: Reflector<ConfigMap>;
   readonly #clock: Clock;
+  readonly #onChange: () => void;
 
   constructor(options: {
     readonly host: ClusterClient;
@@ -37,6 +38,7 @@ export class HomeAddresses {
     const { host: client, server, onChange, clock, log } = options;
     this.#server = server;
     this.#clock = clock;
+    this.#onChange = onChange;
     this.#rootCa = new Reflector({
       client,
       resource: configMaps,
@@ -51,6 +53,8 @@ export class HomeAddresses {
   /** Resolves when the host's authority is known, or is not to be had soon: nothing else shall wait for it. */
   async start(signal: AbortSignal): Promise<void> {
     this.#rootCa.start();
+    // That there is no such ConfigMap is no event.
+    void this.#rootCa.whenSynced().then(this.#onChange);
     const enough = new AbortController();
     const patience = this.#clock.after(PATIENCE_MS, () => enough.abort());
     try {

@@ -1,6 +1,11 @@
-import { describe, expect, test } from "vitest";
-import { serverForMembers } from "../../../../src/controllers/home-api/address.ts";
+import { describe, expect, test, vi } from "vitest";
+import type { Cluster } from "../../../../src/api/cluster.ts";
+import type { Stored } from "../../../../src/api/kubernetes.ts";
+import { HomeAddresses, serverForMembers } from "../../../../src/controllers/home-api/address.ts";
 import { credentialsFromKubeconfigText } from "../../../../src/kube/kubeconfig.ts";
+import { createLogger } from "../../../../src/telemetry/logger.ts";
+import { FakeClock } from "../../../support/clock/fake-clock.ts";
+import { quietClient } from "../quiet-client.ts";
 
 function kubeconfig(cluster: object): string {
   return JSON.stringify({
@@ -36,4 +41,27 @@ describe("the address in Legation's own kubeconfig", () => {
     };
     expect(serverForMembers(inCluster)).toBeUndefined();
   });
+});
+
+test("who waits for the host's authority hears that there is none, however late that is known", async () => {
+  const clock = new FakeClock();
+  const onChange = vi.fn<() => void>();
+  const answer = Promise.withResolvers<object>();
+  const host = quietClient([], { list: (() => answer.promise) as never });
+  const log = createLogger({ level: "silent" });
+  const addresses = new HomeAddresses({ host, server: "https://10.0.0.1:6443", onChange, clock, log });
+  const started = addresses.start(new AbortController().signal);
+  await clock.advance(5_000);
+  await started;
+  const cluster: Stored<Cluster> = {
+    metadata: { name: "west", uid: "c", resourceVersion: "1" },
+    spec: { credentialsSecret: { name: "west" } },
+  };
+  expect(addresses.of(cluster)).toMatchObject({ state: "pending" });
+  expect(onChange).not.toHaveBeenCalled();
+  answer.resolve({ items: [], resourceVersion: "1", size: 0 });
+  await clock.advance(10);
+  expect(addresses.of(cluster)).toMatchObject({ state: "unknown" });
+  expect(onChange).toHaveBeenCalledOnce();
+  await addresses.stop();
 });
