@@ -166,11 +166,14 @@ test("a delegate that ran, and is being deleted before its proxy was bound, is r
   const labels = { "legation.dev/delegation": "annotated" };
   const namespace = await freshNamespace([hostCluster(), memberCluster("west")], { prefix: "unbound", labels });
   const bindings = new RegExp(`^/api/v1/namespaces/${namespace}/pods/[^/]+/binding$`);
-  let killed = Promise.resolve();
+  const killed = Promise.withResolvers<void>();
   trap("host", {
     when: "before",
     catches: ({ method, path }) => method === "POST" && bindings.test(path),
-    onCaught: () => (killed = legation.controller.stop("SIGKILL")),
+    onCaught: async () => {
+      await legation.controller.stop("SIGKILL");
+      killed.resolve();
+    },
   });
   onTestFinished(release);
   const annotations = { "legation.dev/delegate": "true", "legation.dev/clusters": "west" };
@@ -180,7 +183,8 @@ test("a delegate that ran, and is being deleted before its proxy was bound, is r
   const replicaSet = { apiVersion: "apps/v1", kind: "ReplicaSet", metadata, spec };
   await kubectl(hostCluster(), ["create", "-f", "-"], { input: JSON.stringify(replicaSet) });
   const first = await eventually(async () => (await podsOf(west, namespace)).find(inPhase("Running")), patient);
-  await killed;
+  // The Binding may come only after its delegate runs.
+  await killed.promise;
   // As on a node that does not answer any more.
   const { name } = first.metadata;
   const held = { metadata: { finalizers: ["example.com/kept"] } };
