@@ -135,11 +135,6 @@ export class MemberDelegates {
     return this.#ends.has(namespace);
   }
 
-  /** Changes when one ends or goes in the namespace, with a node or without: a quota there may have room. */
-  endsVersion(namespace: string): number {
-    return this.#ends.version(namespace);
-  }
-
   /** The last state of the one under this key that was seen to go. */
   departed(key: ObjectKey): Stored<Pod> | undefined {
     return this.#departed.get(key);

@@ -251,7 +251,6 @@ function viewOf(member: HostedMember, now: number): MemberView {
     candidate: member.candidate(),
     scheduleTimeoutMs: 0,
     nodesVersion: 0,
-    endsVersion: 0,
   };
 }
 

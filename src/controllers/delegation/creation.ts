@@ -11,7 +11,6 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import {
   isNamespaceEnding,
   isOfItsPlace,
-  isOfQuota,
   lacksAccount,
   leavesDoubt,
   mayQuotaLag,
@@ -22,7 +21,7 @@ import {
 } from "../refusal.ts";
 import { isUntryable, tryDelegate } from "../try-delegate.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
-import { MARKS, type Memories, type Resting } from "./decisions/memory.ts";
+import { MARKS, type Memories, type Rest } from "./decisions/memory.ts";
 import { type ActionOf, CREATE_ENDS_MS, type Observed } from "./decisions/model.ts";
 import { isPrepared } from "./decisions/needs.ts";
 import type { Exchange } from "./exchange.ts";
@@ -32,8 +31,6 @@ import { mark } from "./look.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { Reservations } from "./placing/reservations.ts";
 import { shownInMember, shownPrepared } from "./shown.ts";
-
-const STEADY: Resting = { rest: "steady" };
 
 type Context = ActionContext<ObjectKey>;
 type Result = Promise<Shown<Observed> | undefined>;
@@ -171,8 +168,8 @@ export class Creation {
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
-      const resting = passing === undefined ? restAfter(error.detail, member, asked.namespace) : STEADY;
-      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), resting);
+      const rest = passing === undefined ? restAfter(error.detail, member, asked.namespace) : "steady";
+      reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), rest);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -307,9 +304,7 @@ function isConfined(proxy: Stored<Pod> | undefined): boolean {
 }
 
 /** How long the member rests that refused a pod in these words, and in no others a moment before. */
-function restAfter(detail: string, { delegates }: Member, namespace = ""): Resting {
-  if (isNamespaceEnding(detail)) return STEADY;
-  if (!isOfQuota(detail)) return {};
-  const rest = mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
-  return { rest, endsVersion: delegates.endsVersion(namespace) };
+function restAfter(detail: string, { delegates }: Member, namespace = ""): Rest {
+  if (isNamespaceEnding(detail)) return "steady";
+  return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

@@ -1,5 +1,5 @@
 import { CLUSTER_DEFAULTS, type Cluster } from "../../api/cluster.ts";
-import { type ObjectKey, objectRef, type Stored } from "../../api/kubernetes.ts";
+import type { ObjectKey, Stored } from "../../api/kubernetes.ts";
 import type { Member } from "../../clusters/member.ts";
 import { candidateOf } from "../../placement/member-candidate.ts";
 import type { MemberView } from "./decisions/model.ts";
@@ -27,7 +27,6 @@ export function unknownView(cluster: Stored<Cluster>, problem: string): MemberVi
     }),
     scheduleTimeoutMs: 0,
     nodesVersion: 0,
-    endsVersion: 0,
   };
 }
 
@@ -47,7 +46,6 @@ export function viewOf(member: Member, key: ObjectKey): MemberView {
     candidate,
     scheduleTimeoutMs: (member.cluster.spec.scheduleTimeoutSeconds ?? CLUSTER_DEFAULTS.scheduleTimeoutSeconds) * 1000,
     nodesVersion: member.nodesVersion,
-    endsVersion: member.delegates.endsVersion(objectRef(key).namespace ?? ""),
   };
 }
 

@@ -21,17 +21,8 @@ import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
 import { decide, servesPods } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
-import { Executor, type Refusal } from "./execute.ts";
-import {
-  type Action,
-  type CopyKey,
-  copyKey,
-  copyRef,
-  type Digested,
-  dependencyOf,
-  type Observed,
-  type Source,
-} from "./model.ts";
+import { Executor } from "./execute.ts";
+import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
 import { Sources } from "./sources.ts";
 import { Users } from "./users.ts";
 
@@ -311,7 +302,7 @@ export class DependencyController implements Copier {
       ...(source.state === "missing" && used ? { required: this.#users.requires(member, dependency) } : {}),
       mounted,
       idleSince: this.#idle.note(key, used || mounted),
-      ...(refused === undefined ? {} : { refused: { until: isOfEarlier(refused, source) ? 0 : refused.until } }),
+      ...(refused === undefined ? {} : { refused }),
     };
   }
 
@@ -319,9 +310,4 @@ export class DependencyController implements Copier {
     this.#idle.forget(key);
     this.#executor.forget(key);
   }
-}
-
-/** The source has changed since the member refused it. What the member has in its place is used whatever the source says. */
-function isOfEarlier({ sourceVersion, inPlace }: Refusal, source: Source): boolean {
-  return !inPlace && source.state === "present" && source.object.metadata.resourceVersion !== sourceVersion;
 }

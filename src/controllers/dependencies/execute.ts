@@ -23,8 +23,6 @@ export interface Refusal {
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
-  /** The source's resourceVersion: another one may be taken. */
-  readonly sourceVersion: string;
   /** What is there in its place is used as it is. */
   readonly inPlace: boolean;
 }
@@ -105,7 +103,7 @@ export class Executor {
   }
 
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
-    const { ref, object, sourceVersion } = action;
+    const { ref, object } = action;
     const { key, signal, log } = context;
     const { kind, name } = ref;
     const resource: Resource<DependencyObject> = RESOURCES[kind];
@@ -119,30 +117,26 @@ export class Executor {
         return () => true;
       case "foreign": {
         const inPlace = isUsedInPlace(kind, name);
-        return this.#refuse(
-          key,
-          { message: foreignMessage(ref), inPlace, sourceVersion },
-          inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS,
-        );
+        return this.#refuse(key, foreignMessage(ref), inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS, inPlace);
       }
       case "refused":
       case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, { message, inPlace: false, sourceVersion }, restMsAfter(made));
+        return this.#refuse(key, message, restMsAfter(made));
       }
     }
   }
 
   async #patch(member: Member, action: ActionOf<"patch">, context: Context): Result {
-    const { ref, patch, version, sourceVersion } = action;
+    const { ref, patch, version } = action;
     const { key, signal, log } = context;
     const resource: Resource<DependencyObject> = RESOURCES[ref.kind];
     const changed = await this.#writer.change({ member, resource, ref, patch, signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, { message, inPlace: false, sourceVersion }, restMsAfter(changed));
+      return this.#refuse(key, message, restMsAfter(changed));
     }
     if (changed.type === "changed") this.#note(action, context);
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
@@ -154,8 +148,8 @@ export class Executor {
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse(key: CopyKey, refusal: Omit<Refusal, "until">, restMs: number): Shown<Observed> {
-    this.#refusals.set(key, { ...refusal, until: this.#options.clock.now() + restMs });
+  #refuse(key: CopyKey, message: string, restMs: number, inPlace = false): Shown<Observed> {
+    this.#refusals.set(key, { message, inPlace, until: this.#options.clock.now() + restMs });
     this.#options.onRefusal(key);
     return () => true;
   }

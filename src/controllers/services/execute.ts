@@ -42,19 +42,11 @@ interface Refused {
   readonly restMs: number;
 }
 
-interface Refusal {
-  /** Epoch ms. */
-  readonly until: number;
-  readonly told: LastTold;
-  /** Of its source. */
-  readonly version: string;
-}
-
 /** Carries out the service controller's writes, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exports: Exports;
-  readonly #refusals = new Map<CopyKey, Refusal>();
+  readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: LastTold }>();
   readonly #settled = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
@@ -72,15 +64,9 @@ export class Executor {
     });
   }
 
-  /** Whether the member did not take the copy when it was last tried. */
-  isRefused(key: CopyKey): boolean {
-    return this.#refusals.has(key);
-  }
-
-  /** Until when the member is not asked for a copy of this source again. */
-  refusal(key: CopyKey, source: Stored<KubeObject>): { readonly until: number } | undefined {
-    const refusal = this.#refusals.get(key);
-    return refusal?.version === versionOf(source) ? refusal : undefined;
+  /** Until when the member is not asked for the copy again. */
+  refusal(key: CopyKey): { readonly until: number } | undefined {
+    return this.#refusals.get(key);
   }
 
   /** Whether the copy, which is there, is on its way out. */
@@ -186,7 +172,7 @@ export class Executor {
     const now = this.#options.clock.now();
     const last = this.#refusals.get(key)?.told;
     const told = toldNow(message, last, now);
-    this.#refusals.set(key, { until: now + restMs, told, version: versionOf(source) });
+    this.#refusals.set(key, { until: now + restMs, told });
     this.#options.onRefusal(ref);
     if (told !== last) {
       log.info(message);

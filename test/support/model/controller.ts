@@ -111,7 +111,6 @@ function viewOf(member: MemberState): MemberView {
     },
     scheduleTimeoutMs: 30_000,
     nodesVersion: 0,
-    endsVersion: 0,
   };
 }
 

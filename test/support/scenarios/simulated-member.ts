@@ -82,7 +82,6 @@ export class SimulatedMember implements PlacementMember {
       candidate: this.candidate(),
       scheduleTimeoutMs: this.scheduleTimeoutMs,
       nodesVersion: 0,
-      endsVersion: 0,
       ...(delegate === undefined ? {} : { delegate }),
     };
   }

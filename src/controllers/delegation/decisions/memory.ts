@@ -16,14 +16,6 @@ const RETRY_SOON_MS = 2_000;
  */
 export type Rest = "brief" | "steady" | "growing";
 
-/** What may end the rest of a member that refused a pod. */
-export interface Resting {
-  /** By default `growing`. */
-  readonly rest?: Rest;
-  /** Of a quota's refusal: the member's `endsVersion` for the pod's namespace. */
-  readonly endsVersion?: number;
-}
-
 // Whoever undoes Legation's writes in an API server may be gone by then.
 export const INEFFECTIVE_MS: number = 5 * 60_000;
 
@@ -92,9 +84,9 @@ export class Memories {
     this.#onPlace(proxyUid, member);
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
-    const { refusals = 0, hurried, endsVersion } = earlier ?? {};
-    const haste = { ...(hurried === true ? { hurried } : {}), ...(endsVersion === undefined ? {} : { endsVersion }) };
-    entry.attempts.set(member, { since: now, refusals, ...haste, ...(parked ? { parked } : {}) });
+    const { refusals = 0, hurried } = earlier ?? {};
+    const kept = { refusals, ...(hurried === true ? { hurried } : {}), ...(parked ? { parked } : {}) };
+    entry.attempts.set(member, { since: now, ...kept });
   }
 
   /**
@@ -118,27 +110,17 @@ export class Memories {
   }
 
   /** The member did not take the pod. Returns for how long it rests; ms. */
-  noteRefusal(
-    proxyUid: string,
-    refusal: Refusal,
-    nodesVersion: number,
-    now: number,
-    { rest = "growing", endsVersion }: Resting = {},
-  ): number {
+  noteRefusal(proxyUid: string, refusal: Refusal, nodesVersion: number, now: number, rest: Rest = "growing"): number {
     const entry = this.#entry(proxyUid);
     if (entry.room === refusal.cluster) this.#onPlace(proxyUid, undefined);
     const earlier = entry.attempts.get(refusal.cluster);
-    const { since = now, refusals: before = 0, hurried = false } = earlier ?? {};
-    const wasHurried = hurried && earlier?.endsVersion === endsVersion;
+    const { since = now, refusals: before = 0, hurried: wasHurried = false } = earlier ?? {};
     const isBrief = rest === "brief" && !wasHurried;
     const refusals = before + (isBrief || rest === "steady" ? 0 : 1);
     const growingMs = Math.min(RETRY_AFTER_MAX_MS, RETRY_AFTER_MS * 2 ** Math.max(0, refusals - 1));
     const restMs = isBrief ? RETRY_SOON_MS : rest === "steady" ? RETRY_AFTER_MS : growingMs;
-    const haste = {
-      ...(isBrief || wasHurried ? { hurried: true } : {}),
-      ...(endsVersion === undefined ? {} : { endsVersion }),
-    };
-    entry.attempts.set(refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, refusals, ...haste });
+    const hurried = isBrief || wasHurried ? { hurried: true } : {};
+    entry.attempts.set(refusal.cluster, { since, refusal, until: now + restMs, nodesVersion, refusals, ...hurried });
     return restMs;
   }
 

@@ -30,8 +30,6 @@ export interface MemberView {
   readonly scheduleTimeoutMs: number;
   /** Counts the changes of its nodes that matter to placement. */
   readonly nodesVersion: number;
-  /** Changes when a delegate ends or goes in the pod's namespace there. */
-  readonly endsVersion: number;
 }
 
 /** One attempt to run a proxy in a member. */
@@ -50,11 +48,9 @@ export interface Attempt {
   readonly until?: number;
   /** `nodesVersion` at the refusal: a member whose nodes changed may be tried again at once. */
   readonly nodesVersion?: number;
-  /** `endsVersion` at the last refusal by a quota, which may have room when others have ended. */
-  readonly endsVersion?: number;
   /** Refusals in a row, for the backoff. */
   readonly refusals: number;
-  /** It was tried again soon after a refusal, which happens once; by a quota, once after each end of others that it may still count. */
+  /** It was tried again soon after a refusal, which happens once. */
   readonly hurried?: boolean;
 }
 

@@ -76,10 +76,7 @@ function ruledOut(observed: Observed, name: string, now: number): boolean {
   if (attempt?.refusal === undefined) return observed.refusedBefore?.(name) !== undefined;
   if (attempt.until === undefined || now >= attempt.until) return false;
   const member = observed.members.find((view) => view.name === name);
-  if (attempt.nodesVersion !== member?.nodesVersion) return false;
-  // The quota that refused it may have room by now. One pod of its shape finds out for all.
-  const mayHaveRoom = attempt.endsVersion !== undefined && attempt.endsVersion !== member?.endsVersion;
-  return !mayHaveRoom || observed.refusedBefore?.(name) !== undefined;
+  return attempt.nodesVersion === member?.nodesVersion;
 }
 
 /** Placement's refusals and those of the members themselves, which say more about the same member. */

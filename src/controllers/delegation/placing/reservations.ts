@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import type { Amounts } from "../../../api/quantity.ts";
 import type { Refusal } from "../../../placement/candidate.ts";
 import type { Clock } from "../../../runtime/clock.ts";
-import type { Memories, Resting } from "../decisions/memory.ts";
+import type { Memories, Rest } from "../decisions/memory.ts";
 import type { PlacementMembers } from "./placement-members.ts";
 import { type Shapes, shapeOf } from "./shapes.ts";
 
@@ -82,15 +82,9 @@ export class Reservations {
    * The member does not take the pod, nor others of its shape: they need not find out for themselves. `nodesVersion` is the
    * member's that the answer was for; the pod is absent when nobody knows it any more.
    */
-  refuse(
-    proxyUid: string,
-    refusal: Refusal,
-    nodesVersion: number,
-    pod: Stored<Pod> | undefined,
-    resting?: Resting,
-  ): void {
+  refuse(proxyUid: string, refusal: Refusal, nodesVersion: number, pod: Stored<Pod> | undefined, rest?: Rest): void {
     const { memories, clock } = this.#options;
-    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), resting);
+    const restMs = memories.noteRefusal(proxyUid, refusal, nodesVersion, clock.now(), rest);
     if (pod !== undefined) this.refuseShape(pod, refusal, restMs);
   }
 

@@ -51,7 +51,7 @@ function memberOf(name: string) {
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     load: new Load(),
-    delegates: { get: nothing, departed: nothing, list: () => [], endsVersion: () => 0 },
+    delegates: { get: nothing, departed: nothing, list: () => [] },
     candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
     answerOf: (answer: Promise<unknown>) => answer,
     noteFailure: nothing,

@@ -357,18 +357,6 @@ describe("a quota that refuses a pod", () => {
   });
 });
 
-test("a quota is asked again soon once after each end of others that it may still count", async () => {
-  const answer = failure("Forbidden", 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1');
-  const { clock, ends, memories, execute } = executorOf({ create: () => Promise.reject(answer), endedIn: ["team"] });
-  const waits: number[] = [];
-  for (const version of [1, 1, 2, 2]) {
-    ends.version = version;
-    await execute(create);
-    waits.push((memories.of(proxyUid).attempts.get("west")?.until ?? 0) - clock.now);
-  }
-  expect(waits).toEqual([2_000, 30_000, 2_000, 60_000]);
-});
-
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];

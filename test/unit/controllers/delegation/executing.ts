@@ -69,15 +69,13 @@ interface FakeMember {
   readonly roomVersion: string;
   readonly probed: { version: string };
   reachableSince: number;
-  readonly delegates: { endedLately(namespace: string): boolean; endsVersion(namespace: string): number };
+  readonly delegates: { endedLately(namespace: string): boolean };
   answerOf(promise: Promise<unknown>): Promise<unknown>;
   noteFailure(): void;
 }
 
 interface Executing {
   readonly clock: { now: number };
-  /** Of delegates in members. */
-  readonly ends: { version: number };
   readonly members: Record<"west" | "east", FakeMember>;
   readonly memories: Memories;
   readonly told: unknown[];
@@ -93,7 +91,6 @@ interface Executing {
 export function executorOf(answers: Answers): Executing {
   const { controllersOf, createIn, proxyOf, confirmLease, prepared = true, needs, endedIn = [] } = answers;
   const clock = { now: 1_000_000 };
-  const ends = { version: 0 };
   const writes: Write[] = [];
   const newMember = (name: string): FakeMember => ({
     name,
@@ -103,7 +100,7 @@ export function executorOf(answers: Answers): Executing {
     roomVersion: "1.0",
     probed: { version: "v1.30.0" },
     reachableSince: 0,
-    delegates: { endedLately: (namespace) => endedIn.includes(namespace), endsVersion: () => ends.version },
+    delegates: { endedLately: (namespace) => endedIn.includes(namespace) },
     answerOf: (promise: Promise<unknown>) => promise,
     noteFailure: () => {},
   });
@@ -149,5 +146,5 @@ export function executorOf(answers: Answers): Executing {
       heardAt: clock.now,
       log,
     });
-  return { clock, ends, members, memories, told, writes, onRoom, onAccountMissing, executor, execute };
+  return { clock, members, memories, told, writes, onRoom, onAccountMissing, executor, execute };
 }

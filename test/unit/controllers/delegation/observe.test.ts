@@ -37,7 +37,7 @@ function observing({
     probed: { reachable: true },
     unreadable: {},
     load: new Load(),
-    delegates: { get: () => delegates[name], departed: () => undefined, endsVersion: () => 0 },
+    delegates: { get: () => delegates[name], departed: () => undefined },
     candidate: () => ({ name, labels: {} }),
   }));
   const memberOf = (name: string) => members.find((member) => member.name === name);
@@ -159,7 +159,6 @@ describe("a proxy without a node, whose member had its delegate,", () => {
           delegates: {
             get: () => (name === "west" ? state.delegate : undefined),
             departed: () => (name === "west" ? state.departed : undefined),
-            endsVersion: () => 0,
           },
           candidate: () => candidate(name),
         }));

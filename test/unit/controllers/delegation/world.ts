@@ -19,7 +19,6 @@ export function member(name: string, parts: Partial<MemberView> & { readonly use
     candidate: { name, labels: {}, allocatable, largestNode: allocatable, used: { pods: used } },
     scheduleTimeoutMs: 30_000,
     nodesVersion: 1,
-    endsVersion: 1,
     ...view,
   };
 }

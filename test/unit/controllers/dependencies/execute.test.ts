@@ -61,7 +61,7 @@ test.each([
     expect([executor.refusal(key), woken]).toEqual([undefined, []]);
     at(12_000);
     await execute(action);
-    expect(executor.refusal(key)).toMatchObject({ message: `${words}${NO_ANSWER}`, inPlace: false, until: 42_000 });
+    expect(executor.refusal(key)).toEqual({ message: `${words}${NO_ANSWER}`, inPlace: false, until: 42_000 });
     expect(woken).toEqual([key]);
 
     // Tried again, and told at once: it has not changed.

@@ -272,20 +272,11 @@ describe("a proxy without a node", () => {
     test.each<[string, Partial<Attempt>]>([
       ["its nodes changed", { nodesVersion: 0 }],
       ["enough time has passed", { until: now }],
-      ["others have ended that its quota counted", { endsVersion: 0 }],
     ])("goes back to a member that refused when %s", (_, parts) => {
       const attempts = new Map([["west", refused("RefusedByMember", parts)]]);
       expect(names(decide(world(proxy, [member("west")], { memory: memory({ attempts }) }), now).actions)).toEqual([
         "create west",
       ]);
-    });
-
-    test("waits while another of its shape finds out whether a quota has room", () => {
-      const attempts = new Map([["west", refused("RefusedByMember", { endsVersion: 0 })]]);
-      const refusal = { cluster: "west", reason: "RefusedByMember", message: "full" } as const;
-      const refusedBefore = () => ({ refusal, until: now + 5_000 });
-      const decision = decide(world(proxy, [member("west")], { memory: memory({ attempts }), refusedBefore }), now);
-      expect(decision).toMatchObject({ outcome: "Waiting", requeueAt: now + 5_000 });
     });
 
     test("is not sent again where the API server has just refused it", () => {

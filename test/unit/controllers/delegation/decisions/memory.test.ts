@@ -52,7 +52,7 @@ describe("what is remembered of a proxy", () => {
       const memories = new Memories();
       return [1, 2, 3].map(() => {
         memories.noteAttempt("uid-1", "west", now);
-        memories.noteRefusal("uid-1", refusal, 1, now, { rest: wait });
+        memories.noteRefusal("uid-1", refusal, 1, now, wait);
         return (memories.of("uid-1").attempts.get("west")?.until ?? 0) - now;
       });
     };

@@ -72,7 +72,7 @@ describe("what a member has refused", () => {
       [30_000, false],
     ] as const) {
       made.attempt("first", "west", asked, first);
-      made.refuse("first", refusal, 1, first, { rest: "brief" });
+      made.refuse("first", refusal, 1, first, "brief");
       expect(memories.of("first").attempts.get("west")?.until).toBe(clock.now() + untilMs);
       expect(mayTry(second)).toBe(false);
       await clock.advance(2_000);
