@@ -51,6 +51,11 @@ function isCollected(pod: Pod): boolean {
   return Date.parse(lastTransitionTime ?? "") > askedAt - COLLECTED_WITHIN_MS;
 }
 
+/** True for a pod that runs or is to run: it has neither ended, nor is it being deleted. */
+export function isLive(pod: Pod): boolean {
+  return !isTerminal(pod) && !isDeleting(pod);
+}
+
 /** True when a scheduler has given the pod a node. */
 export function isBound(pod: Pod): boolean {
   return (pod.spec?.nodeName ?? "") !== "";

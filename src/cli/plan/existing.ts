@@ -2,7 +2,7 @@ import { z } from "zod";
 import { DELETION_COST_ANNOTATION, PLACED_CONDITION, PROXY_LABEL, PROXY_LABEL_VALUE } from "../../api/keys.ts";
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { conditionOf, controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { counted } from "../counted.ts";
 import { readFields, type WrittenObject } from "./documents.ts";
 import { isPodOf, type NamedWorkload } from "./owned-pods.ts";
@@ -34,7 +34,7 @@ export function standingOf(
   }
   const own = present.filter((pod) => isPodOf(workload, pod));
   if (workload.kind === "Pod" && own[0] !== undefined) return standingOfPod(own[0]);
-  const live = own.filter((pod) => !isTerminal(pod) && !isDeleting(pod));
+  const live = own.filter(isLive);
   const surplus = surplusOf(workload, live, pods);
   const wanted = live.filter((pod) => !surplus.includes(pod));
   // A Job's template never changes.

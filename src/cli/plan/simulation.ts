@@ -22,7 +22,7 @@ import { podRequests } from "../../placement/requests.ts";
 import { dependenciesOf, dependencyKey } from "../../pods/dependencies.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
+import { isBound, isGated, isLive, isTerminal } from "../../pods/phase.ts";
 import { Store } from "../../runtime/store.ts";
 import { SimulatedClaims } from "./claims.ts";
 import { HostAdmission, type HostRules, type LetIn } from "./host-admission.ts";
@@ -106,7 +106,7 @@ export class Simulation {
     for (const proxy of state.proxies) this.#proxies.set(proxy);
     for (const proxy of state.proxies) this.#add(proxy);
     // What waits now is placed before what is to come.
-    const waiting = state.proxies.filter((pod) => !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
+    const waiting = state.proxies.filter((pod) => !isBound(pod) && isLive(pod));
     for (const proxy of waiting.sort(byAge)) this.#waiting.set(proxy.metadata.uid, this.place(proxy));
   }
 

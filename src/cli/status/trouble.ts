@@ -1,7 +1,7 @@
 import type { Cluster } from "../../api/cluster.ts";
 import type { ContainerStatus, KubeEvent, Pod, Stored, Toleration } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { controllerOf, isBound, isDeleting, isLive, isTerminal } from "../../pods/phase.ts";
 import { counted } from "../counted.ts";
 import type { Terminal } from "../terminal.ts";
 
@@ -112,7 +112,7 @@ function evictedAfter(tolerations: readonly Toleration[]): number | undefined {
 
 /** Only while pods are missing, or a CronJob's whole run: an event outlives what it tells of. */
 function refused({ replicas, pods, refusals }: TroubleFacts): Trouble[] {
-  const there = pods.filter((pod) => !isTerminal(pod) && !isDeleting(pod)).length;
+  const there = pods.filter(isLive).length;
   const last = [...refusals].sort((a, b) => (timeOf(a) < timeOf(b) ? 1 : -1))[0];
   if (last === undefined) return [];
   const { involvedObject: { kind = "", name = "" } = {}, message = "" } = last;
@@ -128,7 +128,7 @@ export function timeOf({ lastTimestamp, eventTime, metadata }: KubeEvent): strin
 
 function notStarting({ namespace, pods }: TroubleFacts): Trouble[] {
   const stuck = pods.flatMap((pod) => {
-    if (!isBound(pod) || isTerminal(pod) || isDeleting(pod)) return [];
+    if (!isBound(pod) || !isLive(pod)) return [];
     const why = statusesOf(pod).flatMap(waitingWords)[0];
     return why === undefined ? [] : [{ pod, words: `${memberOf(pod) ?? "this cluster"}: ${why}` }];
   });

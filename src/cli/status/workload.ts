@@ -6,7 +6,7 @@ import { divideOpen } from "../../placement/open-division.ts";
 import { podRequests } from "../../placement/requests.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { conditionOf, isBound, isDeleting, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { type HostState, type Place, Simulation } from "../plan/simulation.ts";
 import type { ClaimSpec } from "../plan/written-claims.ts";
 import { type OwnWorkload, whyNotDelegated } from "./not-delegated.ts";
@@ -90,7 +90,7 @@ export function workloadStatus(facts: WorkloadFacts, host: HostState, now: numbe
     const cluster = memberOf(pod);
     return cluster === undefined ? [] : [{ cluster, pod }];
   });
-  const live = placed.filter(({ pod }) => !isTerminal(pod) && !isDeleting(pod));
+  const live = placed.filter(({ pod }) => isLive(pod));
   const has: Record<string, number> = {};
   for (const { cluster } of live) has[cluster] = (has[cluster] ?? 0) + 1;
   const division = next === undefined ? undefined : divisionOf(next, replicas, has, host, now);
@@ -186,7 +186,7 @@ function phasesOf(pods: readonly Stored<Pod>[]): Record<string, number> {
 }
 
 function pendingOf(pods: readonly Stored<Pod>[], clusters: readonly string[]): PendingPods[] {
-  const waiting = pods.filter((pod) => waits(pod) && !isBound(pod) && !isTerminal(pod) && !isDeleting(pod));
+  const waiting = pods.filter((pod) => waits(pod) && !isBound(pod) && isLive(pod));
   const reasons = Map.groupBy(waiting, (pod) => JSON.stringify(reasonOf(pod)));
   return [...reasons.values()].flatMap((those) => {
     const [first] = those;

@@ -5,7 +5,7 @@ import type { PlacementDefaults } from "../../api/placement-defaults.ts";
 import type { Member } from "../../clusters/member.ts";
 import { namespaces, placementDefaults, pods } from "../../kube/resources.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { isBound, isDeleting, isGated, isTerminal } from "../../pods/phase.ts";
+import { isBound, isGated, isLive } from "../../pods/phase.ts";
 import { USES_INDEX, usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
 import { Reflector, type ReflectorEvent } from "../../runtime/reflector.ts";
@@ -278,6 +278,7 @@ export class DelegationController {
     const cluster = clusterOfNode(node);
     const moved = event.type === "updated" ? event.previous.spec?.nodeName !== node : true;
     if (cluster !== undefined && moved) this.#options.onBound(cluster);
+    // Spreads and limits count the others alone.
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
     if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();
     if (type === "deleted") {
@@ -329,11 +330,6 @@ export class DelegationController {
     for (const proxy of this.#proxies.store.list()) this.#placing.rules.update(proxy);
     this.onCapacity();
   }
-}
-
-/** True for a proxy that has a place, or is to have one: spreads and limits count it. */
-function isLive(proxy: Pod): boolean {
-  return !isTerminal(proxy) && !isDeleting(proxy);
 }
 
 /** True when it is bound, and its delegate is on record. */

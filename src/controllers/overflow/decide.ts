@@ -1,7 +1,7 @@
 import type { Pod, Stored } from "../../api/kubernetes.ts";
 import { memberOf } from "../../pods/member-of.ts";
 import { isOverflow } from "../../pods/overflow.ts";
-import { conditionOf, isBound, isDeleting, isGated, isTerminal, unschedulableMessage } from "../../pods/phase.ts";
+import { conditionOf, isBound, isGated, isLive, unschedulableMessage } from "../../pods/phase.ts";
 import { delegateFor } from "../delegation/decisions/delegates.ts";
 import { placementOf } from "../delegation/decisions/ranking.ts";
 import type { Action, Observed, OverflowDecision, Seen } from "./model.ts";
@@ -26,7 +26,7 @@ export function decide(observed: Observed, now: number, wall: number = now): Ove
       requeueAt: now + LOOK_AGAIN_MS,
     };
   }
-  if (isDeleting(pod) || isBound(pod) || isTerminal(pod)) return { actions: [], outcome: "Done" };
+  if (isBound(pod) || !isLive(pod)) return { actions: [], outcome: "Done" };
   if (!optedIn) return { actions: [], outcome: "NotOptedIn" };
   if (!isUnplaced(pod)) return { actions: [], outcome: "Scheduling" };
   const due = unschedulableSince(pod, seen, now - wall) + afterMs;

@@ -2,7 +2,7 @@ import { DELETION_COST_ANNOTATION, OWN_DELETION_COST_ANNOTATION } from "../../ap
 import { type ObjectKey, objectKey, type Pod, type Stored } from "../../api/kubernetes.ts";
 import type { Replicas } from "../../placement/division.ts";
 import { memberOf } from "../../pods/member-of.ts";
-import { conditionOf, controllerOf, isBound, isDeleting, isTerminal } from "../../pods/phase.ts";
+import { conditionOf, controllerOf, isBound, isLive } from "../../pods/phase.ts";
 import { type Updated, updatedOf } from "./workload.ts";
 
 /** One live proxy: neither ended nor being deleted. */
@@ -62,7 +62,7 @@ export class OwnedProxies {
   update(proxy: Stored<Pod>, costed = false): void {
     const { uid } = proxy.metadata;
     const owner = controllerOf(proxy)?.uid;
-    if (owner === undefined || isTerminal(proxy) || isDeleting(proxy)) {
+    if (owner === undefined || !isLive(proxy)) {
       this.remove(uid);
       return;
     }

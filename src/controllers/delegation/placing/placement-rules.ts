@@ -8,7 +8,7 @@ import { groupRule } from "../../../placement/group-rule.ts";
 import { inMembers } from "../../../placement/in-member.ts";
 import { placementRules, policyRules } from "../../../placement/rules.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { controllerOf, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { controllerOf, isLive } from "../../../pods/phase.ts";
 import { virtualNodeSpread, virtualNodeWish } from "../../../pods/virtual-node-terms.ts";
 import type { ReadStore } from "../../../runtime/store.ts";
 import type { OwnedProxies } from "../../preferences/owned-proxies.ts";
@@ -119,8 +119,7 @@ export class PlacementRules {
     const own = owned.get(uid)?.member;
     if (own !== undefined) counts.set(own, (counts.get(own) ?? 0) - 1);
     for (const pod of overflowing.values()) {
-      const isCounted =
-        pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && !isDeleting(pod) && !isTerminal(pod);
+      const isCounted = pod.metadata.uid !== uid && controllerOf(pod)?.uid === owner && isLive(pod);
       const member = isCounted ? (memberOf(pod) ?? memories.of(pod.metadata.uid).room) : undefined;
       if (member !== undefined) counts.set(member, (counts.get(member) ?? 0) + 1);
     }

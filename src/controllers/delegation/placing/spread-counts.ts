@@ -2,7 +2,7 @@ import type { Pod, Stored } from "../../../api/kubernetes.ts";
 import { type LabelSelector, selectorOf } from "../../../api/label-expressions.ts";
 import { type Selector, selectorMatches } from "../../../api/label-selector.ts";
 import { memberOf } from "../../../pods/member-of.ts";
-import { isBound, isDeleting, isTerminal } from "../../../pods/phase.ts";
+import { isBound, isLive } from "../../../pods/phase.ts";
 
 /** What pods are counted from. */
 export interface SpreadCountsOptions {
@@ -104,7 +104,7 @@ export class SpreadCounts {
   /** The member that the pod counts for. */
   #memberOf({ selector }: Counted, pod: Stored<Pod>): string | undefined {
     const { uid, labels = {} } = pod.metadata;
-    if (isDeleting(pod) || isTerminal(pod) || !selectorMatches(selector, labels)) return undefined;
+    if (!isLive(pod) || !selectorMatches(selector, labels)) return undefined;
     return isBound(pod) ? memberOf(pod) : this.#places.get(uid);
   }
 }
