@@ -4,7 +4,7 @@ import { PLACED_CONDITION, PREFERENCES_ANNOTATION } from "../../src/api/keys.ts"
 import type { Pod } from "../../src/api/kubernetes.ts";
 import type { SchedulingPreferences } from "../../src/api/preferences.ts";
 import { divide } from "../../src/placement/division.ts";
-import { conditionOf, isDeleting, isTerminal } from "../../src/pods/phase.ts";
+import { conditionOf, isLive } from "../../src/pods/phase.ts";
 import { watchPods } from "../support/delegated/histories.ts";
 import { useClients } from "../support/harness/clients.ts";
 import { hostCluster, memberCluster } from "../support/harness/clusters.ts";
@@ -83,10 +83,6 @@ function workload(parts: Parts): string {
 
 async function apply(parts: Parts): Promise<void> {
   await kubectl(hostCluster(), ["-n", namespace, "apply", "-f", "-"], { input: workload(parts) });
-}
-
-function isLive(pod: Pod): boolean {
-  return !isDeleting(pod) && !isTerminal(pod);
 }
 
 function isReady(pod: Pod): boolean {
