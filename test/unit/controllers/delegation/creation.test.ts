@@ -99,6 +99,8 @@ test("a name that is taken is no word on others like the pod: those who waited f
   await execute(create);
   expect(memories.of(proxyUid).attempts.get("west")?.refusal?.reason).toBe("NameTaken");
   expect(onRoom).toHaveBeenCalledTimes(2);
+  await execute(create);
+  expect(onRoom).toHaveBeenCalledTimes(3);
 });
 
 describe("a pod whose namespace in the member has gone meanwhile", () => {

@@ -133,6 +133,11 @@ describe("pods that wait for the one which is tried for all of their shape", () 
     expect(mayTry(second)).toBe(true);
   });
 
+  test("are told that it is gone, and of no other", async () => {
+    const { reservations: made } = await trying();
+    expect(["second", "first", "first"].map((uid) => made.end(uid))).toEqual([false, true, false]);
+  });
+
   test("wait for no other's end once it is tried elsewhere", async () => {
     const { reservations: made, mayTry } = await trying();
     made.refuse("second", { ...refusal, cluster: "east" }, 1, second);
