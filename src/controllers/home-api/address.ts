@@ -24,7 +24,6 @@ export class HomeAddresses {
   readonly #server: string | undefined;
   readonly #rootCa: Reflector<ConfigMap>;
   readonly #clock: Clock;
-  readonly #onChange: () => void;
 
   constructor(options: {
     readonly host: ClusterClient;
@@ -38,7 +37,6 @@ export class HomeAddresses {
     const { host: client, server, onChange, clock, log } = options;
     this.#server = server;
     this.#clock = clock;
-    this.#onChange = onChange;
     this.#rootCa = new Reflector({
       client,
       resource: configMaps,
@@ -48,13 +46,13 @@ export class HomeAddresses {
       log,
       onEvent: onChange,
     });
+    // That there is no such ConfigMap is no event.
+    void this.#rootCa.whenSynced().then(onChange);
   }
 
   /** Resolves when the host's authority is known, or is not to be had soon: nothing else shall wait for it. */
   async start(signal: AbortSignal): Promise<void> {
     this.#rootCa.start();
-    // That there is no such ConfigMap is no event.
-    void this.#rootCa.whenSynced().then(this.#onChange);
     const enough = new AbortController();
     const patience = this.#clock.after(PATIENCE_MS, () => enough.abort());
     try {
