@@ -201,6 +201,7 @@ export class Controllers {
         this.#homeApi.enqueue(key);
       },
       onEnded: (member, delegate) => {
+        this.#delegation.onEnded(member.name, delegate);
         this.#onRoom();
         for (const copier of this.#copiers) copier.onEnded?.(member, delegate);
       },

@@ -44,6 +44,11 @@ export function isNamespaceEnding(detail: string): boolean {
   return /because it is being terminated$/.test(detail);
 }
 
+/** True for a refusal by a quota that is full, or not counted yet. */
+export function isOfQuota(detail: string): boolean {
+  return /(?:exceeded|status unknown for) quota: /.test(detail);
+}
+
 /**
  * True for a refusal by a quota whose figures may be old: a controller manager counts it anew some moments after it was made, or after a
  * pod of its namespace has ended (`endedLately`).

@@ -10,7 +10,7 @@ import { freshNamespace } from "../support/harness/namespace.ts";
 import { podLives } from "../support/harness/pod-lives.ts";
 import { inPhase, podsOf, podsPerNode, podThat, waitingFor } from "../support/harness/pods-of.ts";
 import { scheduleTimeout } from "../support/harness/schedule-timeout.ts";
-import { eventuallyPasses } from "../support/harness/wait.ts";
+import { eventually, eventuallyPasses } from "../support/harness/wait.ts";
 
 const legation = useLegation();
 const clients = useClients();
@@ -53,6 +53,21 @@ describe("a member's nodes", () => {
 });
 
 describe("a member that has just refused a pod", () => {
+  test("as a quota is full takes it soon after another has gone, though it was not to be asked for half a minute", async () => {
+    const { host, west } = clients();
+    const path = `/api/v1/namespaces/${namespace}/resourcequotas`;
+    const quota = { apiVersion: "v1", kind: "ResourceQuota", metadata: { name: "one" }, spec: { hard: { pods: "1" } } };
+    await west.raw({ method: "POST", path, body: quota });
+    await eventually(async () => JSON.stringify(await west.raw({ method: "GET", path })).includes('"used"'), patient);
+    const annotations = { "legation.dev/clusters": "west" };
+    await host.create(pods, delegatedPod(namespace, "first", { annotations }));
+    await podThat(host, namespace, "first", inPhase("Running"));
+    await host.create(pods, delegatedPod(namespace, "second", { annotations }));
+    expect(await waitingFor(host, namespace, "second", "exceeded quota")).toContain("west: its API server refused");
+    await host.delete(pods, { namespace, name: "first" }, { gracePeriodSeconds: 0 });
+    await podThat(host, namespace, "second", inPhase("Running"), { timeoutMs: 15_000, intervalMs: 200 });
+  });
+
   test("is not asked again by others of its shape, until something there has changed", async () => {
     const { host, west } = clients();
     // By its nodes it has room, and by its own rules it has not: no two of these on one topology.

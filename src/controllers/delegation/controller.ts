@@ -23,6 +23,7 @@ import type { DelegationOptions } from "./options.ts";
 import { OverflowPlacement } from "./placing/overflow-placement.ts";
 import { NAMESPACE_INDEX } from "./placing/placement-rules.ts";
 import { PLACING_INDEXES, Placing } from "./placing/placing.ts";
+import { QuotaQueues } from "./placing/quota-queues.ts";
 import { waitingIn } from "./waiting-in.ts";
 import { WaitingProxies } from "./waiting-proxies.ts";
 import { PodWay } from "./way.ts";
@@ -42,6 +43,7 @@ export class DelegationController {
   readonly #defaults: Reflector<PlacementDefaults>;
   readonly #loop: Controller<ObjectKey, Observed, Action>;
   readonly #waiting: WaitingProxies;
+  readonly #quotas: QuotaQueues;
   /** The proxies that were there when this controller began to lead have been read. */
   #leading = false;
 
@@ -99,6 +101,15 @@ export class DelegationController {
       proxyOf,
       look: (keys, done) => this.#loop.enqueueBehind(keys, done),
     });
+    this.#quotas = new QuotaQueues({
+      clock,
+      proxyOf,
+      memoryOf: (proxyUid) => memories.of(proxyUid),
+      reopen: (key, proxyUid, member) => {
+        memories.noteOpen(proxyUid, member, clock.now());
+        this.#loop.enqueue(key);
+      },
+    });
     const observer = new Observer({
       ...options,
       placing: this.#placing,
@@ -120,6 +131,7 @@ export class DelegationController {
       held: this.#held,
       memories,
       reservations,
+      quotas: this.#quotas,
       mayEnter: (proxyUid, member) => this.#placing.groups.mayEnter(proxyUid, member),
       proxyOf,
       onRoom: () => this.#onFree(),
@@ -172,6 +184,7 @@ export class DelegationController {
 
   async stop(): Promise<void> {
     this.#waiting.stop();
+    this.#quotas.stop();
     await Promise.all([this.#proxies.stop(), this.#namespaces.stop(), this.#defaults.stop()]);
     await this.#loop.stop();
   }
@@ -245,9 +258,14 @@ export class DelegationController {
     this.#waiting.onCapacity();
   }
 
-  /** A delegate has ended: a proxy that waits may have its place. */
+  /** A member has got room: a proxy that waits may have it. */
   onRoom(): void {
     this.#waiting.onRoom();
+  }
+
+  /** A delegate has ended: a quota that counted it may have room, too. */
+  onEnded(member: string, { metadata: { namespace = "" } }: Stored<Pod>): void {
+    this.#quotas.onEnded({ member, namespace });
   }
 
   /** What was read of a member counts no more: its new connection must show first what it has of the proxies that wait. */
@@ -282,9 +300,11 @@ export class DelegationController {
     const wasLive = isLive(event.type === "updated" ? event.previous : object);
     if (wasLive && (type === "deleted" || !isLive(object))) this.#onPlaces();
     if (type === "deleted") {
+      this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (this.#placing.remove(object)) this.#onFree();
     } else if (isBound(object)) {
+      this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#onPlaces();
       if (type === "updated" && !isSettled(event.previous)) this.#settle(object);

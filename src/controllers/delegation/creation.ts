@@ -11,6 +11,7 @@ import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import {
   isNamespaceEnding,
   isOfItsPlace,
+  isOfQuota,
   lacksAccount,
   leavesDoubt,
   mayQuotaLag,
@@ -29,6 +30,7 @@ import { findDelegate } from "./find-delegate.ts";
 import { KnownFields } from "./known-fields.ts";
 import { mark } from "./look.ts";
 import type { DelegationOptions } from "./options.ts";
+import type { QuotaQueues } from "./placing/quota-queues.ts";
 import type { Reservations } from "./placing/reservations.ts";
 import { shownInMember, shownPrepared } from "./shown.ts";
 
@@ -40,6 +42,7 @@ export interface CreationOptions extends DelegationOptions {
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly reservations: Reservations;
+  readonly quotas: QuotaQueues;
   /** Since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
   /** A member takes pods again of a shape that it had refused, or has room that was kept for one it did not get. */
@@ -115,7 +118,7 @@ export class Creation {
 
   async #create(action: ActionOf<"create">, context: Context): Result {
     const { member: name, delegate, proxyUid, parked } = action;
-    const { memories, reservations, clock, proxyOf } = this.#options;
+    const { memories, reservations, quotas, clock, proxyOf } = this.#options;
     const member = this.#options.registry.member(name);
     if (member === undefined) return undefined;
     // Another pod of its group was faster, and goes elsewhere.
@@ -124,7 +127,8 @@ export class Creation {
     // A copy that went since the decision is made again first, unless the delegate may be there already.
     const mayBeThere = memories.of(proxyUid).uncertain === name;
     if (!prepared && !mayBeThere) return shownPrepared(name);
-    const asked = { requests: podRequests(delegate), namespace: delegate.metadata?.namespace, parked: parked === true };
+    const { namespace = "" } = delegate.metadata ?? {};
+    const asked = { requests: podRequests(delegate), namespace, parked: parked === true };
     reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
     let ofCreation: unknown;
     const onFailure = (error: unknown): void => {
@@ -140,6 +144,7 @@ export class Creation {
       const { uid } = made.metadata;
       // Until its watch shows it: a member that is lost before that has the delegate, though its store does not.
       memories.noteMade(proxyUid, name, uid);
+      quotas.accepted({ member: name, namespace }, proxyUid);
       return shownInMember(name, (pod) => pod.metadata.uid === uid || ownerOf(pod)?.uid !== proxyUid);
     } catch (error) {
       member.noteFailure(error);
@@ -168,8 +173,9 @@ export class Creation {
       this.#options.onRoom();
       memories.noteAbsent(proxyUid);
       const refusal = { cluster: name, ...refused };
-      const rest = passing === undefined ? restAfter(error.detail, member, asked.namespace) : "steady";
+      const rest = passing === undefined ? restAfter(error.detail, member, namespace) : "steady";
       reservations.refuse(proxyUid, refusal, member.nodesVersion, proxyOf(context.key), rest);
+      if (isOfQuota(error.detail)) quotas.refused({ member: name, namespace }, proxyUid, context.key);
       context.log.info({ member: name, reason: refused.reason }, refused.message);
       return () => true;
     }
@@ -304,7 +310,7 @@ function isConfined(proxy: Stored<Pod> | undefined): boolean {
 }
 
 /** How long the member rests that refused a pod in these words, and in no others a moment before. */
-function restAfter(detail: string, { delegates }: Member, namespace = ""): Rest {
+function restAfter(detail: string, { delegates }: Member, namespace: string): Rest {
   if (isNamespaceEnding(detail)) return "steady";
   return mayQuotaLag(detail, delegates.endedLately(namespace)) ? "brief" : "growing";
 }

@@ -101,6 +101,14 @@ export class Memories {
     return refusing ? (refusingSince ?? now) : failingSince;
   }
 
+  /** Something has ended in the member that refused the pod, which may ask again now: that it is refused once more changes nothing. */
+  noteOpen(proxyUid: string, member: string, now: number): void {
+    const attempts = this.#entries.get(proxyUid)?.attempts;
+    const attempt = attempts?.get(member);
+    if (attempt?.refusal === undefined) return;
+    attempts?.set(member, { ...attempt, until: now, refusals: Math.max(0, attempt.refusals - 1), hurried: true });
+  }
+
   /** Room is kept for the pod in this member. */
   notePromised(proxyUid: string, member: string): void {
     const entry = this.#entry(proxyUid);

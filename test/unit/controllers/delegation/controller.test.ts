@@ -26,7 +26,7 @@ let created: string[];
 /** What members answer that are asked for a pod, in the order in which they were. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
-let west: { read: boolean };
+let west: { read: boolean; refuses: string | undefined };
 /** Told that pods which are no proxies yet may be placed. */
 let onRoom: Mock<() => void>;
 
@@ -40,6 +40,7 @@ function memberOf(name: string) {
   const open = { name, labels: {}, allocatable: size, largestNode: size, used: {} };
   const closed = { reason: "ClusterNotReady", message: "its pods and nodes are still being read" };
   const member = {
+    refuses: undefined as string | undefined,
     name,
     cluster: { metadata: { name, uid: "c" }, spec: {}, status: { version: "v1.36.0" } },
     read: true,
@@ -51,14 +52,17 @@ function memberOf(name: string) {
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     load: new Load(),
-    delegates: { get: nothing, departed: nothing, list: () => [] },
+    delegates: { get: nothing, departed: nothing, list: () => [], endedLately: () => false },
     candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
     answerOf: (answer: Promise<unknown>) => answer,
     noteFailure: nothing,
     client: fakeClient({
-      create: (_resource, _object, { signal } = {}) => {
+      create: (_resource, _object, { signal } = {}): Promise<never> => {
         created.push(name);
-        return untilAborted(signal);
+        const { refuses }: { refuses: string | undefined } = member;
+        if (refuses === undefined) return untilAborted(signal);
+        const about = { code: "Forbidden", cluster: name, verb: "create", resource: "pods" } as const;
+        return Promise.reject(new KubeError(refuses, about));
       },
       find: ((_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
         const answer = Promise.withResolvers<undefined>();
@@ -230,6 +234,43 @@ describe("pods that wait for an even spread, or for a limit, are looked at when 
     if (type === "MODIFIED" && times > 0)
       await proxyComes({ ...object, metadata: { ...object.metadata, resourceVersion: "3" } }, "DELETED");
     expect(onPlaces).toHaveBeenCalledTimes(times);
+  });
+});
+
+describe("a pod that a quota had no room for", () => {
+  const other = delegateOf(proxyPod({ name: "other", uid: "other" }));
+
+  beforeEach(async () => {
+    await lead();
+    west.refuses = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
+    await proxyComes(proxy);
+    await clock.advance(10_000);
+    expect(created).toEqual(["west"]);
+  });
+
+  test("asks again when another has ended there, and not before its rest is over otherwise", async () => {
+    await clock.advance(10_000);
+    expect(created).toEqual(["west"]);
+    controller.onEnded("west", other);
+    await clock.advance(1_000);
+    expect(created).toEqual(["west", "west"]);
+  });
+
+  test.each([
+    ["is gone", proxy, "DELETED"],
+    ["is bound", { ...proxy, spec: { containers: [], ...proxy.spec, nodeName: "legation-west" } }, "MODIFIED"],
+  ])("does not wait for it any more when it %s", async (_, { metadata, ...rest }, type) => {
+    await proxyComes({ ...rest, metadata: { ...metadata, resourceVersion: "2" } } as Stored<Pod>, type);
+    const { pending } = clock;
+    controller.onEnded("west", other);
+    expect(clock.pending).toBe(pending);
+  });
+
+  test("does not ask any more when the controller has ended", async () => {
+    controller.onEnded("west", other);
+    await controller.stop();
+    await clock.advance(60_000);
+    expect(created).toEqual(["west"]);
   });
 });
 

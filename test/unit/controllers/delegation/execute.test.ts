@@ -357,6 +357,28 @@ describe("a quota that refuses a pod", () => {
   });
 });
 
+describe("pods that wait for a quota hear", () => {
+  const west = { member: "west", namespace: "team" };
+
+  test("of one more that it has no room for", async () => {
+    const full = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
+    const { quotas, execute } = executorOf({ create: () => Promise.reject(failure("Forbidden", full)) });
+    await execute(create);
+    expect(quotas.refused.mock.calls).toEqual([[west, proxyUid, "team/web-0"]]);
+    expect(quotas.accepted).not.toHaveBeenCalled();
+  });
+
+  test("of one that was made, and of none that was refused for something else", async () => {
+    let answer: Promise<unknown> = Promise.reject(failure("Forbidden", 'pods "web-0" is forbidden: no such class'));
+    const { quotas, execute } = executorOf({ create: () => answer });
+    await execute(create);
+    expect(quotas.refused).not.toHaveBeenCalled();
+    answer = Promise.resolve(delegate);
+    await execute(create);
+    expect(quotas.accepted.mock.calls).toEqual([[west, proxyUid]]);
+  });
+});
+
 test("a delegate whose proxy has a controller is its namespace's, and not sent before that is known", async () => {
   const namespace = { apiVersion: "v1", kind: "Namespace", name: "team", uid: "ns-1", controller: true };
   const made: unknown[] = [];

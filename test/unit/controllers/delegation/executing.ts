@@ -82,6 +82,8 @@ interface Executing {
   /** In the order in which they were sent. */
   readonly writes: Write[];
   readonly onRoom: Mock<() => void>;
+  /** Told where quotas had no room, and where pods were taken. */
+  readonly quotas: { readonly refused: Mock<() => void>; readonly accepted: Mock<() => void> };
   readonly onAccountMissing: Mock<(delegate: Pod, member: string) => void>;
   readonly executor: Executor;
   execute(action: Action): ReturnType<Executor["execute"]>;
@@ -108,6 +110,7 @@ export function executorOf(answers: Answers): Executing {
   const memories = new Memories();
   const told: unknown[] = [];
   const onRoom = vi.fn<() => void>();
+  const quotas = { refused: vi.fn<() => void>(), accepted: vi.fn<() => void>() };
   const onAccountMissing = vi.fn<(delegate: Pod, member: string) => void>();
   const now = { now: () => clock.now, wall: () => clock.now };
   const registry = { member: (name: "west" | "east") => members[name] };
@@ -115,6 +118,7 @@ export function executorOf(answers: Answers): Executing {
   const options = {
     memories,
     reservations,
+    quotas,
     identity: { id: "host-id", name: "cern" },
     clock: now,
     host: clientOf("host", answers, writes),
@@ -146,5 +150,5 @@ export function executorOf(answers: Answers): Executing {
       heardAt: clock.now,
       log,
     });
-  return { clock, members, memories, told, writes, onRoom, onAccountMissing, executor, execute };
+  return { clock, members, memories, told, writes, onRoom, quotas, onAccountMissing, executor, execute };
 }

@@ -46,6 +46,23 @@ describe("what is remembered of a proxy", () => {
     expect(memories.of("uid-1").attempts.get("west")).toEqual({ since: now + 29_000, refusals: 0 });
   });
 
+  test("is a refusal that lasts as long as before when the pod was let ask ahead of its end", () => {
+    const refusal = { cluster: "west", reason: "RefusedByMember", message: "exceeded quota" } as const;
+    const memories = new Memories();
+    memories.noteOpen("uid-1", "west", now);
+    memories.noteRefusal("uid-1", refusal, 1, now);
+    const rest = memories.noteRefusal("uid-1", refusal, 1, now);
+    for (const wait of ["growing", "brief"] as const) {
+      memories.noteOpen("uid-1", "west", now + 1);
+      expect(memories.of("uid-1").attempts.get("west")).toMatchObject({ refusal, until: now + 1 });
+      memories.noteAttempt("uid-1", "west", now + 1);
+      memories.noteOpen("uid-1", "west", now + 2);
+      expect(memories.of("uid-1").attempts.get("west")).not.toHaveProperty("until");
+      expect(memories.noteRefusal("uid-1", refusal, 1, now + 2, wait)).toBe(rest);
+    }
+    expect(memories.noteRefusal("uid-1", refusal, 1, now)).toBe(2 * rest);
+  });
+
   test("is a refusal that is waited for longer each time, unless it passes by itself", () => {
     const refusal = { cluster: "west", reason: "RefusedByMember", message: "no" } as const;
     const waits = (wait: "steady" | "growing"): number[] => {
