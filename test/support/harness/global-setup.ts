@@ -10,6 +10,8 @@ import { startClusters } from "../clusters/start.ts";
 import type { Clusters, ClustersInfo, StartOptions } from "../clusters/types.ts";
 import { ensureAllPrograms } from "../engines/programs.ts";
 import { ensureEngines } from "../engines/python.ts";
+import { bundleSources } from "../legation/bundle.ts";
+import { MAIN_VARIABLE } from "../legation/cli.ts";
 import { RIGHTS_FOLDER } from "../rights/used.ts";
 import { expectFiles } from "./files-to-come.ts";
 import { needsUnused, placeOf, type SharedPlace, TURNS, turnFile, UNUSED_TURN } from "./place-of-file.ts";
@@ -84,6 +86,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   // All processes of the tests are told by this.
   const rights = join(turns, "rights");
   process.env[RIGHTS_FOLDER] = rights;
+  // Started hundreds of times.
+  process.env[MAIN_VARIABLE] = await bundleSources(join(turns, "bundle"));
   const [simulated, real, pristine] = await Promise.all([
     startSets("simulated"),
     startSets("real"),
@@ -102,6 +106,7 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   return async () => {
     // Whoever judges the rights has read the shared clusters' logs.
     delete process.env[RIGHTS_FOLDER];
+    delete process.env[MAIN_VARIABLE];
     await Promise.all(started.map((set) => set.stop()));
     rmSync(turns, { recursive: true, force: true });
   };

@@ -12,8 +12,14 @@ export interface CliResult {
   readonly stderr: string;
 }
 
-/** Script that is `legation`, from the sources. */
-export const MAIN: string = join(ROOT, "src", "cli", "main.ts");
+/** Script that is `legation`, among the sources. */
+export const SOURCE: string = join(ROOT, "src", "cli", "main.ts");
+
+/** Variable with the script to run instead, made of the same sources. */
+export const MAIN_VARIABLE = "LEGATION_TEST_MAIN";
+
+/** Script that is `legation`, in a process of its own. */
+export const MAIN: string = process.env[MAIN_VARIABLE] ?? SOURCE;
 
 /** What the command line reads from its standard input. */
 interface Input {

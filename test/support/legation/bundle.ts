@@ -1,0 +1,14 @@
+import { symlinkSync } from "node:fs";
+import { join } from "node:path";
+import { rolldown } from "rolldown";
+import { ROOT, SOURCE } from "./cli.ts";
+
+/** Puts the sources and the packages that they use into a few files: a process has them loaded in half the time. Resolves to the script that is `legation`. */
+export async function bundleSources(folder: string): Promise<string> {
+  const build = await rolldown({ input: SOURCE, platform: "node", external: /^node:/ });
+  await build.write({ dir: folder, format: "esm", entryFileNames: "main.js", chunkFileNames: "[name]-[hash].js" });
+  await build.close();
+  // What it looks for in the folder that it is installed in.
+  for (const name of ["package.json", "manifests"]) symlinkSync(join(ROOT, name), join(folder, name));
+  return join(folder, "main.js");
+}
