@@ -96,6 +96,8 @@ export function controllerManagerFlags({ directory }: ClusterFiles, options: Clu
     "--kube-api-qps=300",
     "--kube-api-burst=600",
     "--concurrent-deployment-syncs=10",
+    // No volume here is attached to a node; whoever looks for some ten times a second is a third of what an idle one costs.
+    "--controllers=*,-persistentvolume-attach-detach-controller",
     ...(options.controllerManagerFlags ?? []),
   ];
 }
