@@ -92,6 +92,14 @@ export function isOfNamespace({ resource }: KubeError): boolean {
   return resource.startsWith("namespaces ");
 }
 
+/** The version that a refusal is of: another one may be taken at once. None where nothing of the source can change it. */
+export function refusedVersion(
+  answer: { readonly type: string; readonly detail?: string },
+  version: string,
+): { readonly version?: string } {
+  return answer.type === "refused" && !isNamespaceEnding(answer.detail ?? "") ? { version } : {};
+}
+
 /** How long a member is not asked again that refuses a copy, or goes on failing to take it; ms. */
 export function restMsAfter(answer: { readonly type: "refused"; readonly detail: string } | Failing): number {
   if (answer.type === "failing") return answer.restMs;

@@ -21,8 +21,17 @@ import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
 import { decide, servesPods } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
-import { Executor } from "./execute.ts";
-import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
+import { Executor, type Refusal } from "./execute.ts";
+import {
+  type Action,
+  type CopyKey,
+  copyKey,
+  copyRef,
+  type Digested,
+  dependencyOf,
+  type Observed,
+  type Source,
+} from "./model.ts";
 import { Sources } from "./sources.ts";
 import { Users } from "./users.ts";
 
@@ -302,7 +311,10 @@ export class DependencyController implements Copier {
       ...(source.state === "missing" && used ? { required: this.#users.requires(member, dependency) } : {}),
       mounted,
       idleSince: this.#idle.note(key, used || mounted),
-      ...(refused === undefined ? {} : { refused }),
+      // What pods are told of it stands until the copy is there.
+      ...(refused === undefined
+        ? {}
+        : { refused: { until: refused.until, ofEarlier: used && isOfEarlier(refused, source) } }),
     };
   }
 
@@ -310,4 +322,9 @@ export class DependencyController implements Copier {
     this.#idle.forget(key);
     this.#executor.forget(key);
   }
+}
+
+/** Whether the source has changed since the member refused it. */
+function isOfEarlier({ version }: Refusal, source: Source): boolean {
+  return version !== undefined && source.state === "present" && source.object.metadata.resourceVersion !== version;
 }

@@ -4,7 +4,7 @@ import { contentOf, copyPatch, hasMetadataOf, metadataPatch, toCopy } from "../.
 import type { HostIdentity } from "../../pods/delegate.ts";
 import type { DependencyKind } from "../../pods/dependencies.ts";
 import { LINGERS_MS } from "../copying/idle.ts";
-import type { Action, Digested, Observed } from "./model.ts";
+import type { Action, CopyRef, Digested, Observed } from "./model.ts";
 
 /** What to do for one copy now, and when to look again when nothing happens. */
 export interface CopyDecision {
@@ -31,11 +31,10 @@ export function decide(observed: Observed, now: number): CopyDecision {
   } = observed;
   // What becomes usable or readable is an event of its own.
   if (!usable) return { actions: [], outcome: "Unreachable" };
+  const resting =
+    refused !== undefined && refused.ofEarlier !== true ? decideRefused(ref, refused.until, now) : undefined;
   if (copy === undefined) {
-    if (refused !== undefined && now < refused.until) {
-      return { actions: [], outcome: "Refused", requeueAt: refused.until };
-    }
-    if (refused !== undefined) return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
+    if (resting !== undefined) return resting;
     if (!used || source.state !== "present") return { actions: [], outcome: "Idle" };
     if (contestedUntil !== undefined) return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
     const object = toCopy(ref.kind, source.object, host);
@@ -61,11 +60,7 @@ export function decide(observed: Observed, now: number): CopyDecision {
     // What was refused is not wanted any more.
     return { actions: refused === undefined ? [] : [{ type: "reconsider", ref }], outcome: "InStep" };
   }
-  if (refused !== undefined) {
-    return now < refused.until
-      ? { actions: [], outcome: "Refused", requeueAt: refused.until }
-      : { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
-  }
+  if (resting !== undefined) return resting;
   if (contestedUntil !== undefined && standsFor(copy, source.object)) {
     return { actions: [], outcome: "Contested", requeueAt: contestedUntil };
   }
@@ -79,6 +74,11 @@ export function decide(observed: Observed, now: number): CopyDecision {
       : copyPatch(ref.kind, copy, source.object, host);
   const sourceVersion = source.object.metadata.resourceVersion;
   return { actions: [{ type: "patch", ref, uid, version: resourceVersion, patch, sourceVersion }], outcome: "Copying" };
+}
+
+function decideRefused(ref: CopyRef, until: number, now: number): CopyDecision {
+  if (now < until) return { actions: [], outcome: "Refused", requeueAt: until };
+  return { actions: [{ type: "reconsider", ref }], outcome: "Refused" };
 }
 
 /** True when the copy is what its source is now. */

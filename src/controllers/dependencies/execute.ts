@@ -6,7 +6,7 @@ import type { Resource } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -25,6 +25,8 @@ export interface Refusal {
   readonly until: number;
   /** What is there in its place is used as it is. */
   readonly inPlace: boolean;
+  /** The source's `resourceVersion`, where another one may be taken. */
+  readonly version?: string;
 }
 
 type Context = ActionContext<CopyKey>;
@@ -103,7 +105,7 @@ export class Executor {
   }
 
   async #create(member: Member, action: ActionOf<"create">, context: Context): Result {
-    const { ref, object } = action;
+    const { ref, object, sourceVersion } = action;
     const { key, signal, log } = context;
     const { kind, name } = ref;
     const resource: Resource<DependencyObject> = RESOURCES[kind];
@@ -112,33 +114,40 @@ export class Executor {
       case "made":
       case "found":
         if (made.type === "made") this.#note(action, context);
+        this.#refusals.delete(key);
         return ({ copy: shown }) => shown?.metadata.uid === made.uid;
       case "gone":
         return () => true;
       case "foreign": {
         const inPlace = isUsedInPlace(kind, name);
-        return this.#refuse(key, foreignMessage(ref), inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS, inPlace);
+        const restMs = inPlace ? IN_PLACE_FOR_MS : REFUSED_FOR_MS;
+        return this.#refuse(key, { message: foreignMessage(ref), inPlace }, restMs);
       }
       case "refused":
       case "failing": {
         const message = `its API server refused ${kind} ${name}, which the pod needs: ${made.detail}`;
         log.info(message);
-        return this.#refuse(key, message, restMsAfter(made));
+        const refusal = { message, inPlace: false, ...refusedVersion(made, sourceVersion) };
+        return this.#refuse(key, refusal, restMsAfter(made));
       }
     }
   }
 
   async #patch(member: Member, action: ActionOf<"patch">, context: Context): Result {
-    const { ref, patch, version } = action;
+    const { ref, patch, version, sourceVersion } = action;
     const { key, signal, log } = context;
     const resource: Resource<DependencyObject> = RESOURCES[ref.kind];
     const changed = await this.#writer.change({ member, resource, ref, patch, signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of ${ref.kind} ${ref.name}, which the pod needs: ${changed.detail}`;
       log.info(message);
-      return this.#refuse(key, message, restMsAfter(changed));
+      const refusal = { message, inPlace: false, ...refusedVersion(changed, sourceVersion) };
+      return this.#refuse(key, refusal, restMsAfter(changed));
     }
-    if (changed.type === "changed") this.#note(action, context);
+    if (changed.type === "changed") {
+      this.#note(action, context);
+      this.#refusals.delete(key);
+    }
     return ({ copy }) => copy?.metadata.resourceVersion !== version;
   }
 
@@ -148,8 +157,8 @@ export class Executor {
     return ({ copy }) => copy?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse(key: CopyKey, message: string, restMs: number, inPlace = false): Shown<Observed> {
-    this.#refusals.set(key, { message, inPlace, until: this.#options.clock.now() + restMs });
+  #refuse(key: CopyKey, refusal: Omit<Refusal, "until">, restMs: number): Shown<Observed> {
+    this.#refusals.set(key, { ...refusal, until: this.#options.clock.now() + restMs });
     this.#options.onRefusal(key);
     return () => true;
   }

@@ -63,7 +63,11 @@ export interface Observed {
   /** Since when neither is so, as far as this controller knows; epoch ms. */
   readonly idleSince: number;
   /** Why the member did not take it, and until when it is not tried again; epoch ms. */
-  readonly refused?: { readonly until: number };
+  readonly refused?: {
+    readonly until: number;
+    /** Its source has another version since: that one has not been tried. */
+    readonly ofEarlier?: boolean;
+  };
   /** Somebody else keeps changing or deleting the copy: until when it is left as it is; epoch ms. */
   readonly contestedUntil?: number;
 }

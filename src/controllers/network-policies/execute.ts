@@ -7,7 +7,7 @@ import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
@@ -19,9 +19,10 @@ export interface ExecutorOptions extends Omit<CopyWriterOptions<PlaceKey>, "onSt
   readonly onRefusal: (place: Place) => void;
 }
 
-/** Why a member has not what one version of a policy says. */
+/** Why a member has not what a policy says. */
 interface Refusal {
-  readonly version: string;
+  /** Of the policy, where another one may be taken. */
+  readonly version?: string;
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
@@ -51,7 +52,7 @@ export class Executor {
     this.#writer = new CopyWriter({ ...options, onStays: (key) => options.onRefusal(placeOf(key)) });
   }
 
-  /** Why the member did not take this version of the policy when it was last tried. */
+  /** Why the member did not take the policy when it was last tried. */
   refusal(place: Place, source: Policy): string | undefined {
     return this.#refusalOf(place, source)?.message;
   }
@@ -69,7 +70,9 @@ export class Executor {
 
   /** Until when this version of the policy is not written again; epoch ms. */
   restsUntil(place: Place, source: Policy): number | undefined {
-    return this.#refusalOf(place, source)?.until ?? this.contestedUntil(place, source);
+    const { version = source.metadata.resourceVersion, until } = this.#refusalOf(place, source) ?? {};
+    const isOfEarlier = version !== source.metadata.resourceVersion;
+    return (isOfEarlier ? undefined : until) ?? this.contestedUntil(place, source);
   }
 
   /** The uids of copies on their way out, of those that are still there. */
@@ -132,7 +135,8 @@ export class Executor {
       case "refused":
       case "failing": {
         const message = `its API server refused NetworkPolicy ${source.metadata.name}, which may concern the pod: ${made.detail}`;
-        return this.#refuse(place, source, { message, restMs: restMsAfter(made) }, context);
+        const of = refusedVersion(made, source.metadata.resourceVersion);
+        return this.#refuse(place, source, { message, restMs: restMsAfter(made), ...of }, context);
       }
     }
   }
@@ -142,7 +146,8 @@ export class Executor {
     const changed = await this.#writer.change({ member, resource, ref, patch, signal: context.signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of NetworkPolicy ${source.metadata.name}, which may concern the pod: ${changed.detail}`;
-      return this.#refuse(place, source, { message, restMs: restMsAfter(changed) }, context);
+      const of = refusedVersion(changed, source.metadata.resourceVersion);
+      return this.#refuse(place, source, { message, restMs: restMsAfter(changed), ...of }, context);
     }
     if (changed.type === "changed") {
       this.#noteWritten(place, source, context);
@@ -157,8 +162,7 @@ export class Executor {
   }
 
   #refusalOf(place: Place, { metadata }: Policy): Refusal | undefined {
-    const refusal = this.#places.get(placeKey(place))?.refusals.get(metadata.name);
-    return refusal?.version === metadata.resourceVersion ? refusal : undefined;
+    return this.#places.get(placeKey(place))?.refusals.get(metadata.name);
   }
 
   #noteWritten(place: Place, { metadata }: Policy, { log }: Context): void {
@@ -171,16 +175,16 @@ export class Executor {
   #refuse(
     place: Place,
     source: Policy,
-    { message, restMs }: { readonly message: string; readonly restMs: number },
+    { message, restMs, version }: { readonly message: string; readonly restMs: number; readonly version?: string },
     { log }: Context,
   ): Shown<Observed> {
     const { authorEvents, clock, onRefusal } = this.#options;
-    const { name, resourceVersion: version } = source.metadata;
+    const { name } = source.metadata;
     const { refusals } = this.#of(place);
     const now = clock.now();
     const last = refusals.get(name)?.told;
     const told = toldNow(message, last, now);
-    refusals.set(name, { version, message, until: now + restMs, told });
+    refusals.set(name, { message, until: now + restMs, told, ...(version === undefined ? {} : { version }) });
     onRefusal(place);
     if (told !== last) {
       log.warn({ member: place.member }, message);

@@ -186,7 +186,7 @@ export class ServiceController implements Copier {
       const ref = { member: name, kind: "Service", namespace, name: service.metadata.name } as const;
       const key = copyKey(ref);
       const copy = this.#copies.of(member, ref.kind, namespace, ref.name);
-      if (this.#executor.refusal(key) !== undefined) return true;
+      if (this.#executor.isRefused(key)) return true;
       // What somebody there keeps deleting is not waited for.
       if (copy === undefined) return this.#executor.contestedUntil(key, service) !== undefined;
       return copy.metadata.deletionTimestamp === undefined && !this.#executor.isLeaving(key, copy);
@@ -288,7 +288,7 @@ export class ServiceController implements Copier {
     const wanted =
       used && copy === undefined && source.state === "present" && this.#isWanted(member, kind, source.object);
     if (copy === undefined && !wanted) return this.#forget(key);
-    const refused = this.#executor.refusal(key);
+    const refused = source.state === "present" ? this.#executor.refusal(key, source.object) : undefined;
     const settled = this.#executor.settled(key);
     const contestedUntil = source.state === "present" ? this.#executor.contestedUntil(key, source.object) : undefined;
     return {

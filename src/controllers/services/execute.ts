@@ -13,7 +13,7 @@ import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, restMsAfter } from "../copying/failures.ts";
+import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
@@ -40,13 +40,21 @@ interface Refused {
   readonly message: string;
   /** How long the member is not asked again. */
   readonly restMs: number;
+  /** Of its source, where another one may be taken. */
+  readonly version?: string;
+}
+
+interface Refusal extends Pick<Refused, "version"> {
+  /** Epoch ms. */
+  readonly until: number;
+  readonly told: LastTold;
 }
 
 /** Carries out the service controller's writes, and remembers what members refused. */
 export class Executor {
   readonly #options: ExecutorOptions;
   readonly #exports: Exports;
-  readonly #refusals = new Map<CopyKey, { readonly until: number; readonly told: LastTold }>();
+  readonly #refusals = new Map<CopyKey, Refusal>();
   readonly #settled = new Map<CopyKey, string>();
   readonly #contests: Contests<CopyKey>;
   readonly #writer: CopyWriter<CopyKey>;
@@ -64,9 +72,16 @@ export class Executor {
     });
   }
 
-  /** Until when the member is not asked for the copy again. */
-  refusal(key: CopyKey): { readonly until: number } | undefined {
-    return this.#refusals.get(key);
+  /** Whether the member did not take the copy when it was last tried. */
+  isRefused(key: CopyKey): boolean {
+    return this.#refusals.has(key);
+  }
+
+  /** Until when the member is not asked for the copy of such a source again. */
+  refusal(key: CopyKey, source: Stored<KubeObject>): { readonly until: number } | undefined {
+    const refusal = this.#refusals.get(key);
+    const isOfEarlier = refusal?.version !== undefined && refusal.version !== versionOf(source);
+    return isOfEarlier ? undefined : refusal;
   }
 
   /** Whether the copy, which is there, is on its way out. */
@@ -137,7 +152,8 @@ export class Executor {
       case "refused":
       case "failing": {
         const message = `its API server refused the ${kind}: ${made.detail}`;
-        return this.#refuse(context, { ref, source, message, restMs: restMsAfter(made) });
+        const of = refusedVersion(made, versionOf(source));
+        return this.#refuse(context, { ref, source, message, restMs: restMsAfter(made), ...of });
       }
     }
   }
@@ -150,7 +166,8 @@ export class Executor {
     const changed = await this.#writer.change({ member, resource: resourceOf(ref), ref, patch, instead, signal });
     if (changed.type === "refused" || changed.type === "failing") {
       const message = `its API server refused the change of the ${ref.kind}: ${changed.detail}`;
-      return this.#refuse(context, { ref, source, message, restMs: restMsAfter(changed) });
+      const of = refusedVersion(changed, versionOf(source));
+      return this.#refuse(context, { ref, source, message, restMs: restMsAfter(changed), ...of });
     }
     if (changed.type === "changed") {
       // An older member does not know every field: what it has not taken now it will not take the next time.
@@ -168,11 +185,11 @@ export class Executor {
     return ({ copy: shown }) => shown?.metadata.resourceVersion !== resourceVersion;
   }
 
-  #refuse({ key, log }: Context, { ref, source, message, restMs }: Refused): Shown<Observed> {
+  #refuse({ key, log }: Context, { ref, source, message, restMs, ...of }: Refused): Shown<Observed> {
     const now = this.#options.clock.now();
     const last = this.#refusals.get(key)?.told;
     const told = toldNow(message, last, now);
-    this.#refusals.set(key, { until: now + restMs, told });
+    this.#refusals.set(key, { until: now + restMs, told, ...of });
     this.#options.onRefusal(ref);
     if (told !== last) {
       log.info(message);

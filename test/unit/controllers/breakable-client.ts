@@ -7,6 +7,8 @@ import { quietClient } from "./quiet-client.ts";
 /** What a cluster has of one resource, until it cannot be read any more. */
 export interface BreakableClient {
   readonly client: ClusterClient;
+  /** Tells its watches. */
+  readonly change: (object: KubeObject) => void;
   /** From now on lists and watches are refused, in these words; watches that are open end. */
   readonly breakWith: (words: string) => void;
 }
@@ -18,6 +20,8 @@ export function breakableClient(
   { writes = [], creates = () => {} }: { readonly writes?: string[]; readonly creates?: (() => void) | undefined } = {},
 ): BreakableClient {
   const state: { broken?: string; cut?: () => void } = {};
+  const changes: KubeObject[] = [];
+  let heard = Promise.withResolvers<void>();
   const check = (): void => {
     if (state.broken === undefined) return;
     throw new KubeError(state.broken, { code: "Forbidden", cluster: "x", verb: "list", resource: plural });
@@ -32,13 +36,19 @@ export function breakableClient(
       check();
       return { items: resource.plural === plural ? items : [], resourceVersion: "7", size: 1 };
     }) as never,
-    watch: async function* (_resource: unknown, { signal, onOpen }: WatchOptions) {
+    watch: async function* (resource: Resource<never>, { signal, onOpen }: WatchOptions) {
       check();
       onOpen?.();
-      await new Promise<void>((resolve) => {
+      const ended = new Promise<void>((resolve) => {
         state.cut = resolve;
         signal.addEventListener("abort", () => resolve(), { once: true });
       });
+      while (resource.plural === plural) {
+        for (const object of changes.splice(0)) yield { type: "MODIFIED", object, size: 1 };
+        const isOver = await Promise.race([ended.then(() => true), heard.promise]);
+        if (isOver === true) return;
+      }
+      await ended;
     } as never,
     create: note("create") as never,
     patch: note("patch") as never,
@@ -46,6 +56,11 @@ export function breakableClient(
   });
   return {
     client,
+    change: (object) => {
+      changes.push(object);
+      heard.resolve();
+      heard = Promise.withResolvers();
+    },
     breakWith: (words) => {
       state.broken = words;
       state.cut?.();

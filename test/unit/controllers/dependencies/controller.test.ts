@@ -25,7 +25,7 @@ interface Clusters {
   /** Of whom the pods are not known yet. */
   readonly unknownPods?: "host" | "west";
   /** How the member answers a creation. */
-  readonly creates?: () => never;
+  readonly creates?: () => void;
 }
 
 const settings: Settings = {
@@ -186,6 +186,34 @@ describe("a member's copy", () => {
     expect(writes).toEqual([]);
     expect(await prepare()).toBe(false);
     expect(writes).toEqual(["create settings"]);
+  });
+
+  test("is tried again at once when its source has changed since the member refused it, and not otherwise", async () => {
+    let answer: KubeError | undefined = new KubeError("too long", {
+      code: "Forbidden",
+      cluster: "west",
+      verb: "create",
+      resource: "configmaps",
+    });
+    const creates = (): void => {
+      if (answer !== undefined) throw answer;
+    };
+    const { clock, writes, onHost, prepare, readiness } = await waiting({ host: [settings], creates });
+    await prepare();
+    expect(readiness()).toEqual({ refused: expect.stringContaining("too long") });
+    await clock.advance(5_000);
+    expect(writes).toEqual(["create settings"]);
+    const correct = async (resourceVersion: string): Promise<void> => {
+      onHost.change({ ...settings, metadata: { ...settings.metadata, resourceVersion } });
+      await clock.advance(100);
+    };
+    await correct("2");
+    expect(writes).toHaveLength(2);
+    expect(readiness()).toEqual({ refused: expect.stringContaining("too long") });
+    answer = undefined;
+    await correct("3");
+    expect(writes).toEqual(Array(3).fill("create settings"));
+    expect(readiness()).toBe("unprepared");
   });
 
   test("follows its source while a pod there uses it", async () => {

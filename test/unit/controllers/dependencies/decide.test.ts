@@ -57,6 +57,11 @@ describe("a copy that is not there", () => {
     ["waits for its source to be read", { source: { state: "unknown" } }, ["Idle"]],
     ["waits for its member", { usable: false }, ["Unreachable"]],
     ["waits after a refusal", { refused: { until: now + 1 } }, ["Refused"]],
+    [
+      "does not wait after a refusal of what its source was before",
+      { refused: { until: now + 1, ofEarlier: true } },
+      ["Copying", "create"],
+    ],
     ["is left out for a while when somebody there keeps deleting it", { contestedUntil: now + 1 }, ["Contested"]],
     ["is thought of again some time after a refusal", { refused: { until: now } }, ["Refused", "reconsider"]],
   ])("%s", (_, parts, expected) => {

@@ -61,8 +61,10 @@ test.each([
     expect([executor.refusal(key), woken]).toEqual([undefined, []]);
     at(12_000);
     await execute(action);
-    expect(executor.refusal(key)).toEqual({ message: `${words}${NO_ANSWER}`, inPlace: false, until: 42_000 });
+    expect(executor.refusal(key)).toMatchObject({ message: `${words}${NO_ANSWER}`, inPlace: false, until: 42_000 });
     expect(woken).toEqual([key]);
+
+    expect(executor.refusal(key)).not.toHaveProperty("version");
 
     // Tried again, and told at once: it has not changed.
     at(42_000);

@@ -78,7 +78,8 @@ describe("a policy that the member refuses", () => {
     expect(executor.refusal(place, source)).toBe(why);
     expect(executor.restsUntil(place, source)).toBe(60_000);
     const changed = { ...source, metadata: { ...source.metadata, resourceVersion: "8" } };
-    expect([executor.refusal(place, changed), executor.restsUntil(place, changed)]).toEqual([undefined, undefined]);
+    // Who waits hears of it until the other version is there, or refused as well.
+    expect([executor.refusal(place, changed), executor.restsUntil(place, changed)]).toEqual([why, undefined]);
     advance(60_000);
     await execute(create);
     expect(executor.refusedUntil(place)).toBe(120_000);
@@ -105,6 +106,9 @@ describe("a policy that the member refuses", () => {
       await execute(action);
       expect(executor.refusal(place, source)).toMatch("which may concern the pod: exceeded quota");
       expect([executor.refusedUntil(place), told.length]).toEqual([40_000, 1]);
+      // It is not the policy that is in the way.
+      const changed = { ...source, metadata: { ...source.metadata, resourceVersion: "8" } };
+      expect(executor.restsUntil(place, changed)).toBe(40_000);
       advance(30_000);
       await execute(action);
       expect(executor.refusal(place, source)).toBeUndefined();

@@ -157,10 +157,7 @@ export const aChangedService: Site = async (error) => {
   } as never);
   const key = copyKey(ref);
   const action = { type: "patch", ref, patch: [], copy: object, source: object } as const;
-  return outcomeOf(
-    executor.execute(action, { key, signal, heardAt: 0, log }),
-    () => executor.refusal(key) !== undefined,
-  );
+  return outcomeOf(executor.execute(action, { key, signal, heardAt: 0, log }), () => executor.isRefused(key));
 };
 
 /** A ServiceExport that is made beside a copy. */

@@ -84,7 +84,7 @@ test("a Service is made without a traffic distribution that the member does not 
   await execute(create);
   expect(sent).toEqual(["PreferSameZone", undefined]);
   expect(told).toEqual([]);
-  expect(executor.refusal(KEY)).toBeUndefined();
+  expect(executor.isRefused(KEY)).toBe(false);
 });
 
 test("a Service is changed without a traffic distribution that the member does not know, and then left so", async () => {
@@ -106,7 +106,10 @@ test.each<[string, string[], number]>([
   await execute(create);
   expect(sent).toHaveLength(requests);
   expect(told).toEqual([`west: its API server refused the Service: ${OTHERWISE_INVALID}`]);
-  expect(executor.refusal(KEY)).toBeDefined();
+  expect(executor.isRefused(KEY)).toBe(true);
+  expect(executor.refusal(KEY, source)).toBeDefined();
+  const corrected = { ...source, metadata: { ...source.metadata, resourceVersion: "corrected" } };
+  expect(executor.refusal(KEY, corrected)).toBeUndefined();
 });
 
 test.each<[string, KubeErrorCode | undefined, boolean]>([
@@ -132,7 +135,10 @@ test("a Service that the member fails to make for ten seconds is told of", async
   await expect(execute(create)).rejects.toThrow(words);
   clock.now = 10_000;
   await execute(create);
-  expect(executor.refusal(KEY)?.until).toBe(40_000);
+  expect(executor.refusal(KEY, source)?.until).toBe(40_000);
+  // It is not the Service that is in the way.
+  const changed = { ...source, metadata: { ...source.metadata, resourceVersion: "changed" } };
+  expect(executor.refusal(KEY, changed)?.until).toBe(40_000);
   const message = `west: its API server refused the Service: ${words}`;
   expect([told, woken]).toEqual([[message], ["web"]]);
   clock.now = 40_000;
