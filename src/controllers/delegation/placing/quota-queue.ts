@@ -16,8 +16,17 @@ export interface QuotaQueueOptions {
 
 interface Waiting {
   readonly key: ObjectKey;
-  /** It could have asked and did not: others come first until then; epoch ms. */
+  /** It could have asked and did not: it is passed over until then; epoch ms. */
   passesUntil: number;
+  /** It was refused in its turn: whoever asks for less comes before it until then; epoch ms. */
+  behindUntil: number;
+}
+
+interface Candidate {
+  readonly uid: string;
+  readonly key: ObjectKey;
+  readonly proxy: Stored<Pod>;
+  readonly behind: boolean;
 }
 
 // Most controller managers have counted a quota anew by then.
@@ -55,12 +64,15 @@ export class QuotaQueue {
 
   /** A quota had no room for the pod. */
   refused(uid: string, key: ObjectKey): void {
-    if (!this.#pods.has(uid)) this.#pods.set(uid, { key, passesUntil: 0 });
+    const waiting = this.#pods.get(uid) ?? { key, passesUntil: 0, behindUntil: 0 };
+    this.#pods.set(uid, waiting);
     if (this.#turn?.uid !== uid) return;
     const { since } = this.#turn;
+    const now = this.#options.clock.now();
     this.stop();
+    waiting.behindUntil = now + LAGS_MS;
     // What has ended may not have been counted yet.
-    const mayLag = this.#options.clock.now() < this.#endedAt + LAGS_MS;
+    const mayLag = now < this.#endedAt + LAGS_MS;
     if (mayLag || since <= this.#endedAt) this.#nextAfter(AGAIN_MS);
   }
 
@@ -129,16 +141,21 @@ export class QuotaQueue {
     this.#begin();
   }
 
-  /** As in a scheduler's queue. */
-  #first(): { readonly uid: string; readonly key: ObjectKey } | undefined {
+  /** As in a scheduler's queue, where what does not fit holds up nobody. */
+  #first(): Candidate | undefined {
     const { clock, proxyOf } = this.#options;
     const now = clock.now();
-    let best: { readonly uid: string; readonly key: ObjectKey; readonly proxy: Stored<Pod> } | undefined;
-    for (const [uid, { key, passesUntil }] of this.#pods) {
+    let best: Candidate | undefined;
+    for (const [uid, { key, passesUntil, behindUntil }] of this.#pods) {
       const proxy = proxyOf(key);
       if (proxy?.metadata.uid !== uid || !isLive(proxy) || now < passesUntil) continue;
-      if (best === undefined || byPrecedence(proxy, best.proxy) < 0) best = { uid, key, proxy };
+      const candidate = { uid, key, proxy, behind: now < behindUntil };
+      if (best === undefined || isBefore(candidate, best)) best = candidate;
     }
     return best;
   }
+}
+
+function isBefore(a: Candidate, b: Candidate): boolean {
+  return a.behind === b.behind ? byPrecedence(a.proxy, b.proxy) < 0 : b.behind;
 }

@@ -22,6 +22,8 @@ export class QuotaQueues {
 
   /** A quota there had no room for the pod. */
   refused(place: QuotaPlace, proxyUid: string, key: ObjectKey): void {
+    // Nobody tells any more of one that went while it asked.
+    if (this.#options.proxyOf(key)?.metadata.uid !== proxyUid) return;
     const id = idOf(place);
     const queue = this.#queues.get(id) ?? new QuotaQueue(place.member, this.#options);
     this.#queues.set(id, queue);

@@ -51,7 +51,7 @@ describe("when a pod ends in a namespace whose quota is full", () => {
   });
 
   test("none asks after one that was refused, but for what may not have been counted yet", async () => {
-    const { clock, asked, keyOf, queues: made } = queues(["a", "b"]);
+    const { clock, asked, keyOf, queues: made } = queues(["a"]);
     made.onEnded(west);
     const perSecond: number[] = [];
     for (let second = 1; second <= 12; second += 1) {
@@ -64,6 +64,32 @@ describe("when a pod ends in a namespace whose quota is full", () => {
       perSecond.push(asked.length - before);
     }
     expect(perSecond).toEqual([1, 0, 1, 0, 1, 0, 1, 0, 0, 0, 0, 0]);
+  });
+
+  test("one that asks for more than there is holds up nobody, and is the first again some seconds later", async () => {
+    const { clock, asked, keyOf, queues: made } = queues(["large", "b", "c"], { large: 5 });
+    made.onEnded(west);
+    await clock.advance(250);
+    made.refused(west, "large", keyOf("large"));
+    await clock.advance(2_000);
+    made.accepted(west, "b");
+    await clock.advance(0);
+    expect(asked).toEqual(["large", "b", "c"]);
+    made.refused(west, "c", keyOf("c"));
+    await clock.advance(10_000);
+    made.onEnded(west);
+    await clock.advance(250);
+    expect(asked.at(-1)).toBe("large");
+  });
+
+  test("one that went while it asked is not waited for", async () => {
+    const { clock, pods, keyOf, queues: made } = queues(["a"]);
+    made.onEnded(west);
+    await clock.advance(250);
+    pods.delete(keyOf("a"));
+    made.leave("a");
+    made.refused(west, "a", keyOf("a"));
+    expect([made.size, clock.pending]).toEqual([0, 0]);
   });
 
   test("the next that ends is news at once", async () => {
