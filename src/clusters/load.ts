@@ -67,12 +67,13 @@ export class Load {
     this.#add(entry);
   }
 
-  /** Takes back a reservation: the creation failed, or the delegate is counted by now. */
-  release(proxyUid: string): void {
+  /** Takes back a reservation: the creation failed, or the delegate is counted by now. False: there was none. */
+  release(proxyUid: string): boolean {
     const entry = this.#reserved.get(proxyUid);
-    if (entry === undefined) return;
+    if (entry === undefined) return false;
     this.#reserved.delete(proxyUid);
     this.#subtract(entry);
+    return true;
   }
 
   /**

@@ -129,7 +129,7 @@ export class Creation {
     if (!prepared && !mayBeThere) return shownPrepared(name);
     const { namespace = "" } = delegate.metadata ?? {};
     const asked = { requests: podRequests(delegate), namespace, parked: parked === true };
-    reservations.attempt(proxyUid, name, asked, proxyOf(context.key));
+    if (reservations.attempt(proxyUid, name, asked, proxyOf(context.key))) this.#options.onRoom();
     let ofCreation: unknown;
     const onFailure = (error: unknown): void => {
       ofCreation = error;

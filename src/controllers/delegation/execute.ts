@@ -61,7 +61,8 @@ export class Executor {
         return this.#creation.create(action, context);
       case "promise": {
         const { member, proxyUid, requests } = action;
-        this.#options.reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace });
+        const { reservations, onRoom } = this.#options;
+        if (reservations.promise(proxyUid, member, { requests, namespace: objectRef(context.key).namespace })) onRoom();
         return Promise.resolve(undefined);
       }
       case "prepare":

@@ -33,10 +33,13 @@ export class Reservations {
     this.#options = options;
   }
 
-  /** The pod is about to get its delegate there; `pod` is absent when nobody knows it any more. */
-  attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): void {
+  /**
+   * The pod is about to get its delegate there; `pod` is absent when nobody knows it any more. True when room that was kept for it
+   * elsewhere is free.
+   */
+  attempt(proxyUid: string, member: string, asked: Asked, pod: Stored<Pod> | undefined): boolean {
     const { memories, shapes, clock } = this.#options;
-    this.#releaseKept(proxyUid);
+    const freed = this.#releaseKept(proxyUid, member);
     const now = clock.now();
     memories.noteAttempt(proxyUid, member, now, asked.parked);
     // One that will wait asks nobody for a node.
@@ -44,18 +47,20 @@ export class Reservations {
       shapes.attempt(member, shapeOf(pod), proxyUid, now);
     }
     this.#reserve(proxyUid, member, asked);
+    return freed;
   }
 
-  /** Room is kept there for the pod, which another member still has. */
-  promise(proxyUid: string, member: string, asked: Asked): void {
-    this.#releaseKept(proxyUid);
+  /** Room is kept there for the pod, which another member still has. True when room that was kept in a third one is free. */
+  promise(proxyUid: string, member: string, asked: Asked): boolean {
+    const freed = this.#releaseKept(proxyUid, member);
     this.#options.memories.notePromised(proxyUid, member);
     this.#reserve(proxyUid, member, asked);
+    return freed;
   }
 
-  /** The member did not take what was sent: its room is free. */
-  release(proxyUid: string, member: string): void {
-    this.#options.registry.member(member)?.load.release(proxyUid);
+  /** The member did not take what was sent: its room is free. False: none was kept. */
+  release(proxyUid: string, member: string): boolean {
+    return this.#options.registry.member(member)?.load.release(proxyUid) ?? false;
   }
 
   /** The member is known not to have the pod's delegate: others may have its room, or try for themselves. */
@@ -119,8 +124,9 @@ export class Reservations {
     this.#options.registry.member(member)?.load.reserve(proxyUid, requests, namespace, parked);
   }
 
-  #releaseKept(proxyUid: string): void {
+  /** True when what was kept was in another member than `next`, which may count it anew. */
+  #releaseKept(proxyUid: string, next?: string): boolean {
     const { room } = this.#options.memories.of(proxyUid);
-    if (room !== undefined) this.release(proxyUid, room);
+    return room !== undefined && this.release(proxyUid, room) && room !== next;
   }
 }

@@ -42,6 +42,20 @@ describe("room of a pod that is about to come", () => {
     expect(memories.of("first").promised).toBeUndefined();
   });
 
+  test("is told to be free when it was kept in vain elsewhere", () => {
+    const { reservations: made } = reservations();
+    expect([
+      made.promise("first", "west", asked),
+      made.promise("first", "west", asked),
+      made.promise("first", "east", asked),
+      made.attempt("first", "east", asked, first),
+      made.attempt("first", "west", asked, first),
+    ]).toEqual([false, false, true, false, true]);
+    // Its watch has shown the delegate, which has its room itself.
+    made.release("first", "west");
+    expect(made.promise("first", "east", asked)).toBe(false);
+  });
+
   test("is kept where it is when the member takes the pod, and free elsewhere", async () => {
     const { reservations: made, west, east, memories } = reservations();
     made.attempt("first", "west", asked, first);
