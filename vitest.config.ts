@@ -1,6 +1,5 @@
 import { defineConfig, type ViteUserConfigExport } from "vitest/config";
 import { EvenSequencer } from "./test/support/harness/sequencer.ts";
-import { SHORT_LIVED } from "./test/support/legation/short-lived.ts";
 
 const config: ViteUserConfigExport = defineConfig({
   test: {
@@ -20,7 +19,6 @@ const config: ViteUserConfigExport = defineConfig({
           retry: 1,
           // Half of what they cost would be starting a process and loading the sources for each file.
           isolate: false,
-          execArgv: [SHORT_LIVED],
           // Many wait for time to pass.
           maxWorkers: 4,
           sequence: { groupOrder: 0 },
@@ -38,7 +36,6 @@ const config: ViteUserConfigExport = defineConfig({
           maxConcurrency: 8,
           // A process and its modules serve one file after the other: both cost a second of processor time for each.
           isolate: false,
-          execArgv: [SHORT_LIVED],
           sequence: { groupOrder: 1 },
           // Real processes on a shared machine: what fails once is shown as retried, what fails twice has a reason.
           retry: 1,

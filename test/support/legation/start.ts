@@ -8,7 +8,6 @@ import { freePort } from "../clusters/ports.ts";
 import type { Cluster } from "../clusters/types.ts";
 import { legation, MAIN } from "./cli.ts";
 import { ensureInstalled, installedPort } from "./installation.ts";
-import { flagsOfThis } from "./short-lived.ts";
 
 /** What to run Legation on. */
 export interface LegationOptions {
@@ -109,7 +108,7 @@ async function startOnFreePorts(options: LegationOptions, port: number): Promise
     const plane = new PlaneProcess({
       name,
       command: process.execPath,
-      args: [...flagsOfThis(), ...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...args],
+      args: [...(options.nodeFlags ?? []), script, kind, `--kubeconfig=${kubeconfig}`, ...args],
       ...(options.env === undefined ? {} : { env: options.env }),
       logFile,
       // Only what this start has logged counts.
