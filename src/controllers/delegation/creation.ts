@@ -42,6 +42,7 @@ export interface CreationOptions extends DelegationOptions {
   /** The proxy as the host last showed it. */
   readonly proxyOf: (key: ObjectKey) => Stored<Pod> | undefined;
   readonly reservations: Reservations;
+  /** The pods that wait for full quotas. */
   readonly quotas: QuotaQueues;
   /** Since when the proxy waits for a member; epoch ms. */
   readonly waitingSince: (key: ObjectKey) => number | undefined;
