@@ -92,16 +92,27 @@ export function isOfNamespace({ resource }: KubeError): boolean {
   return resource.startsWith("namespaces ");
 }
 
-/** The version that a refusal is of: another one may be taken at once. None where nothing of the source can change it. */
-export function refusedVersion(
-  answer: { readonly type: string; readonly detail?: string },
-  version: string,
-): { readonly version?: string } {
-  return answer.type === "refused" && !isNamespaceEnding(answer.detail ?? "") ? { version } : {};
+/** How a member does not take a copy. */
+type NotTaken = { readonly type: "refused"; readonly detail: string } | Failing;
+
+/** The version of its source that a refusal is of. */
+export interface OfVersion {
+  /** Absent where no other version would be taken. */
+  readonly version?: string;
+}
+
+/** Of which version that is, where another one may be taken at once: it was this one that the member did not want. */
+export function refusedVersion(answer: NotTaken, version: string): OfVersion {
+  return answer.type === "refused" && !isNamespaceEnding(answer.detail) ? { version } : {};
+}
+
+/** Whether the source has changed since the refusal, in a way that may end it. */
+export function isOfEarlier({ version }: OfVersion, current: string): boolean {
+  return version !== undefined && version !== current;
 }
 
 /** How long a member is not asked again that refuses a copy, or goes on failing to take it; ms. */
-export function restMsAfter(answer: { readonly type: "refused"; readonly detail: string } | Failing): number {
+export function restMsAfter(answer: NotTaken): number {
   if (answer.type === "failing") return answer.restMs;
   return isNamespaceEnding(answer.detail) ? FAILING_FOR_MS : REFUSED_FOR_MS;
 }

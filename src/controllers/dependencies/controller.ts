@@ -16,22 +16,14 @@ import { usesOf } from "../../pods/uses.ts";
 import { Controller } from "../../runtime/controller.ts";
 import type { ReflectorEvent } from "../../runtime/reflector.ts";
 import { Copies } from "../copying/copies.ts";
+import { isOfEarlier } from "../copying/failures.ts";
 import { IdleTimes } from "../copying/idle.ts";
 import type { Copier, CopyingOptions } from "../copying/options.ts";
 import { isPrepared, type Needs, type Readiness, type Why } from "../delegation/decisions/needs.ts";
 import { decide, servesPods } from "./decide.ts";
 import { digested, forEachKind, RESOURCES, withoutContent } from "./digest.ts";
-import { Executor, type Refusal } from "./execute.ts";
-import {
-  type Action,
-  type CopyKey,
-  copyKey,
-  copyRef,
-  type Digested,
-  dependencyOf,
-  type Observed,
-  type Source,
-} from "./model.ts";
+import { Executor } from "./execute.ts";
+import { type Action, type CopyKey, copyKey, copyRef, type Digested, dependencyOf, type Observed } from "./model.ts";
 import { Sources } from "./sources.ts";
 import { Users } from "./users.ts";
 
@@ -294,10 +286,8 @@ export class DependencyController implements Copier {
     const refused = this.#executor.refusal(key);
     if (copy === undefined && !used && refused === undefined) return this.#forget(key);
     const source = this.#sources.of(ref.kind, ref.namespace, ref.name);
-    const contestedUntil =
-      source.state === "present"
-        ? this.#executor.contestedUntil(key, source.object.metadata.resourceVersion)
-        : undefined;
+    const version = source.state === "present" ? source.object.metadata.resourceVersion : undefined;
+    const contestedUntil = version === undefined ? undefined : this.#executor.contestedUntil(key, version);
     const mounted = member.delegates.usersOf(dependency) > 0;
     return {
       ref,
@@ -314,7 +304,12 @@ export class DependencyController implements Copier {
       // What pods are told of it stands until the copy is there.
       ...(refused === undefined
         ? {}
-        : { refused: { until: refused.until, ofEarlier: used && isOfEarlier(refused, source) } }),
+        : {
+            refused: {
+              until: refused.until,
+              ofEarlier: used && version !== undefined && isOfEarlier(refused, version),
+            },
+          }),
     };
   }
 
@@ -322,9 +317,4 @@ export class DependencyController implements Copier {
     this.#idle.forget(key);
     this.#executor.forget(key);
   }
-}
-
-/** Whether the source has changed since the member refused it. */
-function isOfEarlier({ version }: Refusal, source: Source): boolean {
-  return version !== undefined && source.state === "present" && source.object.metadata.resourceVersion !== version;
 }

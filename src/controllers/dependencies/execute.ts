@@ -6,7 +6,7 @@ import type { Resource } from "../../kube/resources.ts";
 import type { ActionContext, Shown } from "../../runtime/controller.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
+import { type OfVersion, REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { RESOURCES } from "./digest.ts";
 import { foreignMessage, isUsedInPlace } from "./in-place.ts";
@@ -19,14 +19,12 @@ export interface ExecutorOptions extends Omit<CopyWriterOptions<CopyKey>, "onSta
 }
 
 /** Why a member has no copy. */
-export interface Refusal {
+export interface Refusal extends OfVersion {
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
   /** What is there in its place is used as it is. */
   readonly inPlace: boolean;
-  /** The source's `resourceVersion`, where another one may be taken. */
-  readonly version?: string;
 }
 
 type Context = ActionContext<CopyKey>;

@@ -7,7 +7,7 @@ import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
+import { isOfEarlier, type OfVersion, REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { type Action, type Observed, type Place, type PlaceKey, placeKey, placeOf } from "./model.ts";
@@ -20,9 +20,7 @@ export interface ExecutorOptions extends Omit<CopyWriterOptions<PlaceKey>, "onSt
 }
 
 /** Why a member has not what a policy says. */
-interface Refusal {
-  /** Of the policy, where another one may be taken. */
-  readonly version?: string;
+interface Refusal extends OfVersion {
   readonly message: string;
   /** Epoch ms. */
   readonly until: number;
@@ -70,9 +68,9 @@ export class Executor {
 
   /** Until when this version of the policy is not written again; epoch ms. */
   restsUntil(place: Place, source: Policy): number | undefined {
-    const { version = source.metadata.resourceVersion, until } = this.#refusalOf(place, source) ?? {};
-    const isOfEarlier = version !== source.metadata.resourceVersion;
-    return (isOfEarlier ? undefined : until) ?? this.contestedUntil(place, source);
+    const refusal = this.#refusalOf(place, source);
+    if (refusal !== undefined && !isOfEarlier(refusal, source.metadata.resourceVersion)) return refusal.until;
+    return this.contestedUntil(place, source);
   }
 
   /** The uids of copies on their way out, of those that are still there. */
@@ -175,7 +173,7 @@ export class Executor {
   #refuse(
     place: Place,
     source: Policy,
-    { message, restMs, version }: { readonly message: string; readonly restMs: number; readonly version?: string },
+    { message, restMs, ...of }: { readonly message: string; readonly restMs: number } & OfVersion,
     { log }: Context,
   ): Shown<Observed> {
     const { authorEvents, clock, onRefusal } = this.#options;
@@ -184,7 +182,7 @@ export class Executor {
     const now = clock.now();
     const last = refusals.get(name)?.told;
     const told = toldNow(message, last, now);
-    refusals.set(name, { message, until: now + restMs, told, ...(version === undefined ? {} : { version }) });
+    refusals.set(name, { message, until: now + restMs, told, ...of });
     onRefusal(place);
     if (told !== last) {
       log.warn({ member: place.member }, message);

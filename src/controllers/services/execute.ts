@@ -13,7 +13,7 @@ import { aboutObject } from "../author-event.ts";
 import type { AuthorEvents } from "../author-events.ts";
 import { Contests } from "../copying/contests.ts";
 import { CopyWriter, type CopyWriterOptions } from "../copying/copy-writer.ts";
-import { REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
+import { isOfEarlier, type OfVersion, REFUSED_FOR_MS, refusedVersion, restMsAfter } from "../copying/failures.ts";
 import { inMember } from "../copying/in-member.ts";
 import { type LastTold, toldNow } from "../told-for.ts";
 import { Exports } from "./exports.ts";
@@ -34,17 +34,15 @@ type Context = ActionContext<CopyKey>;
 type Result = Promise<Shown<Observed> | undefined>;
 
 /** Why a member has no copy like its source. */
-interface Refused {
+interface Refused extends OfVersion {
   readonly ref: CopyRef;
   readonly source: Stored<KubeObject>;
   readonly message: string;
   /** How long the member is not asked again. */
   readonly restMs: number;
-  /** Of its source, where another one may be taken. */
-  readonly version?: string;
 }
 
-interface Refusal extends Pick<Refused, "version"> {
+interface Refusal extends OfVersion {
   /** Epoch ms. */
   readonly until: number;
   readonly told: LastTold;
@@ -80,8 +78,7 @@ export class Executor {
   /** Until when the member is not asked for the copy of such a source again. */
   refusal(key: CopyKey, source: Stored<KubeObject>): { readonly until: number } | undefined {
     const refusal = this.#refusals.get(key);
-    const isOfEarlier = refusal?.version !== undefined && refusal.version !== versionOf(source);
-    return isOfEarlier ? undefined : refusal;
+    return refusal === undefined || isOfEarlier(refusal, versionOf(source)) ? undefined : refusal;
   }
 
   /** Whether the copy, which is there, is on its way out. */

@@ -42,7 +42,7 @@ export class QuotaQueues {
 
   /** The pod has its node, or is gone. */
   leave(proxyUid: string): void {
-    for (const id of [...this.#queues.keys()]) this.#change(id, (queue) => queue.remove(proxyUid));
+    for (const id of this.#queues.keys()) this.#change(id, (queue) => queue.remove(proxyUid));
   }
 
   /** In how many namespaces of members pods wait. */
