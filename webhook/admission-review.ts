@@ -10,6 +10,7 @@ const metadata = z.object({
   annotations: stringMap.nullish(),
   finalizers: z.array(z.string()).nullish(),
   ownerReferences: z.array(z.object({ kind: z.string(), controller: z.boolean().nullish() })).nullish(),
+  managedFields: z.unknown().optional(),
 });
 
 /** An object under review: its metadata is checked, the rest is passed through as it came. */
@@ -49,6 +50,8 @@ export interface ReviewedObject {
     readonly annotations?: Readonly<Record<string, string>>;
     readonly finalizers?: readonly string[];
     readonly ownerReferences?: readonly { readonly kind: string; readonly controller?: boolean | null | undefined }[];
+    /** As they came. */
+    readonly managedFields?: unknown;
   };
   readonly [field: string]: unknown;
 }

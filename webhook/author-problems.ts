@@ -1,5 +1,6 @@
 import { type Annotations, authorAnnotations, type Placement, parsePlacement } from "../src/api/annotations.ts";
 import { isEmptyTerm } from "../src/api/cluster-affinity.ts";
+import { isJsonObject } from "../src/api/json-object.ts";
 import {
   CLUSTER_SELECTOR_ANNOTATION,
   CLUSTERS_ANNOTATION,
@@ -9,7 +10,6 @@ import {
   SCHEDULER_NAME_ANNOTATION,
 } from "../src/api/keys.ts";
 import { privilegeProblems } from "../src/pods/overrides.ts";
-import { isRecord } from "./wire.ts";
 
 /** What an author's annotations mean, and everything that is wrong with them. */
 export interface Read {
@@ -33,7 +33,7 @@ export function readAnnotations(annotations: Annotations, options: { readonly pr
 
 /** What an author's overrides would make of the pod that this cluster's admission has not judged. `spec` is as it came. */
 export function overrideProblems({ overrides = [] }: Placement, spec: unknown): string[] {
-  if (overrides.length === 0 || !isRecord(spec)) return [];
+  if (overrides.length === 0 || !isJsonObject(spec)) return [];
   const problems = privilegeProblems({ containers: [], ...spec }, overrides);
   return problems.map((problem) => `annotation ${OVERRIDES_ANNOTATION}: ${problem}`);
 }

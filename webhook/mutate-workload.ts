@@ -2,13 +2,15 @@ import fastJsonPatch from "fast-json-patch";
 import { type Annotations, authorAnnotations } from "../src/api/annotations.ts";
 import { type DelegationMode, isWanted, overflowModeOf } from "../src/api/delegation-mode.ts";
 import { isForeignKey } from "../src/api/foreign-annotations.ts";
+import { isJsonObject } from "../src/api/json-object.ts";
 import { DELEGATE_ANNOTATION, GROUP } from "../src/api/keys.ts";
+import { lastApplied } from "../src/api/last-applied.ts";
 import type { AdmissionRequest, ReviewedObject } from "./admission-review.ts";
 import { idleWarnings, overrideProblems, placementWarnings, readAnnotations } from "./author-problems.ts";
 import { idleOverflowWarnings, overflowProblems, overflowWarnings } from "./overflow-problems.ts";
 import { ephemeralWarnings, nodeNameProblem, readPodSpec, specWarnings } from "./pod-fields.ts";
 import { allowed, denied, patched, type Verdict } from "./responses.ts";
-import { annotationsAt, isRecord, valueAt } from "./wire.ts";
+import { annotationsAt, valueAt } from "./wire.ts";
 
 /** Where a kind of workload has annotations: on itself and, for its pods, in the template. */
 interface Shape {
@@ -48,7 +50,7 @@ export function mutateWorkload(
   }
   // A template that has an owner is the owner's: changed here, its owner would make another one, for ever.
   if (object.metadata.ownerReferences?.some(({ controller }) => controller === true)) return allowed();
-  if (!isRecord(valueAt(object, shape.template))) return allowed();
+  if (!isJsonObject(valueAt(object, shape.template))) return allowed();
   // The API server does not ask about these (matchConditions); whoever asks all the same gets the same answer.
   if (!isAnnotated(object, oldObject, shape)) return allowed();
 
@@ -56,12 +58,23 @@ export function mutateWorkload(
   if (problems.length > 0) return denied(problems);
   if (kind.kind === DAEMON_SET) return allowed();
   const current = annotationsAt(object, [...shape.template, "metadata"]) ?? {};
-  const { annotations, warnings } = merge(current, outerAnnotations(object, shape), outerAnnotations(oldObject, shape));
+  const { annotations, warnings, removed } = merge(
+    current,
+    outerAnnotations(object, shape),
+    outerAnnotations(oldObject, shape),
+    (key) => isWrittenInTemplate(object, shape, key),
+  );
   const patch = fastJsonPatch.compare({ annotations: current }, { annotations });
   if (patch.length > 0 && kind.kind === "Job" && oldObject !== undefined && !mayChangeTemplate(oldObject)) {
     return allowed([...warnings, JOB_KEEPS_TEMPLATE]);
   }
-  return patched(rooted(patch, object, shape.template), [...warnings, ...warningsOf(object, shape, annotations, mode)]);
+  return patched(rooted(patch, object, shape.template), [
+    ...warnings,
+    ...removed.map(
+      (key) => `${key}: taken off the pod template, too; if it was to stay there, write it there once more`,
+    ),
+    ...warningsOf(object, shape, annotations, mode),
+  ]);
 }
 
 const JOB_KEEPS_TEMPLATE =
@@ -155,26 +168,49 @@ function outerAnnotations(object: ReviewedObject | undefined, { outer }: Shape):
   return Object.assign({}, ...outer.map((path) => authorAnnotations(annotationsAt(object, path))));
 }
 
+/**
+ * Whether the template's annotation is known to be somebody's own: a field manager has it, or it is in the manifest that `kubectl
+ * apply` remembers. What admission copies there is in neither, since the API server tells the managers before it asks (k8s.io/apiserver,
+ * endpoints/handlers). A client that leaves no trace, as a patch without a change, is not seen.
+ */
+function isWrittenInTemplate(object: ReviewedObject, { template }: Shape, key: string): boolean {
+  const path = [...template, "metadata", "annotations", key];
+  const { managedFields } = object.metadata;
+  const fields = path.map((field) => `f:${field}`);
+  const isOwned = (entry: unknown): boolean =>
+    isJsonObject(entry) && isJsonObject(entry.fieldsV1) && valueAt(entry.fieldsV1, fields) !== undefined;
+  if (Array.isArray(managedFields) && managedFields.some(isOwned)) return true;
+  const applied = lastApplied(object.metadata.annotations);
+  return applied !== undefined && valueAt(applied, path) !== undefined;
+}
+
 /** The template's annotations as they must be. `before` is what was written around the template until now. */
 function merge(
   current: Annotations,
   written: Annotations,
   before: Annotations,
-): { readonly annotations: Annotations; readonly warnings: readonly string[] } {
+  isAuthors: (key: string) => boolean,
+): {
+  readonly annotations: Annotations;
+  readonly warnings: readonly string[];
+  /** Keys that go with those around the template. */
+  readonly removed: readonly string[];
+} {
   const annotations = { ...current };
   const warnings: string[] = [];
   for (const [key, value] of Object.entries(written)) {
     const inTemplate = current[key];
     // A value that stood outside until now was copied from there, so it follows.
-    if (inTemplate === undefined || inTemplate === before[key]) annotations[key] = value;
+    if (inTemplate === undefined || (inTemplate === before[key] && !isAuthors(key))) annotations[key] = value;
     else if (inTemplate !== value) {
       warnings.push(`${key}: the pod template says ${JSON.stringify(inTemplate)}, and that counts for its pods`);
     }
   }
-  for (const [key, value] of Object.entries(before)) {
-    if (!(key in written) && current[key] === value) delete annotations[key];
-  }
-  return { annotations, warnings };
+  const removed = Object.entries(before)
+    .filter(([key, value]) => !(key in written) && current[key] === value && !isAuthors(key))
+    .map(([key]) => key);
+  for (const key of removed) delete annotations[key];
+  return { annotations, warnings, removed };
 }
 
 /** The operations with paths from the object's root; containers that the template lacks are made first. */
@@ -187,7 +223,7 @@ function rooted(
   const root = `/${template.join("/")}/metadata`;
   const metadata = valueAt(object, [...template, "metadata"]);
   const made: fastJsonPatch.Operation[] = [];
-  if (!isRecord(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
-  else if (!isRecord(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
+  if (!isJsonObject(metadata)) made.push({ op: "add", path: root, value: { annotations: {} } });
+  else if (!isJsonObject(metadata.annotations)) made.push({ op: "add", path: `${root}/annotations`, value: {} });
   return [...made, ...patch.map((operation) => ({ ...operation, path: root + operation.path }))];
 }

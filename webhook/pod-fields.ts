@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { isJsonObject } from "../src/api/json-object.ts";
 import {
   CLUSTERS_ANNOTATION,
   DELEGATE_ANNOTATION,
@@ -8,7 +9,6 @@ import {
 } from "../src/api/keys.ts";
 import type { Toleration } from "../src/api/kubernetes.ts";
 import { issues } from "./admission-review.ts";
-import { isRecord } from "./wire.ts";
 
 interface PodTermFields {
   readonly topologyKey?: string | null | undefined;
@@ -78,7 +78,7 @@ const podSpec: z.ZodType<PodFields> = z.object({
     .nullish(),
   resourceClaims: z.array(z.object({ name: z.string().nullish() })).nullish(),
   // As they are: they go back into the patch.
-  tolerations: z.array(z.custom<Toleration>((value) => isRecord(value))).nullish(),
+  tolerations: z.array(z.custom<Toleration>((value) => isJsonObject(value))).nullish(),
   affinity: z.object({ podAffinity: podTerms.nullish(), podAntiAffinity: podTerms.nullish() }).nullish(),
   containers: z.array(container).nullish(),
   initContainers: z.array(container).nullish(),

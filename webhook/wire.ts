@@ -1,22 +1,16 @@
-/** A JSON object, as it came. */
-export type WireObject = Readonly<Record<string, unknown>>;
-
-/** True for a JSON object: neither null nor a list. */
-export function isRecord(value: unknown): value is WireObject {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
-}
+import { isJsonObject, type JsonObject } from "../src/api/json-object.ts";
 
 /** The value at a path of fields; undefined where the path ends early. */
-export function valueAt(object: WireObject, path: readonly string[]): unknown {
+export function valueAt(object: JsonObject, path: readonly string[]): unknown {
   let value: unknown = object;
-  for (const field of path) value = isRecord(value) ? value[field] : undefined;
+  for (const field of path) value = isJsonObject(value) ? value[field] : undefined;
   return value;
 }
 
 /** The annotations of the metadata at a path, none when there is no such metadata; undefined when they are no strings. */
-export function annotationsAt(object: WireObject, path: readonly string[]): Record<string, string> | undefined {
+export function annotationsAt(object: JsonObject, path: readonly string[]): Record<string, string> | undefined {
   const found = valueAt(object, [...path, "annotations"]) ?? {};
-  if (!isRecord(found)) return undefined;
+  if (!isJsonObject(found)) return undefined;
   const annotations: Record<string, string> = {};
   for (const [key, value] of Object.entries(found)) {
     if (typeof value !== "string") return undefined;

@@ -1,3 +1,5 @@
+import { isJsonObject } from "./json-object.ts";
+
 /**
  * Says whether a value of JSON has the types that the code relies on. By hand, where everything else that comes from
  * outside passes zod: every object of every watch goes through it, and zod would copy each of them.
@@ -25,7 +27,7 @@ export function list(item: Shape): Shape {
 
 /** Every value of an object, whatever its keys. */
 export function map(item: Shape): Shape {
-  return (value) => isObject(value) && Object.values(value).every((each) => item(each));
+  return (value) => isJsonObject(value) && Object.values(value).every((each) => item(each));
 }
 
 /** An object that has these fields, and those only of these types; others it may have are not looked at. */
@@ -36,11 +38,7 @@ export function fields(
   const must = Object.entries(required);
   const may = Object.entries(optional);
   return (value) =>
-    isObject(value) &&
+    isJsonObject(value) &&
     must.every(([name, shape]) => shape(value[name])) &&
     may.every(([name, shape]) => value[name] === undefined || shape(value[name]));
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

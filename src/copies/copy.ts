@@ -7,12 +7,13 @@ import {
   OWNER_ANNOTATION,
 } from "../api/keys.ts";
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
+import { LAST_APPLIED_ANNOTATION } from "../api/last-applied.ts";
 import { type HostIdentity, type Owner, ownerOf } from "../pods/delegate.ts";
 import { readRecord, writeRecord } from "../pods/forwarded.ts";
 
 const DROPPED_ANNOTATIONS: ReadonlySet<string> = new Set([
   // The whole object again, a Secret's content included.
-  "kubectl.kubernetes.io/last-applied-configuration",
+  LAST_APPLIED_ANNOTATION,
   // The host has enforced it; the member would refuse the Secret with the pod's own token.
   "kubernetes.io/enforce-mountable-secrets",
 ]);

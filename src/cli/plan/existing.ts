@@ -60,7 +60,7 @@ export function standingOf(
         : [`${counted(surplus.length)} ${surplus.length === 1 ? "goes" : "go"}, probably ${namesOf(surplus)}`]),
       ...(replaced.length === 0
         ? []
-        : [`${whose} ${replaced.length === 1 ? "is" : "are"} replaced: their room is counted as free`]),
+        : [`${whose} ${replaced.length === 1 ? "is replaced: its" : "are replaced: their"} room is counted as free`]),
       ...waitingNotes(kept),
     ],
   };

@@ -4,7 +4,7 @@ import type { Namespace, Pod, Stored } from "../../api/kubernetes.ts";
 import { isOverflow } from "../../pods/overflow.ts";
 import { isBound } from "../../pods/phase.ts";
 import { admitPod, admitWorkload } from "./admission.ts";
-import { asApplied } from "./applied.ts";
+import { asApplied, withStandingAnnotations } from "./applied.ts";
 import type { WrittenObject } from "./documents.ts";
 import { isHostsOwn, makerOf, type Standing, standingOf } from "./existing.ts";
 import type { NamedWorkload } from "./owned-pods.ts";
@@ -139,7 +139,8 @@ function planWorkload(
     const message = `namespace ${workload.namespace} has no label ${DELEGATION_LABEL}: its pods run on the host`;
     return { ...plan, outcome: "notDelegated", message };
   }
-  const admitted = kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(written, mode);
+  const admitted =
+    kind === "Pod" ? { object: written, warnings: [] } : admitWorkload(withStandingAnnotations(written, stored), mode);
   if (admitted.denied !== undefined) return { ...plan, outcome: "refused", message: admitted.denied };
   const warnings = new Set(admitted.warnings);
   if (kind === "DaemonSet") {

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import { authorAnnotations } from "../../api/annotations.ts";
+import { isJsonObject } from "../../api/json-object.ts";
 import { parseAmounts } from "../../api/quantity.ts";
 import type { WrittenObject } from "./documents.ts";
 
@@ -13,12 +14,12 @@ export function isSameTemplate(storedWorkload: WrittenObject, writtenWorkload: W
 }
 
 function templateOf({ spec }: WrittenObject): unknown {
-  return isMap(spec) ? spec.template : undefined;
+  return isJsonObject(spec) ? spec.template : undefined;
 }
 
 function ownAnnotations(template: unknown): Record<string, string> {
-  const metadata = isMap(template) ? template.metadata : undefined;
-  const annotations = isMap(metadata) && isMap(metadata.annotations) ? metadata.annotations : {};
+  const metadata = isJsonObject(template) ? template.metadata : undefined;
+  const annotations = isJsonObject(metadata) && isJsonObject(metadata.annotations) ? metadata.annotations : {};
   return authorAnnotations(Object.fromEntries(Object.entries(annotations).map(([key, value]) => [key, String(value)])));
 }
 
@@ -39,7 +40,7 @@ const ZERO_BY_ABSENCE: ReadonlySet<string> = new Set(["hostPort", "initialDelayS
 /** What is empty is what the API server leaves out. */
 function isNothing(value: unknown): boolean {
   if (Array.isArray(value)) return value.length === 0;
-  return value === null || value === "" || (isMap(value) && Object.keys(value).length === 0);
+  return value === null || value === "" || (isJsonObject(value) && Object.keys(value).length === 0);
 }
 
 function isDefault(key: string, value: unknown): boolean {
@@ -68,8 +69,8 @@ function covers(stored: unknown, written: unknown): boolean {
       Array.isArray(stored) && stored.length === written.length && written.every((item, i) => covers(stored[i], item))
     );
   }
-  if (isMap(written)) {
-    const own = isMap(stored) ? stored : {};
+  if (isJsonObject(written)) {
+    const own = isJsonObject(stored) ? stored : {};
     return Object.entries(written).every(([key, value]) => {
       if (own[key] === undefined) return isNothing(value) || isDefault(key, value);
       if (key === "sizeLimit") return sameAmounts({ [key]: own[key] }, { [key]: value });
@@ -77,9 +78,4 @@ function covers(stored: unknown, written: unknown): boolean {
     });
   }
   return String(stored) === String(written);
-}
-
-/** A map of YAML or JSON. */
-export function isMap(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === "object" && value !== null && !Array.isArray(value);
 }

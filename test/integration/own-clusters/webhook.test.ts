@@ -462,6 +462,31 @@ describe("a workload", () => {
     expect(warnings).toContain(`${CLUSTERS}: the pod template says "east", and that counts for its pods`);
   });
 
+  test.each([
+    { how: "on the server's side", flags: ["--server-side"] },
+    { how: "by kubectl", flags: [] },
+  ])("applied $how may move an annotation into its template, and is not rolled out for it", async ({ how, flags }) => {
+    const name = `moves-${flags.length}`;
+    const manifest = (outer: object, inner: Readonly<Record<string, string>>): string => {
+      const { path: _, ...deployment } = workload("Deployment");
+      const spec = { ...deployment.spec, replicas: 0, template: template(inner) };
+      return JSON.stringify({ ...deployment, metadata: { name, namespace: annotated, annotations: outer }, spec });
+    };
+    const apply = (input: string): Promise<string> => kubectl(host, ["apply", ...flags, "-f", "-"], { input });
+    await apply(manifest({ [CLUSTERS]: "west" }, {}));
+    const before = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+    expect(JSON.parse(before).spec.template.metadata.annotations, how).toEqual({ [CLUSTERS]: "west" });
+    await apply(manifest({}, { [CLUSTERS]: "west" }));
+    const moved = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+    expect(JSON.parse(moved).metadata.annotations).not.toHaveProperty(CLUSTERS);
+    expect(JSON.parse(moved).spec.template.metadata.annotations).toEqual({ [CLUSTERS]: "west" });
+    expect(JSON.parse(moved).metadata.generation).toBe(JSON.parse(before).metadata.generation);
+    // What is then taken out of the template is gone.
+    await apply(manifest({}, {}));
+    const gone = await kubectl(host, ["get", "deployment", name, "-n", annotated, "-o", "json"]);
+    expect(JSON.parse(gone).spec.template.metadata.annotations ?? {}).toEqual({});
+  });
+
   test("that asks for nothing where pods must ask is let in with a warning, and without one where all are delegated", async () => {
     const deployment = workload("Deployment");
     const written = { annotations: { "legation.dev/group": "flow-7" } };

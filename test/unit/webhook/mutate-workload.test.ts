@@ -132,6 +132,47 @@ describe("a change of the workload's annotations follows in the template", () =>
   });
 });
 
+describe("an annotation that stands on the workload and in its template with the same value", () => {
+  const fields = { "f:spec": { "f:template": { "f:metadata": { "f:annotations": { [`f:${CLUSTERS}`]: {} } } } } };
+  const applied = JSON.stringify(workload(undefined, { [CLUSTERS]: "west" }));
+  const before = workload({ [CLUSTERS]: "west" }, { [CLUSTERS]: "west" });
+  const byManager = { managedFields: [{ operation: "Update" }, { operation: "Apply", fieldsV1: fields }] };
+  const byKubectl = { annotations: { "kubectl.kubernetes.io/last-applied-configuration": applied } };
+  const moved = (metadata: object, own: Annotations = {}): object => {
+    const object = workload(own, { [CLUSTERS]: "west" });
+    const { annotations } = metadata as { annotations?: Annotations };
+    return { ...object, metadata: { ...object.metadata, ...metadata, annotations: { ...own, ...annotations } } };
+  };
+  const update = (object: object) => changed({ operation: "UPDATE", oldObject: before, object });
+
+  test.each([
+    ["a field manager", byManager],
+    ["the manifest that was applied", byKubectl],
+  ])("and is the template's own by %s stays there when it is taken off the workload", (_, metadata) => {
+    expect(update(moved(metadata))).toEqual({ annotations: { [CLUSTERS]: "west" }, warnings: [] });
+  });
+
+  test("and is the template's own counts more than what the workload says anew, with a warning", () => {
+    expect(update(moved(byManager, { [CLUSTERS]: "east" }))).toEqual({
+      annotations: { [CLUSTERS]: "west" },
+      warnings: [`${CLUSTERS}: the pod template says "west", and that counts for its pods`],
+    });
+  });
+
+  test.each([
+    ["nobody's by what the API server tells", { managedFields: [{ operation: "Update", fieldsV1: { "f:spec": {} } }] }],
+    ["nobody's by what was applied", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{}" } }],
+    ["followed by what is no manifest", { annotations: { "kubectl.kubernetes.io/last-applied-configuration": "{" } }],
+    ["beside what no API server writes", { managedFields: "none" }],
+  ])("and is %s goes with the workload's, and the author hears of it", (_, metadata) => {
+    const { annotations, warnings } = update(moved(metadata));
+    expect(annotations).toEqual({});
+    expect(warnings[0]).toBe(
+      `${CLUSTERS}: taken off the pod template, too; if it was to stay there, write it there once more`,
+    );
+  });
+});
+
 describe("a workload that has a controller is never changed", () => {
   test.each(["ReplicaSet", "Job"])("a %s", (kind) => {
     const ownerReferences = [{ apiVersion: "apps/v1", kind: "Deployment", name: "web", uid: "u", controller: true }];

@@ -121,6 +121,38 @@ describe("a workload that is on the host already", () => {
     expect(division(planned)).toEqual({ east: 2, west: 0 });
   });
 
+  describe("and was annotated by hand after `kubectl apply`", () => {
+    const byHand = (applied: WrittenObject): WrittenObject => {
+      const object = stored(1, annotations);
+      const configuration = { "kubectl.kubernetes.io/last-applied-configuration": JSON.stringify(applied) };
+      return { ...object, metadata: { ...object.metadata, annotations: { ...annotations, ...configuration } } };
+    };
+    const plain = (image?: string): WrittenObject => ({
+      ...deployment(1, {}, { containers: [mainContainer(image)] }),
+      metadata: { name: "web" },
+    });
+    const proxies = [replica("web-abc-1", "west")];
+
+    test("keeps its pods when it is applied once more", () => {
+      expect(plan(plain(), byHand(plain()), proxies).workloads[0]).toMatchObject({
+        outcome: "fits",
+        notes: ["1 of its pods is there already, and stays"],
+        pods: [{ name: "web-abc-1", kept: true, cluster: "west" }],
+      });
+    });
+
+    test("is delegated with another image, too", () => {
+      const planned = plan(plain("web:2"), byHand(plain()), proxies).workloads[0];
+      expect(planned).toMatchObject({ outcome: "fits", notes: ["its 1 pod is replaced: its room is counted as free"] });
+      expect(planned?.pods).toHaveLength(1);
+    });
+
+    test("is delegated no more when an earlier manifest had what this one has not", () => {
+      const earlier = { ...plain(), metadata: { name: "web", annotations } };
+      expect(plan(plain(), byHand(earlier), proxies).workloads[0]).toMatchObject({ outcome: "notDelegated" });
+    });
+  });
+
   test("and is held back by gates says so of each pod that stays", () => {
     const held = replica("web-abc-1", undefined);
     const gated = { ...held, spec: { containers: [], ...held.spec, schedulingGates: [{ name: "kueue" }] } };
