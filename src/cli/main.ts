@@ -1,7 +1,8 @@
-#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 node --max-semi-space-size=8 --heap-growing-percent=40 --optimize-for-size
+#!/usr/bin/env -S MALLOC_ARENA_MAX=2 MALLOC_TRIM_THRESHOLD_=131072 UV_THREADPOOL_SIZE=64 node --max-semi-space-size=8 --heap-growing-percent=40 --optimize-for-size
 import { runProgram } from "./commands/program.ts";
 // What the controller keeps lives long: V8's defaults let its heap grow to several times that before they look for garbage,
 // and glibc's keep what a burst of requests has freed: an arena for each thread, and more at the end of each the larger it was.
+// Half of libuv's threads look names up, those of all members: see kube/name-lookup.ts.
 import type { Connections } from "./connections.ts";
 import { EXIT_CODES } from "./exit-codes.ts";
 import { Interruption } from "./failure.ts";

@@ -1,10 +1,15 @@
 import { createSecureContext, getCACertificates, type SecureContext } from "node:tls";
-import { type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
+import { buildConnector, type Dispatcher, Pool, ProxyAgent, Socks5ProxyAgent } from "undici";
 import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
+import { lookUp } from "./name-lookup.ts";
 
 // Places for requests that wait for no slot.
 const OUT_OF_TURN = 4;
+
+// Of the time for a connection, for each address but the last: three get their turn, and each a second packet when the first is lost
+// (after 1 s, RFC 6298). Node's own quarter of a second is less than some ways take.
+const SHARE_OF_AN_ADDRESS = 0.3;
 
 /** The connections to one API server under one TLS identity. */
 interface Generation {
@@ -116,15 +121,21 @@ export class Connections {
       keepAliveMaxTimeout: 60_000,
     };
     const connectTimeout = this.#limits.connectTimeoutMs;
+    const way = {
+      lookup: lookUp,
+      autoSelectFamilyAttemptTimeout: Math.round(connectTimeout * SHARE_OF_AN_ADDRESS),
+      timeout: connectTimeout,
+    };
     if (proxyUrl === undefined) {
       return new Pool(new URL(server).origin, {
         ...options,
         // TCP keep-alive finds a peer that vanished without a word; 30 s is shorter than common load balancers wait.
-        connect: { ...tls, timeout: connectTimeout, keepAlive: true, keepAliveInitialDelay: 30_000 },
+        connect: { ...tls, ...way, keepAlive: true, keepAliveInitialDelay: 30_000 },
       });
     }
     if (proxyUrl.startsWith("socks")) {
-      const agent = new Socks5ProxyAgent(proxyUrl.replace(/^socks5h:/, "socks5:"), { requestTls: tls });
+      const url = proxyUrl.replace(/^socks5h:/, "socks5:");
+      const agent = new Socks5ProxyAgent(url, { requestTls: tls, connect: buildConnector(way) });
       // It makes its connections by the options of the first request.
       return agent.compose((dispatch) => (request, handler) => dispatch({ ...options, ...request }, handler));
     }
@@ -133,7 +144,8 @@ export class Connections {
       uri: proxyUrl,
       connectTimeout,
       // The way to the proxy: one that does not answer CONNECT must not hold a place for minutes.
-      clientFactory: (origin, way) => new Pool(origin, { ...way, headersTimeout: connectTimeout }),
+      clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
+      proxyTls: way,
       requestTls: { ...tls, timeout: connectTimeout },
     });
   }
