@@ -47,6 +47,8 @@ export interface VirtualNode {
 
 // Of the heap that this process may have: one member may not take it from the others, whatever it holds.
 const SHARE_OF_HEAP = 0.5;
+// A watch is opened again in less, where nothing but its connection was cut.
+const CUT_MS = 3_000;
 const NOT_PROBED: ProbeResult = { reachable: false, undecided: true, message: "not yet asked" };
 
 /**
@@ -75,6 +77,7 @@ export class Member {
   #probed: ProbeResult = NOT_PROBED;
   #wasReachable = false;
   #reachableSince = 0;
+  #lostAt: number | undefined;
   #toldState = "";
   #failureTimer: Timer | undefined;
   #stopped = false;
@@ -380,10 +383,13 @@ export class Member {
   }
 
   #noteReachable(): void {
+    const now = this.#clock.now();
     const isNews = this.reachable && !this.#wasReachable;
+    if (this.#wasReachable && !this.reachable) this.#lostAt = now;
     this.#wasReachable = this.reachable;
     if (!isNews) return;
-    this.#reachableSince = this.#clock.now();
+    // A watch that was cut and opened again at once says nothing of the member.
+    if (this.#lostAt === undefined || now - this.#lostAt >= CUT_MS) this.#reachableSince = now;
     // A connection that was cut between two probes is found again by the first watch that tries.
     this.#retryWatches();
   }

@@ -41,6 +41,8 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   /** `now` for durations; `wall` is the machine's time, for what others write or read. */
   decide(observed: Observed, now: number, wall: number): Decision<Action>;
   execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
+  /** True for an action that is done though one before it has failed. Absent: none is. */
+  standsAlone?(action: Action): boolean;
 }
 
 /** What every controller runs with. */
@@ -291,13 +293,21 @@ export class Controller<Key extends string, Observed, Action> {
     let delayMs: number | undefined;
     let failed = false;
     try {
+      let failure: { readonly error: unknown } | undefined;
       for (const action of decision.actions) {
-        const shown = await this.#spec.execute(action, context);
+        if (failure !== undefined && this.#spec.standsAlone?.(action) !== true) continue;
+        let shown: Shown<Observed> | undefined;
+        try {
+          shown = await this.#spec.execute(action, context);
+        } catch (error) {
+          failure ??= { error };
+        }
         if (shown === undefined) continue;
         const earlier = state.awaiting?.shown;
         const all: Shown<Observed> = earlier === undefined ? shown : (observed) => earlier(observed) && shown(observed);
         state.awaiting = { shown: all, until: this.#clock.now() + SHOWN_TIMEOUT_MS };
       }
+      if (failure !== undefined) throw failure.error;
       state.backoff = undefined;
       if (decision.requeueAt !== undefined) delayMs = decision.requeueAt - this.#clock.now();
     } catch (error) {

@@ -565,6 +565,7 @@ describe("legation uninstall", () => {
     expect(run.code, run.stderr).toBe(0);
     expect(JSON.parse(run.stdout).namespaces).toEqual([namespace]);
     expect(run.stderr).toContain(`Namespace ${namespace}: label legation.dev/delegation=all taken off`);
+    expect(run.stderr).toContain("1 finished pod on virtual nodes: Kubernetes deletes the pods of a node that is gone");
     const { metadata, status } = JSON.parse(await kubectl(host, ["-n", namespace, "get", "pod", "once", "-o", "json"]));
     expect(status.phase).toBe("Succeeded");
     expect(metadata.finalizers).toBeUndefined();

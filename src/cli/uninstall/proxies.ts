@@ -38,7 +38,7 @@ function isMarked({ metadata }: Stored<Pod>): boolean {
 
 /**
  * Lets a proxy go. One that has not finished is deleted: without Legation nobody runs it, and its controller replaces
- * it. A finished one keeps its result, without Legation's marks.
+ * it. A finished one keeps its result, without Legation's marks, until the pod garbage collector sees that its node is gone.
  */
 export async function releaseProxy(host: ClusterClient, proxy: Stored<Pod>, signal: AbortSignal): Promise<void> {
   await afterPolicies(() => release(host, proxy, signal), signal);

@@ -39,6 +39,9 @@ const CONFIG_MAP: KindName = { apiVersion: "v1", kind: "ConfigMap" };
 // The controller in the cluster, then the rights of one that runs outside: it must not put back what is taken away.
 const RUNNING_KINDS = ["Deployment", "ClusterRoleBinding", "RoleBinding"];
 
+const BEING_COLLECTED =
+  "on virtual nodes: Kubernetes deletes the pods of a node that is gone, within about a minute; get now what you need of them";
+
 /** Takes Legation off the host. May be repeated: what is gone already is passed over. */
 export async function uninstall(
   manifests: readonly Manifest[],
@@ -70,6 +73,8 @@ export async function uninstall(
   await leaveMembers(joined, { ...context, remains });
   for (const proxy of proxies) await releaseProxy(host, proxy, signal);
   if (proxies.length > 0) report(`${counted(proxies.length, "proxy pod")} released`);
+  const finished = proxies.length - unfinished(proxies).length;
+  if (finished > 0) report(`${counted(finished, "finished pod")} ${BEING_COLLECTED}`);
   const overflow = await unmarkOverflow(host, signal);
   const { unmarked } = overflow;
   if (unmarked > 0) report(`${counted(unmarked)} in overflow mode ${unmarked === 1 ? "is" : "are"} the host's alone`);

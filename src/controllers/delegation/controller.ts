@@ -154,6 +154,8 @@ export class DelegationController {
         observe: (key) => observer.observe(key),
         identify,
         decide,
+        // What nobody wants any more goes, whatever keeps its successor from being made or told of.
+        standsAlone: (action) => action.type === "sweep" || (action.type === "delete" && action.surplus === true),
         execute: (action, context) => {
           const run = (): ReturnType<Executor["execute"]> => this.#executor.execute(action, context);
           return way === undefined ? run() : way.follow(action, context, run);
@@ -304,7 +306,7 @@ export class DelegationController {
       this.#waiting.remove(key);
       if (this.#placing.remove(object)) this.#onFree();
     } else if (isBound(object)) {
-      this.#quotas.leave(uid);
+      if (isSettled(object) || !isLive(object)) this.#quotas.leave(uid);
       this.#waiting.remove(key);
       if (moved && this.#leading) this.#onPlaces();
       if (type === "updated" && !isSettled(event.previous)) this.#settle(object);

@@ -10,6 +10,7 @@ import type { ReadStore } from "../../runtime/store.ts";
 import { awaitsDelegate } from "./decisions/decide-awaited.ts";
 import { endsUnstarted, isFor, ranUntold } from "./decisions/delegates.ts";
 import type { MemberView, Memory, Observed } from "./decisions/model.ts";
+import type { Needs } from "./decisions/needs.ts";
 import { unknownView, viewOf } from "./member-view.ts";
 import type { DelegationOptions } from "./options.ts";
 import type { Placing } from "./placing/placing.ts";
@@ -75,7 +76,7 @@ export class Observer {
   }
 
   #seen(key: ObjectKey, proxy: Stored<Pod> | undefined, members: readonly MemberView[]): Observed {
-    const { dependencies, identity, placing } = this.#options;
+    const { identity, placing } = this.#options;
     const waitingSince = this.#options.waitingSince(key);
     return {
       ref: objectRef(key),
@@ -86,10 +87,22 @@ export class Observer {
       ...(waitingSince === undefined ? {} : { waitingSince }),
       ...placing.view.of(proxy),
       apiAccess: (member) => placing.view.apiAccess(proxy, member),
-      needs: () => (proxy === undefined ? undefined : dependencies.needs(proxy)),
+      needs: () => (proxy === undefined ? undefined : this.#needs(proxy)),
+      apiPending: (member) => proxy !== undefined && placing.view.apiPending(proxy, member),
       specIn: (candidate) => placing.view.specIn(proxy, candidate),
       unheard: (member) => this.#unheard(member),
       outOfService: (member) => this.#outOfService(member),
+    };
+  }
+
+  /** One that is bound has no other member to go to: it waits until it is known how it reaches the host from there. */
+  #needs(proxy: Stored<Pod>): Needs | undefined {
+    const { dependencies, placing } = this.#options;
+    const needs = dependencies.needs(proxy);
+    if (!isBound(proxy) || (needs !== undefined && needs.state !== "there")) return needs;
+    return {
+      state: "there",
+      in: (member) => (placing.view.apiPending(proxy, member) ? "unprepared" : (needs?.in(member) ?? "ready")),
     };
   }
 

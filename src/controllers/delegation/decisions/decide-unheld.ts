@@ -106,6 +106,7 @@ function settlesAt({ reachableSince }: MemberView): number {
 /** The member may have the pod, and answers without saying so: it is asked again and again, unless another could have the pod. */
 function decideDoubt(proxy: Stored<Pod>, name: string, observed: Observed, now: number): DelegationDecision {
   const { doubt } = observed.memory;
+  if (observed.apiPending?.(name) === true) return { ...NOTHING, requeueAt: now + SETTLES_MS };
   // The same create again gives a definite answer: it is made now, or it was made before.
   const again = create(proxy, observed, name);
   if (doubt === undefined || now < doubt.since + DOUBT_QUIETLY_MS) return again;

@@ -82,6 +82,10 @@ export class Memories {
     delete entry.promised;
     entry.room = member;
     this.#onPlace(proxyUid, member);
+    // What was begun elsewhere, and is over without a word of that member's, begins anew when it comes to that again.
+    for (const [name, { refusal }] of entry.attempts) {
+      if (name !== member && refusal === undefined && name !== entry.uncertain) entry.attempts.delete(name);
+    }
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
     const { refusals = 0, hurried } = earlier ?? {};
@@ -182,7 +186,11 @@ export class Memories {
   noteUnplaced(proxyUid: string): void {
     this.#onPlace(proxyUid, undefined);
     const entry = this.#entries.get(proxyUid);
-    if (entry !== undefined) delete entry.promised;
+    if (entry === undefined) return;
+    delete entry.promised;
+    for (const [name, { refusal }] of entry.attempts) {
+      if (refusal === undefined && name !== entry.uncertain) entry.attempts.delete(name);
+    }
   }
 
   /** The author was told this; `reason` is absent where it was no reason to wait. */

@@ -158,6 +158,8 @@ export interface Observed {
   readonly invalid?: string;
   /** What the pod's in-cluster configuration leads to in a member that may have it. */
   readonly apiAccess: (member: string) => ApiAccess;
+  /** How the pod is to reach the host from a member is still being found out. Absent: it is known. */
+  readonly apiPending?: (member: string) => boolean;
   /** The proxy's spec as a member is to have it; absent: as it is. */
   readonly specIn?: (candidate: Candidate) => OverriddenSpec;
   /** What the proxy needs in a member before its delegate; absent, or without an answer: nothing. */

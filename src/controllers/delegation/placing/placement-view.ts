@@ -200,6 +200,13 @@ export class PlacementView {
     return parsed.ok ? parsed.placement.api : undefined;
   }
 
+  /** Whether the pod would have no token in a member only because it is still being found out how it reaches the host from there. */
+  apiPending(proxy: Stored<Pod>, member: string): boolean {
+    const home = this.#options.homeApi(member);
+    if (home.state !== "pending" || !this.#options.rules.parse(proxy).ok) return false;
+    return apiChoice(proxy, this.apiMode(proxy), home).refusal !== undefined;
+  }
+
   /** What the pod's in-cluster configuration leads to in a member. */
   apiAccess(proxy: Stored<Pod> | undefined, member: string): ApiAccess {
     // A member that refuses is not asked; one that has had the pod before, and cannot do it any more, gives no token.

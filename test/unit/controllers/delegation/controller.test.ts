@@ -23,6 +23,11 @@ let clock: FakeClock;
 let events: object[];
 let heard: PromiseWithResolvers<void>;
 let created: string[];
+let deleted: string[];
+/** As what members refuse creations. */
+let code: "Forbidden" | "ServerError";
+/** What east still has under the name. */
+let stale: Stored<Pod> | undefined;
 /** What members answer that are asked for a pod, in the order in which they were. */
 let asked: { readonly name: string; readonly answer: PromiseWithResolvers<undefined> }[];
 let controller: DelegationController;
@@ -52,7 +57,12 @@ function memberOf(name: string) {
     probed: { reachable: true, version: "v1.36.0" },
     unreadable: {},
     load: new Load(),
-    delegates: { get: nothing, departed: nothing, list: () => [], endedLately: () => false },
+    delegates: {
+      get: () => (name === "east" ? stale : undefined),
+      departed: nothing,
+      list: () => [],
+      endedLately: () => false,
+    },
     candidate: () => ({ ...open, ...(member.read ? {} : { closed }) }),
     answerOf: (answer: Promise<unknown>) => answer,
     noteFailure: nothing,
@@ -61,9 +71,12 @@ function memberOf(name: string) {
         created.push(name);
         const { refuses }: { refuses: string | undefined } = member;
         if (refuses === undefined) return untilAborted(signal);
-        const about = { code: "Forbidden", cluster: name, verb: "create", resource: "pods" } as const;
+        const about = { code, cluster: name, verb: "create", resource: "pods" } as const;
         return Promise.reject(new KubeError(refuses, about));
       },
+      delete: (async () => {
+        deleted.push(name);
+      }) as never,
       find: ((_resource: unknown, _ref: unknown, { signal }: { readonly signal: AbortSignal }) => {
         const answer = Promise.withResolvers<undefined>();
         asked.push({ name, answer });
@@ -79,6 +92,9 @@ beforeEach(() => {
   events = [];
   heard = Promise.withResolvers();
   created = [];
+  deleted = [];
+  code = "Forbidden";
+  stale = undefined;
   asked = [];
   onRoom = vi.fn<() => void>();
 });
@@ -105,6 +121,7 @@ async function lead(names: readonly string[] = ["west"], inherited: readonly Sto
       await untilAborted(signal);
     } as never,
     patch: (async () => proxy) as never,
+    find: (async () => proxy) as never,
   });
   const registry = {
     cluster: (name: string) => members.get(name)?.cluster,
@@ -239,10 +256,15 @@ describe("pods that wait for an even spread, or for a limit, are looked at when 
 
 describe("a pod that a quota had no room for", () => {
   const other = delegateOf(proxyPod({ name: "other", uid: "other" }));
+  const bound = proxyPod({
+    metadata: { annotations: { [CLUSTER_ANNOTATION]: "west", [DELEGATE_UID_ANNOTATION]: "delegate-uid" } },
+    spec: { nodeName: "legation-west" },
+  });
+  const full = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
 
   beforeEach(async () => {
     await lead();
-    west.refuses = 'pods "web-0" is forbidden: exceeded quota: small, requested: pods=1, used: pods=1, limited: pods=1';
+    west.refuses = full;
     await proxyComes(proxy);
     await clock.advance(10_000);
     expect(created).toEqual(["west"]);
@@ -258,12 +280,31 @@ describe("a pod that a quota had no room for", () => {
 
   test.each([
     ["is gone", proxy, "DELETED"],
-    ["is bound", { ...proxy, spec: { containers: [], ...proxy.spec, nodeName: "legation-west" } }, "MODIFIED"],
+    ["is bound", bound, "MODIFIED"],
   ])("does not wait for it any more when it %s", async (_, { metadata, ...rest }, type) => {
     await proxyComes({ ...rest, metadata: { ...metadata, resourceVersion: "2" } } as Stored<Pod>, type);
     const { pending } = clock;
     controller.onEnded("west", other);
     expect(clock.pending).toBe(pending);
+  });
+
+  test("asks again then though it has overflowed, and is bound to the member", async () => {
+    await controller.stop();
+    created = [];
+    await lead();
+    west.refuses = full;
+    const overflowed = proxyPod({
+      metadata: { annotations: { "legation.dev/api": "none", [CLUSTER_ANNOTATION]: "west" } },
+      spec: { nodeName: "legation-west", schedulerName: "default-scheduler" },
+    });
+    await proxyComes(overflowed);
+    await clock.advance(10_000);
+    expect(created).toEqual(["west"]);
+    // What its author is told comes back by the host's watch.
+    await proxyComes({ ...overflowed, metadata: { ...overflowed.metadata, resourceVersion: "2" } }, "MODIFIED");
+    controller.onEnded("west", other);
+    await clock.advance(1_000);
+    expect(created).toEqual(["west", "west"]);
   });
 
   test("does not ask any more when the controller has ended", async () => {
@@ -323,3 +364,21 @@ describe("what is remembered of a pod's search for a member", () => {
     expect(settle.mock.calls).toEqual([[proxy.metadata.uid, "west", expect.anything()]]);
   });
 });
+
+test.each<[string, typeof code, string]>([
+  ["is refused", "Forbidden", "a policy is against it"],
+  ["fails each time", "ServerError", "etcdserver: request timed out"],
+])(
+  "what an earlier pod of the name left in a member that is back goes, though the creation of the next one %s",
+  async (_, as, words) => {
+    stale = delegateOf(proxyPod({ uid: "first" }), { spec: { nodeName: "node-1" } });
+    code = as;
+    await lead(["west", "east"]);
+    west.refuses = words;
+    const annotations = { "legation.dev/api": "none", "legation.dev/clusters": "west" };
+    await proxyComes({ ...proxy, metadata: { ...proxy.metadata, annotations } });
+    await clock.advance(600_000);
+    expect(created.length).toBeGreaterThan(0);
+    expect(deleted).toContain("east");
+  },
+);

@@ -1,0 +1,67 @@
+import { expect, test } from "vitest";
+import { Member } from "../../../src/clusters/member.ts";
+import { decide } from "../../../src/controllers/delegation/decisions/decide.ts";
+import type { WatchOptions } from "../../../src/kube/client.ts";
+import { KubeError } from "../../../src/kube/errors.ts";
+import { createLogger } from "../../../src/telemetry/logger.ts";
+import { proxyPod } from "../../support/builders/pod.ts";
+import { FakeClock } from "../../support/clock/fake-clock.ts";
+import { fakeClient } from "../cli/client.ts";
+import { delegateOf, memory, member as view, world } from "../controllers/delegation/world.ts";
+
+const cut = { code: "AnswerLost", cluster: "west", verb: "watch", resource: "pods" } as const;
+
+// A load balancer before the member's API server cuts connections that were silent for 25 s (kubeadm's HAProxy example: 35 s).
+test.each([25_000, 3_600_000])(
+  "a pod that finds no node in a member is given to the next one, though its watch is cut each %i ms",
+  async (cutAfterMs) => {
+    const clock = new FakeClock();
+    const client = fakeClient({
+      raw: async ({ path }: { readonly path: string }) => (path === "/version" ? { gitVersion: "v1.36.0" } : "ok"),
+      list: (async () => ({ items: [], resourceVersion: "1", size: 0 })) as never,
+      watch: ((_resource: unknown, { onOpen, signal }: WatchOptions) => {
+        const next = async (): Promise<never> => {
+          onOpen?.();
+          await clock.sleep(cutAfterMs, signal);
+          throw new KubeError("other side closed", cut);
+        };
+        return { [Symbol.asyncIterator]: () => ({ next }) };
+      }) as never,
+    });
+    const nothing = (): void => {};
+    const west = new Member({
+      cluster: {
+        metadata: { name: "west", uid: "u", resourceVersion: "1" },
+        spec: { credentialsSecret: { name: "w" } },
+      },
+      client,
+      hostId: "host-id",
+      listener: {
+        onDelegate: nothing,
+        onEnded: nothing,
+        onCapacity: nothing,
+        onPrompt: nothing,
+        onConnection: nothing,
+      },
+      clock,
+      log: createLogger({ level: "silent" }),
+    });
+    west.start();
+    await clock.advance(1_000);
+    const begun = clock.now();
+    const proxy = proxyPod();
+    const conditions = [{ type: "PodScheduled", status: "False", reason: "Unschedulable", message: "too full" }];
+    const delegate = delegateOf(proxy, { status: { phase: "Pending", conditions } });
+    const attempts = new Map([["west", { since: begun, refusals: 0 }]]);
+    let movedAfterMs: number | undefined;
+    for (let second = 1; second <= 600 && movedAfterMs === undefined; second += 1) {
+      await clock.advance(1_000);
+      const { reachable, reachableSince } = west;
+      const holder = view("west", { delegate, reachable, reachableSince });
+      const { outcome } = decide(world(proxy, [holder, view("east")], { memory: memory({ attempts }) }), clock.now());
+      if (outcome === "Withdrawing") movedAfterMs = clock.now() - begun;
+    }
+    await west.stop();
+    expect(movedAfterMs).toBeLessThan(60_000);
+  },
+);

@@ -1,0 +1,98 @@
+import { expect, test } from "vitest";
+import { CLUSTER_ANNOTATION, DELEGATE_UID_ANNOTATION, PROXY_LABEL } from "../../../../src/api/keys.ts";
+import { type Namespace, objectKey, type Pod, type PodSpec, type Stored } from "../../../../src/api/kubernetes.ts";
+import { Load } from "../../../../src/clusters/load.ts";
+import { decide } from "../../../../src/controllers/delegation/decisions/decide.ts";
+import { Observer } from "../../../../src/controllers/delegation/observe.ts";
+import { type HomeApi, wantedTokens } from "../../../../src/pods/home-api.ts";
+import { Store } from "../../../../src/runtime/store.ts";
+import { pod } from "../../../support/builders/pod.ts";
+import { placingOver } from "./placing/placing-over.ts";
+
+const spec: Partial<PodSpec> = {
+  nodeName: "legation-west",
+  schedulerName: "default-scheduler",
+  containers: [
+    {
+      name: "main",
+      image: "busybox",
+      volumeMounts: [{ name: "kube-api-access-x", mountPath: "/var/run/secrets/kubernetes.io/serviceaccount" }],
+    },
+  ],
+  volumes: [
+    {
+      name: "kube-api-access-x",
+      projected: { sources: [{ serviceAccountToken: { path: "token", expirationSeconds: 3607 } }] },
+    },
+  ],
+};
+const marks = { labels: { [PROXY_LABEL]: "true" }, finalizers: ["legation.dev/delegate"] };
+const overflowed = pod({ metadata: { ...marks, annotations: { [CLUSTER_ANNOTATION]: "west" } }, spec });
+// A bare pod, bound, whose delegate never started and has gone.
+const bare = pod({
+  metadata: { ...marks, annotations: { [CLUSTER_ANNOTATION]: "west", [DELEGATE_UID_ANNOTATION]: "old" } },
+  spec: { ...spec, schedulerName: "legation" },
+});
+
+const { nodeName: _, ...unbound } = spec;
+const doubtful = pod({ metadata: marks, spec: { ...unbound, schedulerName: "legation" } });
+
+const pending: HomeApi = { state: "pending", message: "its Secrets, which hold tokens of pods, cannot be read yet" };
+
+function decisionFor(proxy: Stored<Pod>, homeApi: HomeApi) {
+  const namespaces = new Store<Namespace>();
+  namespaces.set({
+    metadata: { name: "team", uid: "n", resourceVersion: "1", labels: { "legation.dev/delegation": "overflow" } },
+  });
+  const size = { cpu: 8, pods: 100 };
+  const candidate = { name: "west", labels: {}, allocatable: size, largestNode: size, used: {} };
+  const { proxies, placing } = placingOver([candidate as never], { namespaces, homeApi: () => homeApi });
+  proxies.set(proxy);
+  placing.update(proxy);
+  const west = {
+    name: "west",
+    cluster: { metadata: { name: "west" }, spec: {} },
+    reachable: true,
+    reachableSince: 0,
+    read: true,
+    nodesRead: true,
+    nodesVersion: 1,
+    probed: { reachable: true },
+    unreadable: {},
+    load: new Load(),
+    delegates: { get: () => undefined, departed: () => undefined },
+    candidate: () => candidate,
+  };
+  placing.memories.noteGone(proxy.metadata.uid, "old");
+  // The member was connected anew, at another address, while the answer to a creation was awaited.
+  if (proxy === doubtful)
+    placing.memories.noteUncertain(proxy.metadata.uid, "west", { at: 999_000, message: "socket closed" });
+  const observer = new Observer({
+    identity: { id: "host-id", name: "cern" },
+    registry: { members: () => [west], member: () => west, holders: () => [], unconnected: () => [], forget: () => {} },
+    dependencies: { needs: () => undefined },
+    virtualNodes: { get: () => undefined },
+    placing,
+    proxies: { synced: true, get: () => proxy },
+    waitingSince: () => undefined,
+    clock: { now: () => 1_000_000 },
+  } as never);
+  const observed = observer.observe(objectKey(proxy.metadata));
+  if (observed === undefined) throw new Error("nothing observed");
+  return decide(observed, 1_000_000);
+}
+
+test.each([
+  ["that has overflowed", overflowed],
+  ["whose delegate is made again", bare],
+  ["that may have been made before its member was connected anew", doubtful],
+])(
+  "the delegate of a pod %s is not made without its token while it is only not known yet how the host is reached",
+  (_, proxy) => {
+    expect(wantedTokens(proxy)).toHaveLength(1);
+    const { actions } = decisionFor(proxy, pending);
+    const made = actions.find(({ type }) => type === "create");
+    // Fails: it is created with automountServiceAccountToken false and without the volume.
+    expect(made).toBeUndefined();
+  },
+);
