@@ -24,12 +24,10 @@ function addressesOf(hostname: string): Promise<LookupAddress[]> {
   const known = underWay.get(hostname);
   if (known !== undefined) return known;
   const found = new Promise<LookupAddress[]>((resolve, reject) => {
-    dns.lookup(hostname, { all: true }, (error, addresses) => {
-      underWay.delete(hostname);
-      if (error === null) resolve(addresses);
-      else reject(error);
-    });
+    dns.lookup(hostname, { all: true }, (error, addresses) => (error === null ? resolve(addresses) : reject(error)));
   });
   underWay.set(hostname, found);
+  const forget = (): void => void underWay.delete(hostname);
+  found.then(forget, forget);
   return found;
 }
