@@ -82,10 +82,7 @@ export class Memories {
     delete entry.promised;
     entry.room = member;
     this.#onPlace(proxyUid, member);
-    // What was begun elsewhere, and is over without a word of that member's, begins anew when it comes to that again.
-    for (const [name, { refusal }] of entry.attempts) {
-      if (name !== member && refusal === undefined && name !== entry.uncertain) entry.attempts.delete(name);
-    }
+    dropBegun(entry, member);
     const earlier = entry.attempts.get(member);
     if (earlier !== undefined && earlier.refusal === undefined) return;
     const { refusals = 0, hurried } = earlier ?? {};
@@ -188,9 +185,7 @@ export class Memories {
     const entry = this.#entries.get(proxyUid);
     if (entry === undefined) return;
     delete entry.promised;
-    for (const [name, { refusal }] of entry.attempts) {
-      if (refusal === undefined && name !== entry.uncertain) entry.attempts.delete(name);
-    }
+    dropBegun(entry);
   }
 
   /** The author was told this; `reason` is absent where it was no reason to wait. */
@@ -260,4 +255,11 @@ export class Memories {
 function settle(entry: Entry): void {
   delete entry.uncertain;
   delete entry.doubt;
+}
+
+/** An attempt that is over without a refusal begins anew when it comes to that member again; of a creation in doubt nobody knows that it is over. */
+function dropBegun(entry: Entry, except?: string): void {
+  for (const [member, { refusal }] of entry.attempts) {
+    if (member !== except && refusal === undefined && member !== entry.uncertain) entry.attempts.delete(member);
+  }
 }
