@@ -13,13 +13,10 @@ const config: ViteUserConfigExport = defineConfig({
           include: ["test/unit/**/*.test.ts"],
           setupFiles: ["test/support/harness/one-seed.ts"],
           testTimeout: 20_000,
-          // Some reckon for seconds, and are not tried again.
           hookTimeout: 60_000,
-          // Sockets and timers are real, and the clusters are being started meanwhile.
-          retry: 1,
-          // Half of what they cost would be starting a process and loading the sources for each file.
+          // Starting a process and loading the sources per file would double the cost.
           isolate: false,
-          // Many wait for time to pass.
+          // Most workers wait for timers, so two per core keep the cores busy.
           maxWorkers: 4,
           sequence: { groupOrder: 0 },
         },
