@@ -9,7 +9,7 @@ export interface BackoffOptions {
   readonly random?: () => number;
 }
 
-/** Jittered exponential delays: each is between half and the whole of its step, and a step is twice the one before. */
+/** Jittered exponential delays: each step doubles the last, and a delay is between half and the whole of its step. */
 export class Backoff {
   readonly #initialMs: number;
   readonly #maxMs: number;
@@ -40,8 +40,8 @@ export class Backoff {
 }
 
 /**
- * Backoff of a long-lived connection. A success alone resets nothing: a server that accepts every connection and drops
- * it at once would otherwise be called without pause. Only a success that lasted `healthyMs` does.
+ * Backoff of a long-lived connection. Only a connection that lasted `healthyMs` resets it: a server that accepts every
+ * connection and drops it at once would otherwise be dialled without pause.
  */
 export class ConnectionBackoff {
   readonly #backoff: Backoff;

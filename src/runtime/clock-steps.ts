@@ -1,13 +1,13 @@
 import type { Clock, Timer } from "./clock.ts";
 
-// Whoever has slept looks at the time this soon afterwards.
+// How often the two clocks are compared, and so how soon a step is noticed.
 const LOOK_MS = 30_000;
-// Time synchronisation moves a clock on by less in that while.
+// Time synchronisation slews a clock by less than this between two comparisons.
 const STEP_MS = 5_000;
 
 /**
- * Calls back, until cancelled, soon after the machine's time has gone on without this process's: the machine was suspended, or
- * somebody set its clock. Timers that wait by then come late by as much as the machine was suspended.
+ * Calls `callback` soon after the machine's clock has jumped ahead of this process's monotonic one: the machine was
+ * suspended, or an administrator set its clock. Timers that were pending during a suspend fire late by its length.
  */
 export function onClockStep(clock: Clock, callback: () => void): Timer {
   const ahead = (): number => clock.wall() - clock.now();

@@ -1,16 +1,16 @@
-/** A timer that can be called off; calling it off twice is harmless. */
+/** A timer that can be cancelled; a second cancel does nothing. */
 export interface Timer {
   cancel(): void;
 }
 
-/** Time, as everything in Legation sees it: tests put a fake in its place. */
+/** The source of time for all code. Tests replace it with a fake. */
 export interface Clock {
   /**
-   * Milliseconds since the epoch as this process counts them: from the machine's time at its start, at an even pace, whatever
-   * somebody does to that since. For durations, and for everything that is decided.
+   * Returns monotonic milliseconds since the epoch: the machine's time at process start, plus the time elapsed since. Never
+   * jumps. Durations and decisions use it.
    */
   now(): number;
-  /** Milliseconds since the epoch as the machine says, which may jump: for what others write or read, and never for durations. */
+  /** Returns the machine's wall time in milliseconds since the epoch. May jump: only for timestamps that others write or read. */
   wall(): number;
   /** Resolves after `ms`; rejects with the signal's reason when it fires first. */
   sleep(ms: number, signal?: AbortSignal): Promise<void>;
@@ -18,7 +18,7 @@ export interface Clock {
   after(ms: number, callback: () => void): Timer;
 }
 
-// Node turns a longer delay into 1 ms.
+// Node.js turns a longer delay into 1 ms.
 const LONGEST_TIMEOUT_MS = 2 ** 31 - 1;
 
 /** The machine's own clock. */
@@ -35,7 +35,7 @@ export const realClock: Clock = {
   },
 };
 
-/** `Clock.sleep` made of a clock's timers. */
+/** Builds `Clock.sleep` from a clock's timers. */
 export function sleepWith(after: Clock["after"]): Clock["sleep"] {
   return (ms, signal) =>
     new Promise((resolve, reject) => {

@@ -7,25 +7,25 @@ import { Backoff } from "./backoff.ts";
 import type { Clock, Timer } from "./clock.ts";
 import { had, KeyQueue } from "./key-queue.ts";
 
-/** What one reconcile wants done. */
+/** The result of one reconcile: actions to execute, and when to reconcile again. */
 export interface Decision<Action> {
-  /** Done in this order; the first that fails ends the reconcile. */
+  /** Executed in this order; the first that fails ends the reconcile. */
   readonly actions: readonly Action[];
   /** One word for logs and metrics. */
   readonly outcome: string;
-  /** When to look again though nothing happened; epoch ms. */
+  /** When to reconcile again without an event; epoch ms. */
   readonly requeueAt?: number;
 }
 
-/** Says whether the stores show a write; until they do, the key is not decided on again. */
+/** An expectation: reports whether the stores show a write. Until they do, the key is not reconciled again. */
 export type Shown<Observed> = (observed: Observed) => boolean;
 
 export interface ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
-  /** When what this reconcile answers was first heard of; epoch ms. */
+  /** When the first event that this reconcile answers arrived; epoch ms. */
   readonly heardAt: number;
-  /** Names the object and the reconcile in every line. */
+  /** Adds the object and the reconcile id to every line. */
   readonly log: Logger;
 }
 
@@ -34,45 +34,45 @@ export interface ControllerSpec<Key extends string, Observed, Action> {
   readonly name: string;
   /** Longest pause after failures; default 30 s. */
   readonly maxBackoffMs?: number;
-  /** Synchronous reads from the stores; undefined when nothing of the key is left. */
+  /** Reads the stores, synchronously. Returns undefined when nothing of the key is left. */
   observe(key: Key): Observed | undefined;
-  /** What else every line of log about a reconcile must say, e.g. the uid behind the key. */
+  /** Returns further fields for every log line of a reconcile, such as the uid behind the key. */
   identify?(observed: Observed): Readonly<Record<string, string>>;
-  /** `now` for durations; `wall` is the machine's time, for what others write or read. */
+  /** Decides, without I/O. `now` is monotonic, for durations; `wall` is the machine's time, for timestamps in objects. */
   decide(observed: Observed, now: number, wall: number): Decision<Action>;
   execute(action: Action, context: ActionContext<Key>): Promise<Shown<Observed> | undefined>;
-  /** True for an action that is done though one before it has failed. Absent: none is. */
+  /** Reports whether an action is executed although an earlier one failed. Default: none is. */
   standsAlone?(action: Action): boolean;
 }
 
-/** What every controller runs with. */
+/** The dependencies of every controller. */
 export interface ControllerOptions {
   readonly clock: Clock;
   readonly log: Logger;
   readonly metrics?: Metrics;
 }
 
-// A write that the watch has not shown after this long is taken as lost sight of: decide from what is there.
+// An expectation that the watch has not met after this long expires: the stores decide as they are.
 const SHOWN_TIMEOUT_MS = 10_000;
 const MAX_BACKOFF_MS = 30_000;
-// For events that come while it fails, a key is not tried more often than this: what fails at once could bring them about.
+// An event shortens a failing key's backoff to this at least: the failing write may itself cause the events.
 const DIRTY_PERIOD_MS = 1_000;
-// Keys handled before other work of the process (answers, watch lines) gets its turn.
+// Keys reconciled before the event loop runs other callbacks (responses, watch lines).
 const KEYS_PER_TURN = 20;
 
 interface KeyState<Observed> {
-  /** When the reconcile under way began. */
+  /** When the running reconcile began. */
   runningSince: number | undefined;
-  /** When it was first enqueued again while running. */
+  /** When the key was first enqueued again while its reconcile ran. */
   dirtySince: number | undefined;
-  /** When what is still to be answered was first heard of: a failure, or a write to be shown, came in between. */
+  /** When the oldest unanswered event arrived; kept across failures and open expectations. */
   heardAt: number | undefined;
   awaiting: { readonly shown: Shown<Observed>; readonly until: number } | undefined;
   timer: Timer | undefined;
   backoff: Backoff | undefined;
 }
 
-/** Makes the logger when a line is written: most reconciles write none, and a child logger costs more than they do. */
+/** Creates its child logger on first use: most reconciles log nothing, and a child logger costs more than they do. */
 class ReconcileContext<Key extends string> implements ActionContext<Key> {
   readonly key: Key;
   readonly signal: AbortSignal;
@@ -104,8 +104,8 @@ class ReconcileContext<Key extends string> implements ActionContext<Key> {
 }
 
 /**
- * Runs one reconcile per key at a time, and any number of keys at once: how much reaches a cluster is its client's
- * limit, so that keys waiting for a slow member never hold up keys of another.
+ * Runs one reconcile per key at a time and any number of keys concurrently. Each cluster's client limits its own requests,
+ * so keys that wait for a slow cluster never hold up keys of another.
  */
 export class Controller<Key extends string, Observed, Action> {
   readonly #spec: ControllerSpec<Key, Observed, Action>;
@@ -116,7 +116,7 @@ export class Controller<Key extends string, Observed, Action> {
   readonly #ready = new KeyQueue<Key>();
   readonly #abort = new AbortController();
   readonly #running = new Set<Promise<void>>();
-  /** In no key's context: what a trace tells of one pod must not hold what another's news led to. */
+  /** Runs outside any key's async context, so that one object's trace never contains another object's spans. */
   readonly #turn = AsyncLocalStorage.bind(() => {
     this.#drainPlanned = false;
     this.#drain();
@@ -131,7 +131,7 @@ export class Controller<Key extends string, Observed, Action> {
     this.#metrics = options.metrics?.queues.of(spec.name, () => this.#load());
   }
 
-  /** Asks for a reconcile of the key; many before it runs are one. */
+  /** Enqueues the key. Calls before the reconcile starts coalesce into one. */
   enqueue(key: Key): void {
     if (this.#abort.signal.aborted) return;
     const state = this.#keys.get(key);
@@ -143,13 +143,13 @@ export class Controller<Key extends string, Observed, Action> {
   }
 
   /**
-   * Asks for reconciles of many keys, in this order, when nothing else waits. `done` hears how long they have kept the process
-   * busy, in milliseconds, once all have had their turn; those that come to it by news of their own are not counted.
+   * Enqueues keys at low priority, in this order. Calls `done` once all were reconciled, with the milliseconds they kept the
+   * process busy; keys that an event enqueued meanwhile are not counted.
    */
   enqueueBehind(keys: Iterable<Key>, done: (busyMs: number) => void): void {
     if (this.#abort.signal.aborted) return;
     const now = this.#clock.now();
-    // One for this method, so that it is not over before it is complete.
+    // The extra one is this method's own, so that the pass cannot end before all keys are added.
     const pass = { left: 1, busyMs: 0, done };
     for (const key of keys) {
       const state = this.#keys.get(key);
@@ -160,17 +160,17 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
-  /** Whether something of the key was left when it was last looked at. */
+  /** Reports whether the last reconcile of the key found an object. */
   knows(key: Key): boolean {
     return this.#keys.has(key);
   }
 
-  /** Asks for reconciles of those keys of which something is remembered here: what they stand for has gone, say. */
+  /** Enqueues the known keys that `concerns` accepts, including those whose object may be gone. */
   enqueueKnown(concerns: (key: Key) => boolean): void {
     for (const key of this.#keys.keys()) if (concerns(key)) this.enqueue(key);
   }
 
-  /** Starts nothing more, aborts what waits for an answer, and resolves when all reconciles have returned. */
+  /** Stops reconciling, aborts requests in flight, and resolves when all reconciles have returned. */
   async stop(): Promise<void> {
     this.#abort.abort();
     this.#ready.clear();
@@ -201,11 +201,11 @@ export class Controller<Key extends string, Observed, Action> {
 
   #drain(): void {
     for (let turn = 1; turn <= KEYS_PER_TURN; turn += 1) {
-      // Of each turn one at least: what is behind the others comes to its end, too.
+      // Each turn serves one low-priority key at least, so that they never starve.
       const taken = this.#ready.next(turn === KEYS_PER_TURN);
       if (taken === undefined) return;
       const begunAt = this.#clock.now();
-      // Who is behind the others waits on purpose: how long says nothing of the queue.
+      // Low-priority keys wait on purpose; their time would distort the queue-latency metric.
       if (taken.pass === undefined) this.#metrics?.taken((begunAt - taken.since) / 1000);
       this.#reconcile(taken.key, taken.since);
       if (taken.pass !== undefined) had(taken.pass, this.#clock.now() - begunAt);
@@ -213,7 +213,7 @@ export class Controller<Key extends string, Observed, Action> {
     if (this.#ready.size > 0) this.#planDrain();
   }
 
-  /** A defect in what the controller does with one key is said once per attempt, and the other keys go on. */
+  /** Isolates a throwing `observe` or `decide` to its key: logs it, backs off, and lets other keys go on. */
   #reconcile(key: Key, readyAt: number): void {
     if (this.#abort.signal.aborted) return;
     try {
@@ -228,7 +228,7 @@ export class Controller<Key extends string, Observed, Action> {
 
   #work(key: Key, readyAt: number): void {
     const running = this.#keys.get(key);
-    // It was asked for while it was looked at, before that had led to a write.
+    // The key was enqueued between its `observe` and its first write.
     if (running?.runningSince !== undefined) {
       running.dirtySince ??= readyAt;
       return;
@@ -333,14 +333,14 @@ export class Controller<Key extends string, Observed, Action> {
     state.dirtySince = undefined;
     if (failed) return;
     state.heardAt = undefined;
-    // What was observed before the writes is old now.
+    // The view that led to these writes is stale now.
     if (dirtySince !== undefined || state.awaiting !== undefined) this.#add(key, dirtySince ?? this.#clock.now());
   }
 
-  /** Milliseconds until a reconcile that took `tookMs` and failed is made again. */
+  /** Returns the milliseconds until a reconcile that failed after `tookMs` is retried. */
   #delayAfter(error: unknown, state: KeyState<Observed>, tookMs: number): number {
     const backoffMs = this.#backoffOf(state).next();
-    // What failed may succeed after the event; if not, the backoff goes on where it was.
+    // The event may have removed the cause; if not, the backoff continues where it was.
     const sooner = state.dirtySince === undefined ? Number.POSITIVE_INFINITY : Math.max(0, DIRTY_PERIOD_MS - tookMs);
     return Math.max(Math.min(backoffMs, sooner), isKubeError(error) ? (error.retryAfterMs ?? 0) : 0);
   }

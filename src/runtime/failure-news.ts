@@ -1,21 +1,21 @@
 import type { Clock } from "./clock.ts";
 
-// Whoever looks at the log of an hour finds what fails.
+// An hour of logs always contains a lasting failure.
 const AGAIN_AFTER_MS = 60 * 60_000;
-// What opens and is cut at once, again and again, works and fails in turns: it is told this often, both ways.
+// Limits how often a flapping connection is logged, in either direction.
 const FLAPPING_AGAIN_MS = 5 * 60_000;
 const HEALTHY_MS = 10_000;
-// A server may give another reason each time: what comes after these is one more, whatever it says.
+// A server may give a different reason each time; all beyond these count as one.
 const MOST_REASONS = 10;
 const ANY_OTHER = Symbol("any other reason");
 
-/** What is worth a line of what fails again and again: each reason when it is new, and once an hour while it lasts. */
+/** Rate limit for log lines about a recurring failure: each new reason at once, and hourly while it lasts. */
 export class FailureNews {
   readonly #clock: Pick<Clock, "now">;
-  /** When each was told; epoch ms. */
+  /** When each reason was last logged; epoch ms. */
   readonly #told = new Map<string | typeof ANY_OTHER, number>();
   #workingSince: number | undefined;
-  /** Its recovery is still to be told. */
+  /** A failure was logged, and its recovery was not yet. */
   #owed = false;
   #flaps = false;
 
@@ -23,7 +23,7 @@ export class FailureNews {
     this.#clock = clock;
   }
 
-  /** It has failed, once more or for the first time; true when that is to be told. */
+  /** Records a failure. Returns true when it should be logged. */
   failed(reason: string): boolean {
     const now = this.#clock.now();
     if (this.#workingSince !== undefined) {
@@ -40,7 +40,7 @@ export class FailureNews {
     return true;
   }
 
-  /** It works; true when that is to be told: that it did not was, since the last time. */
+  /** Records a success. Returns true when it should be logged: a failure was logged since the last success. */
   works(): boolean {
     this.#workingSince ??= this.#clock.now();
     const wasOwed = this.#owed;

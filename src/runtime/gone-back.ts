@@ -4,8 +4,8 @@ import type { Resource } from "../kube/resources.ts";
 import { isBefore } from "./resource-version.ts";
 
 /**
- * The server's own version when it is behind `version`, as one that was restored from a backup; undefined when it is not. Such
- * a server would accept a watch from there, and tell of nothing until it has come that far again. Rejects with KubeError.
+ * Returns the server's current version when it is older than `version` (etcd was restored from a backup), else undefined.
+ * Such a server accepts a watch from `version` and stays silent until it reaches it again. Rejects with KubeError.
  */
 export async function goneBackTo<T extends KubeObject>(
   client: ClusterClient,

@@ -2,7 +2,7 @@ import type { KubeObject, ObjectKey } from "../api/kubernetes.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 import type { Staging } from "./staging.ts";
 
-/** What the objects of a store hold of a budget, each and all together; bytes. Without a budget nothing is counted. */
+/** Bytes of a shared budget that a store's objects use, per object and in total. Counts nothing without a budget. */
 export class Holdings {
   readonly #budget: ByteBudget | undefined;
   #sizes = new Map<ObjectKey, number>();
@@ -12,12 +12,12 @@ export class Holdings {
     this.#budget = budget;
   }
 
-  /** What the object holds; 0: nothing, or there is none. */
+  /** Returns the bytes charged for the object; 0 when there are none. */
   of(key: ObjectKey): number {
     return this.#sizes.get(key) ?? 0;
   }
 
-  /** Takes an object's size to account; 0: it has gone. False when there is no room for it. */
+  /** Charges an object's new size; 0 removes it. Returns false when the budget has no room. */
   charge(key: ObjectKey, size: number): boolean {
     if (this.#budget === undefined) return true;
     const more = size - this.of(key);
@@ -28,13 +28,13 @@ export class Holdings {
     return true;
   }
 
-  /** What is staged takes the place of all there is. */
+  /** Replaces all charges with those of `staging`. */
   settle<T extends KubeObject>(staging: Staging<T>): void {
     this.#sizes = staging.sizes;
     this.#bytes = staging.settle(this.#bytes);
   }
 
-  /** Gives up all of it, for good. */
+  /** Returns all charged bytes to the budget, for good. */
   release(): void {
     this.#budget?.hold(-this.#bytes);
     this.#bytes = 0;

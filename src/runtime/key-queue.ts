@@ -1,23 +1,23 @@
-/** Keys that are looked at together, behind all others. */
+/** A batch of low-priority keys. */
 export interface Pass {
-  /** Those that have not had their turn. */
+  /** Keys of the batch that were not reconciled yet. */
   left: number;
-  /** How long the others have kept the process busy. */
+  /** Milliseconds that the reconciled keys kept the process busy. */
   busyMs: number;
-  /** All have had their turn. */
+  /** Called once every key of the batch was reconciled. */
   readonly done: (busyMs: number) => void;
 }
 
-/** A key whose turn has come. */
+/** A key taken from the queue. */
 export interface Taken<Key> {
   readonly key: Key;
-  /** Since when it has waited; epoch ms. */
+  /** When the key was enqueued; epoch ms. */
   readonly since: number;
-  /** Present when it was behind the others. */
+  /** The batch of a low-priority key. */
   readonly pass?: Pass;
 }
 
-/** Keys that wait for their turn, each once: in the order in which they came, and passes behind them. */
+/** A work queue of unique keys: first in, first out, with low-priority batches behind. */
 export class KeyQueue<Key> {
   readonly #first = new Map<Key, number>();
   readonly #behind = new Map<Key, { readonly since: number; readonly pass: Pass }>();
@@ -26,7 +26,7 @@ export class KeyQueue<Key> {
     return this.#first.size + this.#behind.size;
   }
 
-  /** Puts a key before all passes; false when it waited already. */
+  /** Adds a key ahead of all batches. Returns false when it was queued already. */
   add(key: Key, since: number): boolean {
     if (this.#first.has(key)) return false;
     const behind = this.#behind.get(key);
@@ -37,7 +37,7 @@ export class KeyQueue<Key> {
     return false;
   }
 
-  /** Puts a key behind all others; false when it waited already. */
+  /** Adds a key at low priority. Returns false when it was queued already. */
   addBehind(key: Key, since: number, pass: Pass): boolean {
     if (this.#first.has(key) || this.#behind.has(key)) return false;
     this.#behind.set(key, { since, pass });
@@ -45,7 +45,7 @@ export class KeyQueue<Key> {
     return true;
   }
 
-  /** Takes the next key out; with `behind` one of a pass, if there is any. */
+  /** Takes the next key. With `behind`, takes a low-priority one first if there is any. */
   next(behind: boolean): Taken<Key> | undefined {
     for (const [key, since] of behind && this.#behind.size > 0 ? [] : this.#first) {
       this.#first.delete(key);
@@ -64,7 +64,7 @@ export class KeyQueue<Key> {
   }
 }
 
-/** One key of the pass has had its turn, or gets it before the others. */
+/** Counts one key of the batch as reconciled, or as promoted ahead of it. */
 export function had(pass: Pass, busyMs = 0): void {
   pass.left -= 1;
   pass.busyMs += busyMs;

@@ -7,15 +7,15 @@ import type { Logger } from "../telemetry/logger.ts";
 import type { Clock } from "./clock.ts";
 import { type Interval, noteUnled, renewedAt, UNLED_ANNOTATION, unledIn } from "./unled.ts";
 
-/** Which Lease, under which name, and what to do on winning or losing it. */
+/** The Lease, this process's identity, and the callbacks for winning and losing it. */
 export interface LeaderElectorOptions {
-  /** Best a client of its own: renewals must not queue behind the controllers' requests. */
+  /** A client of its own, so that renewals never queue behind the controllers' requests. */
   readonly client: ClusterClient;
   readonly namespace: string;
   readonly name: string;
   /** Unique per process; default: host name and a random suffix. */
   readonly identity?: string;
-  /** How long others wait after the last renewal they saw before they take over. */
+  /** How long followers wait after the last renewal they saw before they take over. */
   readonly leaseDurationMs?: number;
   /** The leader gives up when no renewal has succeeded for this long. */
   readonly renewDeadlineMs?: number;
@@ -24,41 +24,41 @@ export interface LeaderElectorOptions {
   readonly log: Logger;
   readonly onStartedLeading: () => void;
   /**
-   * Called once, when leading ends for whatever reason; nothing is left of the lease by then. A clean stop releases the lease
-   * only after this has resolved, so it must end all writing.
+   * Called once when leading ends; `leftMs` is 0 by then. A clean stop releases the lease only after this resolves, so it
+   * must end all writes.
    */
   readonly onStoppedLeading: () => void | Promise<void>;
 }
 
-/** One moment, by a clock that nobody sets and by the machine's. */
+/** One instant on the monotonic clock and on the machine's. */
 interface Moment {
   readonly now: number;
   readonly wall: number;
 }
 
-/** What was seen of the Lease, and when. */
+/** The last observed version of the Lease. */
 interface Observation {
   readonly version: string;
   readonly seenAt: number;
-  /** How long nobody else may lead from then on. */
+  /** How long its holder may lead from `seenAt` on. */
   readonly heldMs: number;
 }
 
-// Followers measure the lease from when they see a renewal, which is after the leader sent it: the margin is for clocks
-// that run at different speeds, and for a write that takes a moment to arrive.
+// Followers count from when they see a renewal, which is after the leader sent it. The margin covers clock rates that
+// differ, and a write in flight.
 const SAFETY_MARGIN_MS = 1_000;
 
-// A conflict and a lost answer, and then one that succeeds. Each request may take its share of the renew deadline.
+// Enough for a conflict, a lost response and a success. Each attempt gets its share of the renew deadline.
 const RELEASE_ATTEMPTS = 3;
 
-/** Identity for a process that is not given one. */
+/** Returns a unique identity: host name and a random suffix. */
 function defaultIdentity(): string {
   return `${hostname()}_${crypto.randomUUID()}`;
 }
 
 /**
- * Leader election on a coordination.k8s.io Lease, as client-go does it and interoperable with it. Remote clocks are never
- * trusted: a lease counts as expired when *this* process has not seen it change for its whole duration.
+ * Leader election on a coordination.k8s.io Lease, interoperable with client-go's. Never trusts a remote clock: a lease
+ * expires when this process has not seen it change for its whole duration.
  */
 export class LeaderElector {
   readonly #options: LeaderElectorOptions;
@@ -74,9 +74,9 @@ export class LeaderElector {
   #phase: "following" | "leading" | "finished" = "following";
   /** When the last successful renewal was sent. */
   #renewedAt: Moment = { now: 0, wall: 0 };
-  /** A renewal was refused because somebody has written the Lease, which has not been read since. */
+  /** A renewal met a conflict, and the Lease was not read since. */
   #doubted = false;
-  /** A write of the Lease was sent, and may have been done. */
+  /** A write of the Lease was sent and may have succeeded. */
   #mayHold = false;
 
   constructor(options: LeaderElectorOptions) {
@@ -90,7 +90,7 @@ export class LeaderElector {
     }
   }
 
-  /** The times in which, by what the Lease tells, nobody led. */
+  /** The intervals without a leader that the Lease records. */
   get unled(): readonly Interval[] {
     return unledIn(this.#lease?.metadata.annotations?.[UNLED_ANNOTATION]);
   }
@@ -100,11 +100,10 @@ export class LeaderElector {
   }
 
   /**
-   * How long writes of this leader are still safe: counted from just before the last successful renewal was *sent*, so it
-   * ends before anyone else can hold the lease. Undefined until this process first leads; nothing when it has stopped, so
-   * that a client with this as its limit refuses every further write. Nothing, too, while somebody else may lead by what was
-   * heard last. Whichever clock says that more time has passed is believed: the machine's may have been set back, and the other
-   * one stands still while the machine is suspended. Where both stood still, only the Lease tells.
+   * Returns how long this leader may still write, in ms. Undefined until this process first leads; 0 once it has stopped, or
+   * while another process may hold the lease. Counts from before the last successful renewal was sent, so it ends before
+   * another process can take over. Uses the clock that advanced more: the machine's may be set back, and the monotonic one
+   * stops while the machine is suspended.
    */
   leftMs(): number | undefined {
     if (this.#phase === "following") return undefined;
@@ -115,8 +114,8 @@ export class LeaderElector {
   }
 
   /**
-   * Asks the host whether it still has the last renewal. False when it was set back to a backup, or another leads: what it is
-   * said to have lacked before this was asked may be what it has forgotten. Rejects when it does not answer.
+   * Reads the Lease and reports whether it holds the last renewal. False when another process leads, or etcd was restored
+   * from a backup: then the absence of an object proves nothing. Rejects when the API server does not answer.
    */
   async confirm(signal: AbortSignal): Promise<boolean> {
     const { client, namespace, name } = this.#options;
@@ -128,12 +127,12 @@ export class LeaderElector {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when this process has lost or given up the lease, or was stopped before it had it. */
+  /** Resolves when this process lost or released the lease, or was stopped before it held it. */
   async finished(): Promise<void> {
     await this.#running;
   }
 
-  /** Stops leading, then gives the lease away so that another takes over at once. */
+  /** Stops leading, then releases the lease so that a follower takes over at once. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("leader election was stopped"));
     await this.#running;
@@ -145,7 +144,7 @@ export class LeaderElector {
     while (!signal.aborted) {
       const knew = !this.#doubted;
       let outcome = await this.#attempt(signal);
-      // Who has written the Lease is asked at once: until that is known, nothing else is written.
+      // After a conflict, read the Lease at once: until its holder is known, this process must not write.
       if (knew && this.#doubted && !signal.aborted) outcome = await this.#attempt(signal);
       if (outcome === "held" && this.#phase === "following") {
         this.#phase = "leading";
@@ -157,7 +156,7 @@ export class LeaderElector {
         log.error({ identity: this.identity, outcome }, "lost the lease");
         break;
       }
-      // Spread, so that followers do not all write at the same moment.
+      // Jitter, so that followers do not all write at the same moment.
       const waitMs = this.#phase === "leading" ? this.#retryMs : this.#retryMs * (0.75 + Math.random() / 2);
       await clock.sleep(waitMs, signal).catch(() => {});
     }
@@ -169,24 +168,24 @@ export class LeaderElector {
     try {
       await this.#options.onStoppedLeading();
     } catch (err) {
-      // Something may still be writing: nobody else may lead before the lease has run out.
+      // A write may still be in flight, so the lease must expire instead of being released.
       log.error({ err, identity: this.identity }, "leading did not end cleanly");
       return;
     }
     if (signal.aborted) await this.#release();
   }
 
-  /** `held`: ours and renewed; `taken`: someone else's; `unknown`: the server did not say. */
+  /** Tries to acquire or renew. `held`: ours and renewed; `taken`: another's; `unknown`: no clear answer. */
   async #attempt(signal: AbortSignal): Promise<"held" | "taken" | "unknown"> {
     const { client, clock, log, namespace, name } = this.#options;
     const leading = this.#phase === "leading";
-    // As leader, an attempt must be over before the renew deadline is; and one hung request must leave time for another.
+    // A leader's attempt must end before the renew deadline, and one hung request must leave time for a second.
     const leftMs = leading ? this.#renewedAt.now + this.#renewDeadlineMs - clock.now() : this.#renewDeadlineMs;
     const options = { timeoutMs: Math.max(1, Math.min(leftMs, this.#renewDeadlineMs / 2)), signal };
     try {
       if (this.#lease === undefined) {
         const found = await client.find(leases, { namespace, name }, options);
-        // Whoever held one that was deleted may not know it yet.
+        // The holder of a deleted Lease may not have noticed yet.
         if (found === undefined && !leading && !this.#isOver()) return "taken";
         if (found === undefined) {
           const sentAt = this.#moment();
@@ -195,7 +194,7 @@ export class LeaderElector {
           return "held";
         }
         this.#see(found);
-        // Also one that another has held and given away: what this leader knows is of before.
+        // Also a Lease that another held and released meanwhile: this leader's stores may be stale.
         if (leading && found.spec?.holderIdentity !== this.identity) return "taken";
         if (!this.#isOver()) return "taken";
         if (leading && this.#hasGoneBack(found)) {
@@ -211,7 +210,7 @@ export class LeaderElector {
       this.#held(await client.replace(leases, this.#record(this.#lease, unled), options), sentAt);
       return "held";
     } catch (error) {
-      // Read again before the next attempt: someone else, or our own lost answer, has changed it.
+      // Read again before the next attempt: another process, or our own write with a lost response, changed it.
       this.#lease = undefined;
       if (isKubeError(error, "Conflict", "AlreadyExists")) {
         this.#mayHold = false;
@@ -223,10 +222,7 @@ export class LeaderElector {
     }
   }
 
-  /**
-   * What whoever takes the Lease over has to note, by the API server's clock from end to end: a write that is only tried tells
-   * what time it is there.
-   */
+  /** Returns the leaderless annotation for a takeover, by the API server's clock, which a dry-run write reveals. */
   async #unledBefore(lease: Stored<Lease>, options: RequestOptions): Promise<string | undefined> {
     const tried = await this.#options.client.replace(leases, this.#record(lease), { ...options, dryRun: true });
     return noteUnled(lease, renewedAt(tried));
@@ -252,13 +248,13 @@ export class LeaderElector {
     this.#observed = { version, seenAt: this.#options.clock.now(), heldMs };
   }
 
-  /** Whoever held what was seen last does so no more. */
+  /** Reports whether the last observed holder's lease has expired. */
   #isOver(): boolean {
     const { seenAt = 0, heldMs = 0 } = this.#observed ?? {};
     return this.#options.clock.now() >= seenAt + heldMs;
   }
 
-  /** What this leader has read since then is of a state that the host does not remember, so it must not go on with it. */
+  /** Reports whether the Lease is older than the last renewal: etcd was restored, and this leader's stores are invalid. */
   #hasGoneBack({ spec }: Stored<Lease>): boolean {
     return Date.parse(spec?.renewTime ?? "") < this.#renewedAt.wall;
   }
@@ -291,7 +287,7 @@ export class LeaderElector {
         await this.#giveAway();
         return;
       } catch (error) {
-        // Read again: a renewal that the stop cut may have been done only now.
+        // Read again: a renewal that the stop aborted may have succeeded late.
         this.#lease = undefined;
         if (attempt < RELEASE_ATTEMPTS) continue;
         log.warn({ err: error, identity: this.identity }, "lease not released; others wait until it expires");
@@ -311,13 +307,13 @@ export class LeaderElector {
   }
 }
 
-/** In the write that takes the lease over, so that no crash comes in between. */
+/** Adds the annotation to the takeover write itself, so that no crash separates the two. */
 function withUnled({ metadata }: Stored<Lease>, unled: string | undefined): Stored<Lease>["metadata"] {
   if (unled === undefined) return metadata;
   return { ...metadata, annotations: { ...metadata.annotations, [UNLED_ANNOTATION]: unled } };
 }
 
-/** RFC 3339 with exactly six decimals, the only form that the API server takes for a MicroTime. */
+/** Formats RFC 3339 with six decimals, the only form that the API server accepts for a MicroTime. */
 function microTime(ms: number): string {
   return new Date(ms).toISOString().replace("Z", "000Z");
 }

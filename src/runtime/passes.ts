@@ -1,31 +1,31 @@
 import type { Clock, Timer } from "./clock.ts";
 
-/** What passes are made of. */
+/** The keys of a pass, and how to reconcile them. */
 export interface PassesOptions<Key> {
   readonly clock: Clock;
-  /** What a pass that begins looks at, in this order. */
+  /** Returns the keys of the next pass, in order. */
   readonly keys: () => readonly Key[];
-  /** Has them looked at; `done` is told how long that has kept the process busy, in milliseconds. */
+  /** Reconciles the keys, and calls `done` with the milliseconds that this kept the process busy. */
   readonly look: (keys: readonly Key[], done: (busyMs: number) => void) => void;
 }
 
-// What waits takes a tenth of the one thread at most, however much of it there is.
+// Passes take a tenth of the event loop at most, however many keys wait.
 const RESTS = 10;
 
-/** Looks at all that waits, now and then: the more a pass costs, the later comes the next. */
+/** Repeated passes over all waiting keys. Each pass is followed by a rest in proportion to its cost. */
 export class Passes<Key> {
   readonly #options: PassesOptions<Key>;
   #next: { readonly at: number; readonly timer: Timer } | undefined;
   #restUntil = 0;
   #underWay = false;
-  /** What was asked for during a pass. */
+  /** The earliest pass asked for while one was running. */
   #againAfterMs: number | undefined;
 
   constructor(options: PassesOptions<Key>) {
     this.#options = options;
   }
 
-  /** Asks for a pass after `delayMs`, or when the last has been rested from; many before it begins are one. */
+  /** Schedules a pass after `delayMs`, or after the rest if that is later. Calls before it begins coalesce. */
   ask(delayMs: number): void {
     if (this.#underWay) {
       this.#againAfterMs = Math.min(this.#againAfterMs ?? delayMs, delayMs);
@@ -40,7 +40,7 @@ export class Passes<Key> {
     else this.#next = { at, timer: this.#options.clock.after(at - now, () => this.#begin()) };
   }
 
-  /** No pass begins any more, unless one is asked for. */
+  /** Cancels the scheduled pass. */
   stop(): void {
     this.#next?.timer.cancel();
     this.#next = undefined;

@@ -1,6 +1,6 @@
 import type { Clock } from "./clock.ts";
 
-/** A wait that can be ended early, for a loop that has one at a time. */
+/** A sleep that can be ended early. One at a time. */
 export class Pause {
   readonly #clock: Pick<Clock, "sleep">;
   #ending: AbortController | undefined;
@@ -9,7 +9,7 @@ export class Pause {
     this.#clock = clock;
   }
 
-  /** Resolves after `ms`, when `end` is called or the signal fires: the loop looks which. Never rejects. */
+  /** Resolves after `ms`, on `end`, or when the signal fires. Never rejects. */
   async wait(ms: number, signal: AbortSignal): Promise<void> {
     this.#ending = new AbortController();
     try {
@@ -21,7 +21,7 @@ export class Pause {
     }
   }
 
-  /** Ends the wait under way; harmless when there is none. */
+  /** Ends the current wait, if there is one. */
   end(): void {
     this.#ending?.abort();
   }

@@ -1,9 +1,9 @@
 import { turn } from "../kube/turn.ts";
 
-// Other work of the process waits no longer than this.
+// The longest time that the event loop is held.
 const PIECE_MS = 10;
 
-/** Long work in pieces: whoever does it looks after each step whether the others are to have their turn. */
+/** Splits long synchronous work: the worker asks `due` after each step, and yields with `next`. */
 export class Pieces {
   readonly #signal: AbortSignal;
   #begunAt = performance.now();
@@ -12,12 +12,12 @@ export class Pieces {
     this.#signal = signal;
   }
 
-  /** A piece has been done. */
+  /** Reports whether the worker has held the event loop long enough to yield. */
   get due(): boolean {
     return performance.now() - this.#begunAt > PIECE_MS;
   }
 
-  /** Lets the others do theirs. Rejects with the signal's reason once it has fired. */
+  /** Yields to the event loop. Rejects with the signal's reason once it has fired. */
   async next(): Promise<void> {
     await turn();
     this.#signal.throwIfAborted();

@@ -19,7 +19,7 @@ import { Staging } from "./staging.ts";
 import { type IndexFunction, type ReadStore, Store } from "./store.ts";
 import { unlessAborted } from "./unless-aborted.ts";
 
-/** What changed in the store. A `deleted` object is its last known state: the final one when a watch told of it. */
+/** A change of the store. A `deleted` object is the last known state; the final one when the watch delivered it. */
 export type ReflectorEvent<T extends KubeObject> =
   | { readonly type: "added"; readonly object: Stored<T> }
   | { readonly type: "updated"; readonly object: Stored<T>; readonly previous: Stored<T> }
@@ -27,15 +27,15 @@ export type ReflectorEvent<T extends KubeObject> =
 
 /**
  * - `idle`: not started
- * - `listing`: reading the whole state; the store still shows the one before
- * - `watching`: the server has accepted a watch and the store follows it; a watch that the server ends in good order and
- *   that is opened again at once does not leave this state
- * - `backing-off`: the last attempt failed, or ended too soon; the store shows the state before
+ * - `listing`: reading the complete state; the store still shows the previous one
+ * - `watching`: the server accepted a watch and the store follows it; a watch that ends normally and reopens at once stays
+ *   in this state
+ * - `backing-off`: the last attempt failed or ended too soon; the store shows the previous state
  * - `stopped`: for good
  */
 export type ReflectorState = "idle" | "listing" | "watching" | "backing-off" | "stopped";
 
-/** What to reflect, and who is told. */
+/** The resource to reflect, and the callbacks. */
 export interface ReflectorOptions<T extends KubeObject> {
   readonly client: ClusterClient;
   readonly resource: Resource<T>;
@@ -43,44 +43,44 @@ export interface ReflectorOptions<T extends KubeObject> {
   readonly namespace?: string;
   readonly labelSelector?: string;
   readonly fieldSelector?: string;
-  /** Makes objects smaller before they are stored; may change its argument. */
+  /** Shrinks objects before they are stored; may mutate its argument. */
   readonly transform?: (object: Stored<T>) => Stored<T>;
   readonly indexes?: Readonly<Record<string, IndexFunction<T>>>;
-  /** What may be stored, maybe together with other stores. More than that is not read. */
+  /** Limits the stored bytes, possibly shared with other stores. A list or event beyond it is an error. */
   readonly budget?: ByteBudget;
-  /** Bytes that an object holds of it, where less is kept than came. */
+  /** Returns the bytes to charge for an object that `transform` shrank. Default: its size on the wire. */
   readonly sizeOf?: (object: Stored<T>) => number;
-  /** How many objects to ask for at once; default 500. */
+  /** Objects per page of a list; default 500. */
   readonly pageSize?: number;
   readonly clock: Clock;
   readonly log: Logger;
-  /** Called after the store has changed. What it throws is logged. */
+  /** Called after the store changed. Exceptions are logged. */
   readonly onEvent?: (event: ReflectorEvent<T>) => void;
   readonly onState?: (state: ReflectorState) => void;
 }
 
 const PAGE_SIZE = 500;
 const BACKOFF = { initialMs: 200, maxMs: 10_000, healthyMs: 10_000 };
-// Spread, so that the watches of a process do not all end at once.
+// Jitter, so that the watches of a process do not all end at once.
 const WATCH_SECONDS = { least: 240, spread: 120 };
 
-/** Bytes of an object that was made smaller as it came, for `sizeOf`. */
+/** Returns the heap bytes of a shrunken object, for `sizeOf`. */
 export function sizeAsKept(object: object): number {
   return heapBytesOf(JSON.stringify(object));
 }
 
-/** Since when a reflector has failed without a watch in between, epoch ms, and why it did the last time. */
+/** A lasting failure of a reflector: since when (epoch ms) no watch has opened, and the last reason. */
 export interface Failing {
   readonly since: number;
   readonly reason: string;
 }
 
 /**
- * Keeps a store equal to one resource of one cluster, whatever happens to the connection.
+ * Keeps a store in step with one resource of one cluster across disconnects.
  *
- * Lists are consistent reads (no resourceVersion): with `resourceVersion=0` a lagging API server may answer with the
- * past, and the absence of an object in a list is taken as proof here. A list is staged, then compared with the store,
- * so that deletions and replacements (same name, new uid) that no watch told of are seen too.
+ * Lists are consistent reads (no resourceVersion): `resourceVersion=0` may return stale data, and callers take absence from
+ * a list as proof. A list is staged and compared with the store, so that deletions and replacements (same name, new uid)
+ * missed by the watch still produce events.
  */
 export class Reflector<T extends KubeObject> {
   readonly #options: ReflectorOptions<T>;
@@ -117,17 +117,17 @@ export class Reflector<T extends KubeObject> {
     return this.#state;
   }
 
-  /** Undefined when it works. */
+  /** The current failure; undefined while the watch works. */
   get failing(): Failing | undefined {
     return this.#failing;
   }
 
-  /** When the server last sent anything: a page, an event, a bookmark. */
+  /** When the server last sent a page, an event or a bookmark; epoch ms. */
   get lastContactMs(): number | undefined {
     return this.#resumption.lastContactMs;
   }
 
-  /** The last complete list was *begun* at this time: it shows everything that was done before. */
+  /** When the last complete list began; epoch ms. The list shows every write that finished before. */
   get lastListedAt(): number | undefined {
     return this.#lastListedAt;
   }
@@ -136,7 +136,7 @@ export class Reflector<T extends KubeObject> {
     this.#running ??= this.#run();
   }
 
-  /** Resolves when no event will come any more. */
+  /** Resolves when no further event will be delivered. */
   async stop(): Promise<void> {
     this.#abort.abort(new Error("the reflector was stopped"));
     await this.#running;
@@ -144,13 +144,13 @@ export class Reflector<T extends KubeObject> {
     this.#setState("stopped");
   }
 
-  /** Resolves once the store has held the whole state and its events are delivered; rejects with the signal's reason. */
+  /** Resolves once the store held the complete state and delivered its events. Rejects with the signal's reason. */
   async whenSynced(signal?: AbortSignal): Promise<void> {
     if (signal === undefined) return this.#synced.promise;
     await unlessAborted(this.#synced.promise, signal);
   }
 
-  /** Ends a wait between attempts: the server is known to answer again. */
+  /** Ends the current backoff, because the server is known to answer again. */
   retry(): void {
     this.#pause.end();
   }
@@ -171,7 +171,7 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /** The version from which a watch can tell of everything that the store does not show. */
+  /** Returns the resourceVersion to watch from; lists first when the store is not current. */
   async #begin(signal: AbortSignal): Promise<string> {
     const before = this.#resumption.version;
     if (before !== undefined && this.#resumption.doubted) await this.#confirm(before, signal);
@@ -182,7 +182,7 @@ export class Reflector<T extends KubeObject> {
     return this.#list(signal);
   }
 
-  /** The store must not keep what a server has forgotten that was restored from a backup. After a while it may be as far again. */
+  /** Detects a server whose etcd was restored from a backup, so that the store drops objects that the server no longer has. */
   async #confirm(version: string, signal: AbortSignal): Promise<void> {
     const { client, resource, log } = this.#options;
     const goneBack = await goneBackTo(client, resource, version, { ...this.#selection(), signal });
@@ -225,14 +225,14 @@ export class Reflector<T extends KubeObject> {
       const page = await client.list(resource, {
         signal,
         timeoutMs: LIST_TIMEOUT_MS,
-        // Nobody here reads them.
+        // No reader of a store uses managedFields, and they are half of a pod's size.
         dropManagedFields: true,
         ...this.#selection(),
         ...(pageSize === undefined ? {} : { limit: pageSize }),
         ...(token === undefined ? {} : { continue: token }),
       });
       this.#resumption.heard();
-      // Which of them is how large does not matter to what all hold together.
+      // The budget counts the total, so the page's size is split evenly.
       const even = Math.ceil(page.size / page.items.length);
       for (const item of page.items) this.#stage(staging, item, even);
       token = page.continue;
@@ -244,7 +244,7 @@ export class Reflector<T extends KubeObject> {
     const key = objectKey(item.metadata);
     const known = this.#store.get(key);
     const held = this.#holdings.of(key);
-    // The same state again: keeping the object that is there halves what a relist costs in memory.
+    // Keeping the stored object of the same version halves the memory of a relist.
     if (known !== undefined && sameUid(known, item) && sameVersion(known, item)) {
       staging.keep(key, known, held);
       return;
@@ -260,8 +260,8 @@ export class Reflector<T extends KubeObject> {
   }
 
   /**
-   * The store becomes `staged`; then everyone hears of the differences, and it counts as synced. What is much is done in
-   * pieces, so that it does not hold up the process; what comes in between finds the store on its way, as it does in a watch.
+   * Replaces the store's contents with `staged`, then emits the differences and marks the store synced. Yields to the event
+   * loop in between, so readers may see a partial update, as they do during a watch.
    */
   async #replaceAll(staged: Map<ObjectKey, Stored<T>>, signal: AbortSignal): Promise<void> {
     const events: ReflectorEvent<T>[] = [];
@@ -360,22 +360,22 @@ export class Reflector<T extends KubeObject> {
     }
   }
 
-  /** Notes a failed attempt; returns the delay before the next. */
+  /** Records a failed attempt. Returns the delay before the next in ms. */
   #failed(error: unknown): number {
     const { log, resource, clock } = this.#options;
     const delayMs = Math.max(this.#backoff.ended(), error instanceof KubeError ? (error.retryAfterMs ?? 0) : 0);
     this.#resumption.failed(error);
     const reason = error instanceof KubeError ? error.detail : "an answer could not be understood";
     const before = this.#failing;
-    // What has expired is only to be read anew.
+    // An expired resourceVersion only needs a relist and is no failure.
     if (!isKubeError(error, "Gone")) this.#failing = { since: before?.since ?? clock.now(), reason };
     const detail = error instanceof KubeError ? { code: error.code } : { err: error };
-    // A member that is away is asked each few seconds, and for each kind.
+    // An unreachable cluster fails every few seconds for every resource, so most failures are logged at debug level.
     log[this.#news.failed(reason) ? "warn" : "debug"](
       { ...detail, resource: resource.plural, delayMs: Math.round(delayMs) },
       error instanceof Error ? error.message : String(error),
     );
-    // It may go on failing for another reason.
+    // A new reason is news even in the same state.
     this.#setState("backing-off", this.#failing?.reason !== before?.reason);
     return delayMs;
   }

@@ -1,11 +1,11 @@
 import type { KubeObject, Stored } from "../api/kubernetes.ts";
 
-/** True when both are one state of an object. */
+/** Reports whether both are the same version of an object. */
 export function sameVersion(a: Stored<KubeObject>, b: Stored<KubeObject>): boolean {
   return a.metadata.resourceVersion === b.metadata.resourceVersion;
 }
 
-/** Resource versions of one resource are comparable as decimal numbers (KEP-5504, stable since 1.35). */
+/** Compares resource versions of one resource as decimal numbers (KEP-5504, stable since 1.35). */
 export function isBefore(version: string, other: string): boolean {
   return version.length === other.length ? version < other : version.length < other.length;
 }

@@ -2,29 +2,29 @@ import { isKubeError, isTooLarge } from "../kube/errors.ts";
 import type { Clock } from "./clock.ts";
 
 /**
- * API servers send a bookmark at least every two minutes. A longer silence of a watch is a connection that vanished without a word, or
- * a server without bookmarks; opening the watch again finds out and loses nothing.
+ * API servers send a bookmark about every minute. A watch silent for longer has a dead connection, or a server without
+ * bookmarks. Reopening the watch is safe in both cases.
  */
 export const WATCH_IDLE_MS = 150_000;
 
 const LEAST_PAGE = 5;
-// A server can hardly be restored from a backup, and come further than it was, in less.
+// An etcd restore, and enough writes to pass the version before it, take longer than this.
 const LONGEST_GAP_MS = 60_000;
-// A server that refuses a watch this often in a row does not know our resourceVersion.
+// After this many refused watches in a row, the server is assumed not to know the resourceVersion.
 const REFUSALS_BEFORE_RELIST = 3;
 
-/** Where a reflector goes on, after whatever its server has sent or failed to send: by a watch from a version, or by a list. */
+/** Decides how a reflector resumes: with a watch from a resourceVersion, or with a list. */
 export class Resumption {
   readonly #clock: Pick<Clock, "now">;
-  /** How many objects to ask for at once, as long as nothing speaks against it. */
+  /** The configured page size; `#pageSize` deviates from it after some failures. */
   readonly #paged: number;
   #version: string | undefined;
   #pageSize: number | undefined;
   #refusals = 0;
   #doubted = false;
-  /** Since when no watch has followed the server; undefined when one does, or it was listed since. */
+  /** When the last watch was lost; undefined while one is open, or after a list. */
   #lostSince: number | undefined;
-  /** The watch that is open, or was last, has brought a bookmark. */
+  /** The current or last watch delivered a bookmark. */
   #bookmarked = false;
   #lastContactMs: number | undefined;
 
@@ -34,17 +34,17 @@ export class Resumption {
     this.#clock = clock;
   }
 
-  /** Where the next watch begins; undefined: a list is due. */
+  /** The resourceVersion to watch from. Undefined when a list is due. */
   get version(): string | undefined {
     return this.#version;
   }
 
-  /** How many objects a list asks for at once; undefined: for all. */
+  /** The page size of the next list. Undefined lists without paging. */
   get pageSize(): number | undefined {
     return this.#pageSize;
   }
 
-  /** The last attempt failed: whether the server still has a past that includes `version` is to be asked. */
+  /** The last attempt failed, so the server may have been restored: compare its version before resuming. */
   get doubted(): boolean {
     return this.#doubted;
   }
@@ -54,19 +54,19 @@ export class Resumption {
     return this.#lastContactMs;
   }
 
-  /** The server has sent something. */
+  /** Records that the server sent data. */
   heard(): void {
     this.#lastContactMs = this.#clock.now();
   }
 
-  /** The whole state was read, as of this version. */
+  /** Records a complete list at `version`. */
   listed(version: string): void {
     this.#version = version;
     this.#pageSize = this.#paged;
     this.#lostSince = undefined;
   }
 
-  /** The server has accepted a watch. */
+  /** Records that the server accepted a watch. */
   opened(): void {
     this.#refusals = 0;
     this.#lostSince = undefined;
@@ -74,47 +74,47 @@ export class Resumption {
     this.heard();
   }
 
-  /** A watch has told of everything up to this version. */
+  /** Records that the watch delivered everything up to `version`. */
   reached(version: string): void {
     this.#version = version;
   }
 
-  /** The same, by a bookmark. */
+  /** Records a bookmark at `version`. */
   bookmark(version: string): void {
     this.#bookmarked = true;
     this.reached(version);
   }
 
-  /** The server was asked how far it is. One that has gone back, or may have come as far again since, is listed. */
+  /** Records the comparison with the server's version. A server that went back, or may have caught up since, is listed. */
   compared(hasGoneBack: boolean): void {
     const now = this.#clock.now();
     if (hasGoneBack || now - (this.#lostSince ?? now) > LONGEST_GAP_MS) this.#version = undefined;
   }
 
-  /** An attempt begins, and nothing is in doubt any more. */
+  /** Records the start of an attempt. */
   begun(): void {
     this.#doubted = false;
   }
 
-  /** An attempt has failed. */
+  /** Records a failed attempt. */
   failed(error: unknown): void {
     const now = this.#clock.now();
     const silentSince = this.#lastContactMs ?? now;
-    // A connection that vanished without a word did so when it was last heard of; without bookmarks, silence says nothing.
+    // A dead connection was lost when the server was last heard. Without bookmarks, silence proves nothing.
     this.#lostSince ??= now - silentSince < WATCH_IDLE_MS || !this.#bookmarked ? now : silentSince;
     this.#doubted = true;
-    // What is not paged may be more than an answer may hold; and so may a page.
+    // The response exceeded the size limit: ask for smaller pages.
     const isCut = isTooLarge(error) && this.#version === undefined && this.#pageSize !== undefined;
     this.#pageSize = isCut ? Math.max(LEAST_PAGE, Math.floor((this.#pageSize ?? 0) / 2)) : this.#paged;
     if (isKubeError(error, "Gone")) {
-      // A continue token that expired will expire again when the list takes as long: the next one is not paged.
+      // An expired continue token would expire again on an equally slow list: the next list is not paged.
       if (this.#version === undefined) this.#pageSize = undefined;
       this.#version = undefined;
     } else if (isKubeError(error, "ServerError", "BadRequest")) {
       this.#refusals += 1;
       if (this.#refusals >= REFUSALS_BEFORE_RELIST) this.#version = undefined;
     } else if (!isKubeError(error) || (error.code === "BadAnswer" && error.status !== 404)) {
-      // What was missed in an unreadable event can only be found by a list. (With 404, a proxy in between answers for the server.)
+      // Only a list recovers an unreadable event. A 404 with an unreadable body comes from a proxy in between.
       this.#version = undefined;
     }
   }

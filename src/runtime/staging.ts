@@ -1,10 +1,10 @@
 import type { KubeObject, ObjectKey, Stored } from "../api/kubernetes.ts";
 import type { ByteBudget } from "../kube/limits.ts";
 
-/** What a list has brought so far. New objects are charged as they come: a server may send page after page. */
+/** The objects of a list in progress. Charges new objects as they arrive, since a server may send pages without end. */
 export class Staging<T extends KubeObject> {
   readonly objects: Map<ObjectKey, Stored<T>> = new Map();
-  /** What each object holds of the budget. */
+  /** Bytes charged per object. */
   readonly sizes: Map<ObjectKey, number> = new Map();
   readonly #budget: ByteBudget | undefined;
   #held = 0;
@@ -13,15 +13,15 @@ export class Staging<T extends KubeObject> {
     this.#budget = budget;
   }
 
-  /** An object that is stored already. */
+  /** Keeps an object that is stored already. */
   keep(key: ObjectKey, object: Stored<T>, size: number): void {
     this.objects.set(key, object);
     if (this.#budget !== undefined) this.sizes.set(key, size);
   }
 
-  /** An object that takes the place of one of that size, 0 for none; false when there is no room for it. */
+  /** Adds an object that replaces one of `replaced` bytes, 0 for none. Returns false when the budget has no room. */
   add(key: ObjectKey, object: Stored<T>, size: number, replaced: number): boolean {
-    // What it takes less is given up when nothing can fail any more.
+    // A smaller object releases its surplus in `settle`, after which nothing can fail.
     const more = Math.max(0, size - replaced);
     if (this.#budget?.hold(more) === false) return false;
     this.#held += more;
@@ -29,7 +29,7 @@ export class Staging<T extends KubeObject> {
     return true;
   }
 
-  /** What is stored, and held `before`, gives way; returns what is held from now on. */
+  /** Replaces the charges of the stored objects, `before` bytes in total. Returns the new total in bytes. */
   settle(before: number): number {
     let bytes = 0;
     for (const size of this.sizes.values()) bytes += size;
@@ -38,7 +38,7 @@ export class Staging<T extends KubeObject> {
     return bytes;
   }
 
-  /** Gives up what is not settled. */
+  /** Returns unsettled charges to the budget. */
   release(): void {
     this.#budget?.hold(-this.#held);
     this.#held = 0;

@@ -1,18 +1,18 @@
 import { type KubeObject, type ObjectKey, objectKey, type Stored } from "../api/kubernetes.ts";
 
-/** Values under which an object is found again, e.g. the uid of its owner. */
+/** Returns the index values of an object, such as the uid of its owner. */
 export type IndexFunction<T extends KubeObject> = (object: Stored<T>) => readonly string[];
 
-/** What everyone but the reflector sees of a store. Objects in it are shared: never change one. */
+/** The read side of a store. Objects are shared: never mutate one. */
 export interface ReadStore<T extends KubeObject> {
   get(key: ObjectKey): Stored<T> | undefined;
   list(): Stored<T>[];
-  /** Objects whose index function returned `value`. Throws when there is no such index: a programming error. */
+  /** Returns the objects whose index function returned `value`. Throws when there is no such index. */
   byIndex(index: string, value: string): Stored<T>[];
-  /** How many `byIndex` would return. */
+  /** Returns how many objects `byIndex` would return. */
   countByIndex(index: string, value: string): number;
   readonly size: number;
-  /** True once the store has held the server's complete state. */
+  /** Reports whether the store has held the server's complete state. */
   readonly synced: boolean;
 }
 
@@ -22,7 +22,7 @@ interface Index<T extends KubeObject> {
   readonly entries: Map<string, Map<ObjectKey, Stored<T>>>;
 }
 
-/** A store with its writer's side; only the reflector holds this type. */
+/** A store with its write side. Only the reflector holds this type. */
 export class Store<T extends KubeObject> implements ReadStore<T> {
   readonly #objects = new Map<ObjectKey, Stored<T>>();
   readonly #indexes = new Map<string, Index<T>>();
@@ -64,7 +64,7 @@ export class Store<T extends KubeObject> implements ReadStore<T> {
     return found.entries.get(value);
   }
 
-  /** Puts an object in, in place of the one under its key. */
+  /** Adds an object, or replaces the one under its key. */
   set(object: Stored<T>): void {
     const key = objectKey(object.metadata);
     const previous = this.#objects.get(key);
@@ -92,7 +92,7 @@ function unlink<T extends KubeObject>(index: Index<T>, key: ObjectKey, object: S
     const entries = index.entries.get(value);
     if (entries === undefined) continue;
     entries.delete(key);
-    // An empty entry would be a leak: index values such as uids are never seen again.
+    // An empty entry would leak: index values such as uids never come back.
     if (entries.size === 0) index.entries.delete(value);
   }
 }

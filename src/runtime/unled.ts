@@ -1,22 +1,22 @@
 import { z } from "zod";
 import type { Lease, Stored } from "../api/kubernetes.ts";
 
-/** On the Lease: the times in which, by what it tells, nobody led. */
+/** Annotation of the Lease: the intervals without a leader. */
 export const UNLED_ANNOTATION = "legation.dev/unled";
 
 const renewing = z.looseObject({ "f:spec": z.looseObject({ "f:renewTime": z.unknown() }) });
 
-/** From and to, epoch ms. */
+/** Start and end, epoch ms. */
 export type Interval = readonly [number, number];
 
-// Who wrote during a lease may have done so by a clock that is a little ahead.
+// Tolerated clock skew between the lease holder and the API server.
 const SKEW_MS = 60_000;
-// An outage is one; what was restored is found within days, or not at all.
+// Each outage adds one interval; a restore is noticed within days, so older intervals are dropped.
 const MOST = 20;
 
 /**
- * When a Lease was last renewed; epoch ms, NaN when nothing tells. By the API server's clock, since its holder's may have
- * been set; where the server keeps no account of fields, by the holder's.
+ * Returns when a Lease was last renewed; epoch ms, NaN when unknown. Prefers the API server's clock (managedFields) over the
+ * holder's, which may have been set.
  */
 export function renewedAt({ metadata, spec }: Stored<Lease>): number {
   const writers = (metadata.managedFields ?? []).filter(({ fieldsV1 }) => renewing.safeParse(fieldsV1).success);
@@ -25,8 +25,8 @@ export function renewedAt({ metadata, spec }: Stored<Lease>): number {
 }
 
 /**
- * The annotation of a Lease that is taken over at `now`: a time in which nobody led is added. No delegate can have been
- * made then. When one was, the host has been set back to a state from before it: restored from a backup.
+ * Returns the annotation for a Lease taken over at `now`, with the leaderless interval before it added. No leader created
+ * objects in that interval; one that was proves that the host was restored from an older backup.
  */
 export function noteUnled(lease: Stored<Lease>, now: number): string | undefined {
   const noted = lease.metadata.annotations?.[UNLED_ANNOTATION];
@@ -36,7 +36,7 @@ export function noteUnled(lease: Stored<Lease>, now: number): string | undefined
   return all.map((interval) => interval.map((at) => new Date(at).toISOString()).join("/")).join(",");
 }
 
-/** What the annotation says; nothing of what cannot be read. */
+/** Parses the annotation. Skips what does not parse. */
 export function unledIn(annotation: string | undefined): readonly Interval[] {
   return (annotation ?? "").split(",").flatMap((text) => {
     const [from = Number.NaN, to = Number.NaN] = text.split("/").map((at) => Date.parse(at));
@@ -44,7 +44,7 @@ export function unledIn(annotation: string | undefined): readonly Interval[] {
   });
 }
 
-/** Whether something that was created then was created while nobody led. */
+/** Reports whether `createdAt` falls into a leaderless interval. */
 export function wasUnled(intervals: readonly Interval[], createdAt: string | undefined): boolean {
   const at = Date.parse(createdAt ?? "");
   return intervals.some(([from, to]) => from <= at && at <= to);

@@ -1,6 +1,4 @@
-/**
- * Settles as `answer` does, but rejects with `reason()` as soon as the signal fires; what others wait for, too, goes on.
- */
+/** Settles as `answer` does, or rejects with `reason()` as soon as the signal fires. Does not cancel `answer`. */
 export async function unlessAborted<T>(
   answer: Promise<T>,
   signal: AbortSignal,
