@@ -1,11 +1,11 @@
 /**
- * Callbacks of requests that share a signal. An EventTarget goes through all its listeners to add or remove one, which
- * with thousands of requests under one controller's signal costs more than the requests.
+ * Abort callbacks of requests that share a signal. An EventTarget scans all its listeners to add or remove one, which costs
+ * more than the requests when thousands share a controller's signal.
  */
 export class AbortCallbacks {
   readonly #bySignal = new WeakMap<AbortSignal, Set<() => void>>();
 
-  /** Calls `callback` when the signal aborts, until the returned function is called; never for a signal that has aborted. */
+  /** Calls `callback` when the signal aborts. The returned function removes it. Ignores a signal that has aborted already. */
   add(signal: AbortSignal | undefined, callback: () => void): () => void {
     if (signal === undefined || signal.aborted) return () => undefined;
     let callbacks = this.#bySignal.get(signal);

@@ -5,22 +5,19 @@ import type { Resource } from "./resources.ts";
 
 export interface RequestOptions {
   readonly signal?: AbortSignal;
-  /** Deadline of the whole request, waiting for a slot included, in milliseconds. Default: the client's. */
+  /** Deadline of the whole request, including the wait for a slot, in milliseconds. Default: the client's. */
   readonly timeoutMs?: number;
-  /**
-   * Waits neither for a slot nor for the request rate: for the few requests that tell whether a server answers or a node
-   * lives, which must not look late because thousands of others are waiting.
-   */
+  /** Skips the queue and the rate limit. For probes and node heartbeats, which a backlog must not delay. */
   readonly outOfTurn?: boolean;
 }
 
-/** How objects are answered with. */
+/** Options for the objects in a response. */
 interface AnswerOptions {
-  /** Leave `metadata.managedFields` out of the answer before it is parsed: less memory and work for who does not read them. */
+  /** Removes `metadata.managedFields` before the response is parsed, which halves memory and work. */
   readonly dropManagedFields?: boolean;
 }
 
-/** What is listed or watched. */
+/** The objects to list or watch. */
 interface Selection extends AnswerOptions {
   /** All namespaces when absent. */
   readonly namespace?: string;
@@ -29,7 +26,7 @@ interface Selection extends AnswerOptions {
 }
 
 export interface ListOptions extends RequestOptions, Selection {
-  /** Page size; without it the server answers with everything. */
+  /** Page size. Default: no paging. */
   readonly limit?: number;
   readonly continue?: string;
   readonly resourceVersion?: string;
@@ -38,22 +35,22 @@ export interface ListOptions extends RequestOptions, Selection {
 export interface ListPage<T extends KubeObject> {
   readonly items: Stored<T>[];
   readonly resourceVersion: string;
-  /** Bytes of heap that it takes, roughly. */
+  /** Estimated heap bytes of the page. */
   readonly size: number;
   /** Token of the next page; absent on the last. */
   readonly continue?: string;
 }
 
 export interface WriteOptions extends RequestOptions, AnswerOptions {
-  /** Answer with the object's metadata alone, for who reads no more of it: less to encode there and to parse here. */
+  /** Asks for the object's metadata only (PartialObjectMetadata), which is cheaper to encode and parse. */
   readonly metadataOnly?: boolean;
   readonly fieldManager?: string;
   readonly dryRun?: boolean;
-  /** e.g. `status`, `binding`, `token`. */
+  /** Such as `status`, `binding` or `token`. */
   readonly subresource?: string;
 }
 
-/** A patch in one of the four types of the API server. `apply` is server-side apply. */
+/** A patch of one of the API server's four types. `apply` is server-side apply. */
 export type Patch =
   | { readonly type: "json"; readonly body: readonly object[] }
   | { readonly type: "merge" | "strategic"; readonly body: object }
@@ -69,74 +66,74 @@ export interface DeleteOptions extends RequestOptions {
 
 export interface RawRequest extends RequestOptions {
   readonly method: "GET" | "POST" | "PUT" | "PATCH" | "DELETE";
-  /** Path with query, e.g. `/readyz` or `/apis/authentication.k8s.io/v1/tokenreviews`. */
+  /** Path with query, such as `/readyz` or `/apis/authentication.k8s.io/v1/tokenreviews`. */
   readonly path: string;
   readonly body?: object;
   readonly contentType?: string;
 }
 
-/** One line of a watch, as the API server sent it. */
+/** One event of a watch. */
 export type WatchEvent<T extends KubeObject> =
   | {
       readonly type: "ADDED" | "MODIFIED" | "DELETED";
       readonly object: Stored<T>;
-      /** Bytes of heap that it takes, roughly. */
+      /** Estimated heap bytes of the object. */
       readonly size: number;
     }
   | { readonly type: "BOOKMARK"; readonly resourceVersion: string };
 
 export interface WatchOptions extends Selection {
   readonly resourceVersion: string;
-  /** The server ends the watch after this long; seconds. */
+  /** Seconds after which the server ends the watch. */
   readonly timeoutSeconds?: number;
-  /** Silence after which the connection is taken for dead. Default: a little more than `timeoutSeconds`. */
+  /** Silence after which the connection counts as dead, in milliseconds. Default: slightly more than `timeoutSeconds`. */
   readonly idleTimeoutMs?: number;
-  /** Called when the server has accepted the watch. */
+  /** Called when the server accepts the watch. */
   readonly onOpen?: () => void;
   readonly signal: AbortSignal;
 }
 
-/** How a subresource is asked for another protocol than HTTP. */
+/** A request to upgrade a subresource's connection to another protocol. */
 export interface UpgradeOptions {
   readonly method: "GET" | "POST";
   readonly query: URLSearchParams;
   /** Value of the Upgrade header, e.g. `SPDY/3.1` or `websocket`. */
   readonly protocol: string;
-  /** More headers, as the protocol wants them; one line for each value. */
+  /** Additional headers of the protocol; one header line per value. */
   readonly headers: Readonly<Record<string, string[]>>;
   readonly signal?: AbortSignal;
-  /** Deadline of the answer, in milliseconds; the stream after it has none. Default: the client's. */
+  /** Deadline of the response in milliseconds; the upgraded stream has none. Default: the client's. */
   readonly timeoutMs?: number;
 }
 
-/** The answer to a request for an upgrade: the connection under its new protocol, or what was answered instead. */
+/** The result of an upgrade request: the connection under its new protocol, or an ordinary response. */
 export type UpgradeAnswer =
   | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders }
   | { readonly socket?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
 
-/** What of a subresource is read as a stream. */
+/** A subresource to read as a stream. */
 export interface StreamOptions {
   readonly query: URLSearchParams;
-  /** Ends the stream, also once it is open. */
+  /** Ends the stream, including an open one. */
   readonly signal?: AbortSignal;
-  /** Deadline of the answer's first byte, in milliseconds; the rest has none. Default: none. */
+  /** Deadline of the response's first byte in milliseconds; the rest has none. Default: none. */
   readonly timeoutMs?: number;
 }
 
-/** A success as a stream, or what was answered instead. Whoever gets a body must read or destroy it. */
+/** The result of a stream request: the body of a success, or the error response. The caller must read or destroy a body. */
 export type StreamAnswer =
   | { readonly body: Readable; readonly headers: IncomingHttpHeaders }
   | { readonly body?: never; readonly status: number; readonly headers: IncomingHttpHeaders; readonly text: string };
 
 /**
- * One cluster's API server. Every method rejects with `KubeError` and nothing else.
- * Requests carry plain wire JSON: what the server sent is what the caller gets, unknown fields included.
+ * A client for one cluster's API server. Every method rejects with `KubeError` and nothing else. Objects are plain wire JSON,
+ * unknown fields included.
  */
 export interface ClusterClient {
-  /** Name used in errors, logs and metrics: `host`, or the member's name. */
+  /** The cluster's name in errors, logs and metrics. */
   readonly cluster: string;
   get<T extends KubeObject>(resource: Resource<T>, ref: ObjectRef, options?: RequestOptions): Promise<Stored<T>>;
-  /** Like `get`, but a missing object is `undefined`. */
+  /** Like `get`, but returns `undefined` for a missing object. */
   find<T extends KubeObject>(
     resource: Resource<T>,
     ref: ObjectRef,
@@ -145,7 +142,7 @@ export interface ClusterClient {
   list<T extends KubeObject>(resource: Resource<T>, options?: ListOptions): Promise<ListPage<T>>;
   /** Creates `object` in its own `metadata.namespace`. */
   create<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
-  /** POST to a subresource of an existing object, e.g. a Binding or a TokenRequest; returns the answer's body. */
+  /** POSTs to a subresource of an object, such as a Binding or a TokenRequest. Returns the response body. */
   createSubresource(
     resource: Resource<KubeObject>,
     ref: ObjectRef,
@@ -153,7 +150,7 @@ export interface ClusterClient {
     body: object,
     options?: RequestOptions,
   ): Promise<unknown>;
-  /** PUT. `object.metadata.resourceVersion`, when set, is a precondition. */
+  /** Replaces the object (PUT). `object.metadata.resourceVersion`, when set, is a precondition. */
   replace<T extends KubeObject>(resource: Resource<T>, object: T, options?: WriteOptions): Promise<Stored<T>>;
   patch<T extends KubeObject>(
     resource: Resource<T>,
@@ -161,15 +158,15 @@ export interface ClusterClient {
     patch: Patch,
     options?: WriteOptions,
   ): Promise<Stored<T>>;
-  /** Resolves when the server accepted the deletion; a missing object rejects with NotFound. */
+  /** Resolves when the server accepted the deletion. Rejects with NotFound for a missing object. */
   delete(resource: Resource<KubeObject>, ref: ObjectRef, options?: DeleteOptions): Promise<void>;
-  /** Any path; returns the parsed JSON, or the text when the answer is not JSON. */
+  /** Requests any path. Returns the parsed JSON, or the text of a response that is not JSON. */
   raw(request: RawRequest): Promise<unknown>;
-  /** Ends normally when the server closes the stream; rejects with `Gone` when `resourceVersion` has expired. */
+  /** Watches. Ends normally when the server closes the stream; rejects with `Gone` when `resourceVersion` expired. */
   watch<T extends KubeObject>(resource: Resource<T>, options: WatchOptions): AsyncIterable<WatchEvent<T>>;
   /**
-   * Asks a subresource of an object for another protocol. The caller owns the socket that it gets; `close` cuts it. Takes
-   * no slot and no token: it is a person's request, and lasts as long as the person likes.
+   * Upgrades a connection to a subresource to another protocol. The caller owns the returned socket; `close` cuts it. Bypasses
+   * slots and rate limit, because a user's session lasts as long as the user wants.
    */
   upgrade(
     resource: Resource<KubeObject>,
@@ -177,16 +174,13 @@ export interface ClusterClient {
     subresource: string,
     options: UpgradeOptions,
   ): Promise<UpgradeAnswer>;
-  /**
-   * Reads a subresource of an object as a stream, e.g. a log, for as long as its reader likes. The server waits while
-   * nobody reads. Takes no slot and no token of other requests.
-   */
+  /** Reads a subresource, such as a log, as a stream with backpressure. Bypasses slots and rate limit. */
   stream(
     resource: Resource<KubeObject>,
     ref: ObjectRef,
     subresource: string,
     options: StreamOptions,
   ): Promise<StreamAnswer>;
-  /** Closes all connections; requests under way reject. */
+  /** Closes all connections. Requests in flight reject. */
   close(): Promise<void>;
 }

@@ -4,21 +4,21 @@ import { HttpClient } from "./http-client.ts";
 import { type ClientLimits, DEFAULT_LIMITS } from "./limits.ts";
 import { type ClientMetrics, Transport } from "./transport.ts";
 
-/** What a client needs to know of its cluster. */
+/** The settings of a cluster's client. */
 export interface ConnectOptions {
-  /** `host`, or the member's name: it stands in errors and metrics. */
+  /** The cluster's name in errors and metrics. */
   readonly cluster: string;
   readonly credentials: ClusterCredentials;
   readonly limits?: Partial<ClientLimits>;
   readonly userAgent?: string;
   readonly metrics?: ClientMetrics;
-  /** How long writes may still be on their way: what is left of the leader's lease. Undefined: as long as they like. */
+  /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
   readonly leaseLeftMs?: () => number | undefined;
-  /** A server in somebody else's hands: what it answers is checked before it is believed, and may only be so large. */
+  /** The server is under foreign control: responses are validated and limited in size. */
   readonly untrusted?: boolean;
 }
 
-/** A client for one cluster. It opens no connection before the first request. */
+/** Creates a client for one cluster. Opens no connection before the first request. */
 export function createClusterClient(options: ConnectOptions): ClusterClient {
   const { cluster, credentials, metrics, leaseLeftMs, untrusted, userAgent = "legation" } = options;
   const limits = { ...DEFAULT_LIMITS, ...options.limits };

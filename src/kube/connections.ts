@@ -4,14 +4,14 @@ import type { ClusterCredentials, Identity } from "./credentials.ts";
 import type { ClientLimits } from "./limits.ts";
 import { lookUp } from "./name-lookup.ts";
 
-// Places for requests that wait for no slot.
+// Connections beyond the slots, for requests out of turn.
 const OUT_OF_TURN = 4;
 
-// Of the time for a connection, for each address but the last: three get their turn, and each a second packet when the first is lost
-// (after 1 s, RFC 6298). Node's own quarter of a second is less than some ways take.
+// Share of the connect timeout per address: three addresses get a turn, each with one SYN retransmission (1 s, RFC 6298).
+// Node.js' default of 250 ms is shorter than some routes take.
 const SHARE_OF_AN_ADDRESS = 0.3;
 
-/** The connections to one API server under one TLS identity. */
+/** Connections to one API server under one TLS identity. */
 interface Generation {
   readonly requests: Dispatcher;
   readonly watches: Dispatcher;
@@ -22,9 +22,9 @@ interface Generation {
 }
 
 /**
- * Two sets of long-lived keep-alive connections to one API server: watches, and other answers that are read as streams,
- * have their own, so that they never take a place from requests. An upgrade gets a connection that is new, and whoever
- * asked for it keeps it. A new certificate or authority opens new connections; the old ones finish what they have begun.
+ * Pools of keep-alive connections to one API server: one for requests, one for watches and other streamed responses, so that
+ * streams never take a request's connection. An upgrade gets a new connection of its own. A changed certificate or CA opens
+ * new connections; old ones finish their requests.
  */
 export class Connections {
   readonly #credentials: ClusterCredentials;
@@ -38,7 +38,7 @@ export class Connections {
     this.#limits = limits;
   }
 
-  /** The dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
+  /** Returns the dispatcher for a request, a watch or an upgrade under `identity`. Throws after `destroy`. */
   for(use: "requests" | "watches" | "upgrades", identity: Identity): Dispatcher {
     const current = this.#current;
     if (
@@ -52,7 +52,7 @@ export class Connections {
     return this.#renew(identity)[use];
   }
 
-  /** Cuts every connection; requests and watches under way fail. */
+  /** Closes every connection. Requests and watches in flight fail. */
   async destroy(reason: Error): Promise<void> {
     this.#destroyed = true;
     this.#current = undefined;
@@ -66,7 +66,7 @@ export class Connections {
     const previous = this.#current;
     const { ca, cert, key } = identity;
     const { concurrency } = this.#limits;
-    // Made once: reading the authorities anew costs more than the rest of a connection's handshake.
+    // Shared by all connections: parsing the CA bundle costs more than the rest of a handshake.
     const secureContext = createSecureContext({
       ...this.#trusted(ca),
       ...(cert === undefined ? {} : { cert }),
@@ -75,7 +75,7 @@ export class Connections {
     const next = {
       requests: this.#open(secureContext, concurrency + OUT_OF_TURN),
       watches: this.#open(secureContext, null),
-      // Not one that idles: the server may be closing it, and an upgrade is not safe to send twice.
+      // Never an idle connection: the server may be closing it, and an upgrade cannot be retried safely.
       upgrades: this.#open(secureContext, null, "once"),
       ca,
       cert,
@@ -91,7 +91,7 @@ export class Connections {
     return next;
   }
 
-  /** As kubectl does, by the system's authorities where none is given; Node by itself knows only those that it brings along. */
+  /** Returns the given CA, else the system's as kubectl does. Node.js by default trusts only its bundled CAs. */
   #trusted(ca: string | undefined): { readonly ca?: string | string[] } {
     if (ca !== undefined) return { ca };
     const { server, insecureSkipTlsVerify } = this.#credentials;
@@ -109,14 +109,14 @@ export class Connections {
     };
     const options = {
       connections,
-      // undici's way to say that a connection is not kept for another request.
+      // In undici, pipelining 0 closes the connection after one request.
       pipelining: use === "once" ? 0 : 1,
-      // One exchange per connection keeps "sent" and "not sent" apart, and one lost answer from touching another.
+      // One exchange per connection separates "sent" from "not sent", and isolates a lost response.
       allowH2: false,
-      // The client has deadlines of its own, which cover waiting too.
+      // The client's own deadlines apply, which include queueing.
       headersTimeout: 0,
       bodyTimeout: 0,
-      // API servers keep idle connections for minutes; ours go first, so that a request rarely meets a closed one.
+      // Shorter than API servers' idle timeout of minutes, so that a request rarely meets a closed connection.
       keepAliveTimeout: 30_000,
       keepAliveMaxTimeout: 60_000,
     };
@@ -129,21 +129,21 @@ export class Connections {
     if (proxyUrl === undefined) {
       return new Pool(new URL(server).origin, {
         ...options,
-        // TCP keep-alive finds a peer that vanished without a word; 30 s is shorter than common load balancers wait.
+        // TCP keep-alive detects a vanished peer; 30 s is shorter than the idle timeout of common load balancers.
         connect: { ...tls, ...way, keepAlive: true, keepAliveInitialDelay: 30_000 },
       });
     }
     if (proxyUrl.startsWith("socks")) {
       const url = proxyUrl.replace(/^socks5h:/, "socks5:");
       const agent = new Socks5ProxyAgent(url, { requestTls: tls, connect: buildConnector(way) });
-      // It makes its connections by the options of the first request.
+      // The agent creates its connections with the options of the first request.
       return agent.compose((dispatch) => (request, handler) => dispatch({ ...options, ...request }, handler));
     }
     return new ProxyAgent({
       ...options,
       uri: proxyUrl,
       connectTimeout,
-      // The way to the proxy: one that does not answer CONNECT must not hold a place for minutes.
+      // Limits CONNECT, so that a silent proxy does not hold a connection for minutes.
       clientFactory: (origin, ofAgent) => new Pool(origin, { ...ofAgent, headersTimeout: connectTimeout }),
       proxyTls: way,
       requestTls: { ...tls, timeout: connectTimeout },

@@ -1,7 +1,7 @@
 import { readFileSync, statSync } from "node:fs";
 import { KubeError } from "./errors.ts";
 
-/** What proves who Legation is to an API server, and the API server to Legation, at one moment. */
+/** Credentials for one request: the client's identity, and the CA that the server must present. */
 export interface Identity {
   /** Value of the Authorization header. */
   readonly authorization?: string;
@@ -14,11 +14,11 @@ export interface Identity {
   readonly headers?: Readonly<Record<string, string | string[]>>;
 }
 
-/** Where one API server is and how to authenticate to it. Values that come from files or plugins change over time. */
+/** The address of an API server and a source of identities for it. Values from files or plugins change over time. */
 export interface ClusterCredentials {
   /** URL of the API server, without a trailing slash. */
   readonly server: string;
-  /** Where the credentials come from, for messages: a file and context, or the service account's folder. */
+  /** The origin of the credentials, for messages: file and context, or the service account's folder. */
   readonly source: string;
   /** The context's namespace, or the pod's own inside a cluster. */
   readonly namespace?: string;
@@ -27,34 +27,34 @@ export interface ClusterCredentials {
   readonly insecureSkipTlsVerify: boolean;
   readonly tlsServerName?: string;
   readonly proxyUrl?: string;
-  /** The proxy of this machine's environment, where there is no `proxyUrl`: who is given these credentials has another one. */
+  /** The proxy from this process's environment, used without a `proxyUrl`. Not part of credentials handed to others. */
   readonly environmentProxyUrl?: string;
-  /** The identity to use now: at once unless a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
+  /** Returns the current identity; a promise only when a plugin must run. Throws or rejects with KubeError `BadCredentials`. */
   identity(): Identity | Promise<Identity>;
-  /** Forgets what was cached: called when the API server answered 401. */
+  /** Drops cached values. Called when the API server answers 401. */
   refresh(): void;
 }
 
-/** The error for credentials that cannot be used; `detail` names the file, the field and what to write instead. */
+/** Returns the error for unusable credentials. `detail` names the file, the field and what to write instead. */
 export function badCredentials(detail: string, source: string, cause?: unknown): KubeError {
   return new KubeError(detail, { code: "BadCredentials", cluster: "config", verb: "load", resource: source, cause });
 }
 
-/** A value that may change while Legation runs. */
+/** A value that may change while the process runs. */
 export interface Changing {
   read(): string;
   refresh(): void;
 }
 
-/** A value written in the kubeconfig itself. */
+/** Returns a constant value, written in the kubeconfig itself. */
 export function fixed(value: string): Changing {
   return { read: () => value, refresh: () => {} };
 }
 
-// Kubelet replaces projected tokens and certificates well before they expire; a stat this often is free.
+// The kubelet replaces projected tokens and certificates well before they expire, so a stat this often suffices.
 const STAT_INTERVAL_MS = 5_000;
 
-/** The content of a file, read again when the file changed. A file that is missing for a moment keeps its last value. */
+/** The content of a file, read again when it changes. Keeps the last value while the file is missing. */
 export class FileValue implements Changing {
   readonly #path: string;
   readonly #field: string;
@@ -63,7 +63,7 @@ export class FileValue implements Changing {
   #stamp = "";
   #checkedAt = 0;
 
-  /** `field` and `source` name the file in errors. */
+  /** Takes `field` and `source` to name the file in errors. */
   constructor(path: string, field: string, source: string) {
     this.#path = path;
     this.#field = field;

@@ -4,14 +4,14 @@ import { badCredentials } from "./credentials.ts";
 /** Environment variables by name. */
 export type Environment = Readonly<Record<string, string | undefined>>;
 
-/** True for the URL of a proxy that requests can go through. */
+/** Reports whether the text is a proxy URL of a supported scheme. */
 export function isProxyUrl(text: string): boolean {
   return /^(https?|socks5h?):\/\/[^/]/.test(text) && URL.canParse(text);
 }
 
 /**
- * The proxy that the environment names for a server, by the rules of Go's golang.org/x/net/http/httpproxy, which kubectl goes
- * by: never for this machine itself, nor for what NO_PROXY has. Throws KubeError `BadCredentials`.
+ * Returns the proxy that the environment names for a server, by the rules of kubectl (golang.org/x/net/http/httpproxy): none
+ * for loopback, or for a host in NO_PROXY. Throws KubeError `BadCredentials`.
  */
 export function environmentProxy(server: string, env: Environment): string | undefined {
   const url = new URL(server);
@@ -20,7 +20,7 @@ export function environmentProxy(server: string, env: Environment): string | und
   if (value === undefined || isDirect(url, variable(env, "NO_PROXY") ?? "")) return undefined;
   const proxy = value.includes("://") ? value : `http://${value}`;
   if (isProxyUrl(proxy)) return proxy;
-  // Not quoted: it may hold a password.
+  // The message omits the value, which may hold a password.
   throw badCredentials("not a proxy; write a URL with http, https or socks5, or unset it", name);
 }
 
@@ -38,7 +38,7 @@ function isDirect({ hostname, port, protocol }: URL, noProxy: string): boolean {
   return [...LOOPBACK, ...entries].some((entry) => covers(entry, host, portNumber));
 }
 
-/** Whether an entry of NO_PROXY is for the host: `*`, a subnet, an address or a domain, the last two maybe with a port. */
+/** Reports whether a NO_PROXY entry covers the host: `*`, a subnet, an address or a domain, the last two with optional port. */
 function covers(entry: string, host: string, port: string): boolean {
   if (entry === "") return false;
   if (entry === "*") return true;
@@ -48,7 +48,7 @@ function covers(entry: string, host: string, port: string): boolean {
   const named = bracketed ?? plain;
   if (onlyPort !== port) return false;
   if (isIP(named) !== 0) return isWithin(host, named, isIP(named) === 6 ? "128" : "32");
-  // A domain is for its subdomains, too; with a dot in front for these alone.
+  // A domain covers its subdomains; with a leading dot, only these.
   const subdomains = named.startsWith("*.") ? named.slice(1) : named;
   return subdomains.startsWith(".") ? host.endsWith(subdomains) : `.${host}`.endsWith(`.${subdomains}`);
 }

@@ -1,6 +1,6 @@
-/** What went wrong with one request, as far as a caller can act on it. */
+/** The kind of a failed request, as far as a caller can act on it. */
 export type KubeErrorCode =
-  // From the API server's answer.
+  // From the API server's response.
   | "BadRequest" // 400
   | "Unauthorized" // 401, after the credentials were reloaded once
   | "Forbidden" // 403
@@ -14,16 +14,16 @@ export type KubeErrorCode =
   | "TooManyRequests" // 429
   | "ServerError" // 5xx
   // From this side.
-  | "NotSent" // no connection, or waiting for a slot ran out: the server has surely not seen the request
-  | "AnswerLost" // sent, then timed out or was cut: the server may or may not have done it
+  | "NotSent" // no connection, or no slot in time: the server has surely not seen the request
+  | "AnswerLost" // sent, then timed out or cut: the server may have executed it
   | "Aborted" // the caller's signal fired before the request was sent, or while it only read
-  | "BadAnswer" // an answer that is not what the protocol promises
+  | "BadAnswer" // a response that violates the protocol
   | "BadCredentials"; // the kubeconfig or token cannot be used
 
-/** How a caller may go on after an error. `unknown`: the write may have been done; read before deciding. */
+/** How a caller may proceed after an error. `unknown`: the write may have succeeded; read before deciding. */
 export type RetryClass = "retry" | "unknown" | "never";
 
-/** Every code has its class here; a new code without one does not compile. */
+/** Maps each code to its class. A new code without one does not compile. */
 export const RETRY_CLASS: Readonly<Record<KubeErrorCode, RetryClass>> = {
   BadRequest: "never",
   Unauthorized: "retry",
@@ -45,9 +45,8 @@ export const RETRY_CLASS: Readonly<Record<KubeErrorCode, RetryClass>> = {
 };
 
 /**
- * Whether an answer to a write says that the same write would be refused again, for its sender's rights, a quota, a policy, or what
- * is in it, and so was surely not done. What is there already, or is not, is no refusal: callers name NotFound, AlreadyExists and
- * Conflict where those mean something to them. A new code without its word here does not compile.
+ * Codes that mean the API server refused a write, and would refuse it again: missing rights, a quota, a policy, or invalid
+ * content. NotFound, AlreadyExists and Conflict are no refusals; callers handle them by name. A new code must be listed here.
  */
 const IS_REFUSAL: Readonly<Record<KubeErrorCode, boolean>> = {
   BadRequest: true,
@@ -75,18 +74,18 @@ export interface KubeErrorFields {
   readonly cluster: string;
   /** Kubernetes verb: get, list, watch, create, update, patch, delete. */
   readonly verb: string;
-  /** Plural and reference, e.g. `pods default/web-0`. */
+  /** Plural and reference, such as `pods default/web-0`. */
   readonly resource: string;
-  /** HTTP status, when there was an answer. */
+  /** HTTP status of the response, if there was one. */
   readonly status?: number;
-  /** `reason` of the Status object, when there was one. */
+  /** `reason` of the Status object, if there was one. */
   readonly reason?: string;
   /** The server's Retry-After in milliseconds. */
   readonly retryAfterMs?: number;
   readonly cause?: unknown;
 }
 
-/** The one error type of `src/kube`. `message` holds cluster, verb, resource and the server's own words. */
+/** The only error type of `src/kube`. `message` holds cluster, verb, resource and the server's message. */
 export class KubeError extends Error {
   override readonly name = "KubeError";
   readonly code: KubeErrorCode;
@@ -96,7 +95,7 @@ export class KubeError extends Error {
   readonly status: number | undefined;
   readonly reason: string | undefined;
   readonly retryAfterMs: number | undefined;
-  /** The server's or socket's own words, without the prefix. */
+  /** The server's or socket's message, without the prefix. */
   readonly detail: string;
 
   constructor(detail: string, fields: KubeErrorFields) {
@@ -116,36 +115,33 @@ export class KubeError extends Error {
   }
 }
 
-/** True for a KubeError with one of these codes. */
+/** Reports whether the error is a KubeError, with one of these codes if any are given. */
 export function isKubeError(error: unknown, ...codes: KubeErrorCode[]): error is KubeError {
   return error instanceof KubeError && (codes.length === 0 || codes.includes(error.code));
 }
 
-/** True for a refusal that will be the same the next time: to try again at once is in vain, and somebody should be told. */
+/** Reports whether the API server refused the request and would refuse it again. An immediate retry is useless. */
 export function isRefusal(error: unknown): error is KubeError {
   return error instanceof KubeError && IS_REFUSAL[error.code];
 }
 
-/** The same, but for what an API server also says for a moment after its start: worth giving something up for. */
+/** Reports whether the refusal is final: like `isRefusal`, without refusals that a starting API server also gives. */
 export function isLastingRefusal(error: unknown): error is KubeError {
   return isRefusal(error) && !mayBeStarting(error);
 }
 
-/** Words of an answer that was cut because it was larger than what may be on its way from one server. */
+/** Message prefix for a response beyond the byte budget of its server. */
 export const TOO_LARGE = "the server's answers are larger than";
 
-/** True for such an answer: asked for less, it may be small enough. */
+/** Reports whether the response exceeded the byte budget. A request for less may succeed. */
 export function isTooLarge(error: unknown): boolean {
   return isKubeError(error, "AnswerLost") && error.detail.includes(TOO_LARGE);
 }
 
-// Of authorisation, and of admission.
+// Messages of a starting API server's authorizer and admission plugins.
 const STARTING = /\bUser ".*" cannot \S+ (resource|path) |: not yet ready to handle request$/;
 
-/**
- * True for a refusal that an API server also gives for a moment after its start: it listens before it has read the roles
- * and what admission needs.
- */
+/** Reports whether a starting API server may have sent this refusal: it listens before its RBAC and admission caches sync. */
 export function mayBeStarting(error: KubeError): boolean {
   return error.code === "Forbidden" && STARTING.test(error.detail);
 }

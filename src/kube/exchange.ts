@@ -4,31 +4,30 @@ import { TOO_LARGE } from "./errors.ts";
 import { Gathered } from "./gathered.ts";
 import type { ByteBudget } from "./limits.ts";
 
-/** A complete answer. */
+/** A complete response. */
 export interface Answer {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly text: string;
 }
 
-/** Why an exchange brought no answer. */
+/** The reason why an exchange got no response. */
 export interface Failure {
-  /** False: no byte of the request has left, so the server has surely not seen it. */
+  /** False when no byte of the request left, so the server has surely not seen it. */
   readonly sent: boolean;
-  /** `cut`: by the connection; `late`: by a deadline; `aborted`: by the caller. */
+  /** `cut`: the connection broke; `late`: a deadline passed; `aborted`: the caller aborted. */
   readonly by: "cut" | "late" | "aborted";
   readonly cause: Error;
 }
 
-/** How one exchange ended. */
+/** The end of one exchange. */
 export type Outcome =
   | { readonly answer: Answer; readonly failure?: never }
   | { readonly failure: Failure; readonly answer?: never };
 
 /**
- * One request and its answer on one connection. A dispatch handler rather than undici's `request`: it costs no stream
- * per answer, and `onRequestStart`, called just before the first byte is written, is what tells "not sent" from "answer
- * lost".
+ * One request and its response on one connection. Uses undici's dispatch handler rather than `request`: it needs no stream
+ * per response, and `onRequestStart`, called just before the first byte, separates "not sent" from "answer lost".
  */
 export class Exchange implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: Outcome) => void;
@@ -41,21 +40,21 @@ export class Exchange implements Dispatcher.DispatchHandler {
   #status = 0;
   #headers: IncomingHttpHeaders = {};
 
-  /** `mayStart` has the last word before the first byte; `settle` is called exactly once. */
+  /** Asks `mayStart` just before the first byte. Calls `settle` exactly once. */
   constructor(mayStart: () => boolean, budget: ByteBudget, settle: (outcome: Outcome) => void) {
     this.#mayStart = mayStart;
     this.#budget = budget;
     this.#settle = settle;
   }
 
-  /** Ends the exchange from this side; a request that is on its way takes its connection with it. */
+  /** Ends the exchange. A request in flight takes its connection with it. */
   end(by: "late" | "aborted", cause: Error): void {
     if (this.#settled) return;
     this.#fail({ sent: this.#controller !== undefined, by, cause });
     this.#controller?.abort(cause);
   }
 
-  /** Ends an exchange that could not even be begun. */
+  /** Ends an exchange that could not begin. */
   refuse(cause: unknown): void {
     this.#fail({ sent: false, by: "cut", cause: cause instanceof Error ? cause : new Error(String(cause)) });
   }
@@ -75,7 +74,7 @@ export class Exchange implements Dispatcher.DispatchHandler {
   }
 
   onResponseStart(_controller: Dispatcher.DispatchController, status: number, headers: IncomingHttpHeaders): void {
-    // Also of informational answers, which have no body and come before the real one.
+    // Called for informational (1xx) responses too, which precede the final one and have no body.
     this.#status = status;
     this.#headers = headers;
   }

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { badCredentials, type Identity } from "./credentials.ts";
 import type { Environment } from "./environment-proxy.ts";
 
-/** `users[].user.exec` of a kubeconfig. */
+/** The section `users[].user.exec` of a kubeconfig. */
 export interface ExecConfig {
   readonly apiVersion: string;
   readonly command: string;
@@ -37,40 +37,40 @@ const credentialSchema = z.object({
   }),
 });
 
-/** How long a plugin may take. */
+/** Time limits of a plugin. */
 interface PluginTimes {
   readonly timeoutMs: number;
-  /** What it started may hold its output open after its end. */
+  /** Grace for its output after it exits: a child process may hold the pipe open. */
   readonly outputMs: number;
 }
 
 const TIMES: PluginTimes = { timeoutMs: 60_000, outputMs: 1_000 };
 
-/** What a plugin runs with. */
+/** The environment and callbacks of a plugin. */
 export interface ExecPluginOptions {
-  /** What it is told of the cluster when it asks for `provideClusterInfo`. */
+  /** Returns the cluster info for a plugin with `provideClusterInfo`. */
   readonly cluster: () => Readonly<Record<string, unknown>>;
-  /** Where the kubeconfig is from, for errors. */
+  /** The origin of the kubeconfig, for errors. */
   readonly source: string;
-  /** To which `env` of the kubeconfig is added. */
+  /** The base environment, extended by `env` of the kubeconfig. */
   readonly env: Environment;
   /**
-   * Gets what it writes to its standard error, as it writes it: somebody may have to do what it says (a code to enter in a browser)
-   * before it goes on. Where nobody reads along, it is part of the error.
+   * Receives the plugin's standard error as it is written: the user may have to act on it (a code to enter in a browser).
+   * Without it, standard error becomes part of the error.
    */
   readonly onStderr?: ((text: string) => void) | undefined;
   readonly times?: PluginTimes;
 }
 
-/** An identity with the time after which the plugin must be asked again. */
+/** An identity, and the time after which the plugin must run again. */
 interface Expiring {
   readonly identity: Identity;
   readonly expiresAt: number;
 }
 
 /**
- * Credentials from an exec plugin (client.authentication.k8s.io), kept until they expire or are refused.
- * The plugin gets no terminal: nobody is there to answer it.
+ * Credentials from an exec plugin (client.authentication.k8s.io), cached until they expire or are refused. The plugin gets no
+ * terminal.
  */
 export class ExecPlugin {
   readonly #config: ExecConfig;
@@ -85,7 +85,7 @@ export class ExecPlugin {
 
   identity(): Identity | Promise<Identity> {
     if (this.#current !== undefined && Date.now() < this.#current.expiresAt) return this.#current.identity;
-    // Many requests may find the credentials expired at once; the plugin runs once for all of them.
+    // Requests that find the credentials expired at the same time share one run.
     this.#running ??= this.#run().finally(() => {
       this.#running = undefined;
     });
@@ -118,7 +118,7 @@ export class ExecPlugin {
     try {
       json = JSON.parse(text);
     } catch {
-      // The output may hold a credential, so the message does not repeat it.
+      // The message omits the output, which may hold a credential.
       throw this.#error("did not write an ExecCredential as JSON on its standard output");
     }
     const parsed = credentialSchema.safeParse(json);
@@ -140,7 +140,7 @@ export class ExecPlugin {
     return new Promise((resolve, reject) => {
       const child = spawn(command, [...(args ?? [])], {
         stdio: ["ignore", "pipe", "pipe"],
-        // A group of its own: a shell that is killed leaves what it waits for behind.
+        // A process group of its own, so that a killed shell leaves no children behind.
         detached: true,
         env: {
           ...this.#options.env,
@@ -148,7 +148,7 @@ export class ExecPlugin {
           KUBERNETES_EXEC_INFO: JSON.stringify(info),
         },
       });
-      // Who waits for it has a deadline of their own; a program that ends takes its plugins with it.
+      // A running plugin does not keep the process alive; its callers have deadlines.
       child.unref();
       for (const stream of [child.stdout, child.stderr]) if (stream instanceof Socket) stream.unref();
       const kill = (): void => killGroup(child.pid);
@@ -203,6 +203,6 @@ function killGroup(pid: number | undefined): void {
   try {
     process.kill(-pid, "SIGKILL");
   } catch {
-    // It has ended by itself.
+    // The group is gone already.
   }
 }

@@ -2,7 +2,7 @@ import type { KubeObject, Stored } from "../api/kubernetes.ts";
 import type { ClusterClient } from "./client.ts";
 import type { Resource } from "./resources.ts";
 
-/** One object by a list, as watches are: the right to get single ones is not needed for anything else. */
+/** Finds one object with a list by name, which needs the verb `list` only, not `get`. */
 export async function findByList<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,

@@ -1,19 +1,19 @@
-// Blocks double up to here: few for what is large, and small for what is small.
+// Blocks double up to this size: few blocks for a large body, small ones for a small body.
 const LARGEST_BLOCK = 64 * 1024;
 const SMALLEST_BLOCK = 256;
 
 /**
- * Bytes that come in chunks. What is kept of a chunk is its bytes, not the chunk: a server that sends one byte in each would
- * have some 175 bytes kept for it (measured with Node.js 24), or all that came from the socket with it. Only the first is
- * kept as it came, since most answers are one chunk. It takes twice `length` at most, beside what came with the first.
+ * Collects bytes from chunks. Copies chunks into blocks: keeping them would cost about 175 bytes for a chunk of one byte, or
+ * the whole socket buffer behind it. Keeps only the first chunk as it is, since most bodies are one chunk. Uses twice
+ * `length` at most, beside the first chunk's buffer.
  */
 export class Gathered {
   #blocks: Buffer[] = [];
-  /** Bytes of the last block that are in use. */
+  /** Bytes used in the last block. */
   #filled = 0;
   #length = 0;
 
-  /** How many bytes there are. */
+  /** The number of bytes collected. */
   get length(): number {
     return this.#length;
   }
@@ -31,7 +31,7 @@ export class Gathered {
     this.#length += chunk.length;
   }
 
-  /** All of it as one; none is left. */
+  /** Returns all bytes as one buffer, and empties the collector. */
   take(): Buffer {
     const blocks = this.#blocks;
     const last = blocks.pop();

@@ -32,11 +32,11 @@ const PATCH_CONTENT_TYPES: Readonly<Record<Patch["type"], string>> = {
   json: "application/json-patch+json",
   merge: "application/merge-patch+json",
   strategic: "application/strategic-merge-patch+json",
-  // JSON is YAML; API servers before 1.32 know this name only.
+  // JSON is valid YAML, and API servers before 1.32 know only this media type.
   apply: "application/apply-patch+yaml",
 };
 
-// A millisecond's parsing: smaller lists need not wait for others.
+// Characters that take about a millisecond to parse. Smaller responses are parsed at once.
 const LARGE_ANSWER = 100_000;
 const METADATA_ONLY = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1";
 
@@ -48,7 +48,7 @@ const VERBS: Readonly<Record<RawRequest["method"], WireRequest["verb"]>> = {
   DELETE: "delete",
 };
 
-/** `ClusterClient` over HTTP. */
+/** The `ClusterClient` over HTTP. */
 export class HttpClient implements ClusterClient {
   readonly cluster: string;
   readonly #transport: Transport;
@@ -219,7 +219,7 @@ export class HttpClient implements ClusterClient {
     const wire: WireRequest = {
       verb: VERBS[request.method],
       method: request.method,
-      // The path stands for the name, so that metrics get one label for all raw requests.
+      // The path goes into the name, so that metrics have one label for all raw requests.
       plural: "raw",
       name: request.path,
       path: request.path,
@@ -269,7 +269,7 @@ export class HttpClient implements ClusterClient {
   ): Promise<Stored<T>> {
     const { text } = await this.#transport.send(request);
     const body = this.#parse(dropManagedFields === true ? cutManagedFields(text) : text, request);
-    // A dry run's answer has no resourceVersion, since nothing was stored.
+    // The response of a dry run has no resourceVersion, since nothing was stored.
     if (isRecord(body) && isRecord(body.metadata)) body.metadata.resourceVersion ??= "";
     if (!isStored<T>(body)) throw this.#transport.error("BadAnswer", "the answer is not a stored object", request);
     if (request.accept !== METADATA_ONLY) this.#check(resource, body, request);
@@ -277,7 +277,7 @@ export class HttpClient implements ClusterClient {
   }
 
   #items<T extends KubeObject>(resource: Resource<T>, items: unknown, request: WireRequest): Stored<T>[] {
-    // Go writes an empty list as null.
+    // Go encodes an empty list as null.
     if (items === null || items === undefined) return [];
     if (!Array.isArray(items)) throw this.#transport.error("BadAnswer", "the answer is not a list", request);
     const { kind } = resource;
@@ -285,7 +285,7 @@ export class HttpClient implements ClusterClient {
     return items.map((item: unknown) => {
       if (!isStored<T>(item)) throw this.#transport.error("BadAnswer", "a list item is not a stored object", request);
       this.#check(resource, item, request);
-      // API servers leave these out of the items of built-in types; a watch of the same objects has them.
+      // API servers omit kind and apiVersion in list items of built-in types, unlike in watch events.
       item.kind ??= kind;
       item.apiVersion ??= apiVersion;
       return item;
@@ -298,7 +298,7 @@ export class HttpClient implements ClusterClient {
     throw this.#transport.error("BadAnswer", `${namespace}/${name} has fields of wrong types`, request);
   }
 
-  /** What takes many times its characters when it is parsed is as large as that. */
+  /** Rejects a response whose parsed form would exceed the budget. */
   #checkSize(text: string, request: WireRequest): void {
     if (!this.#transport.untrusted) return;
     const { most } = this.#transport.arriving;

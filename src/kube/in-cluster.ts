@@ -3,10 +3,10 @@ import { isIPv6 } from "node:net";
 import { join } from "node:path";
 import { type ClusterCredentials, FileValue } from "./credentials.ts";
 
-/** Where kubelet mounts the service account of every pod. */
+/** The folder where the kubelet mounts a pod's service account. */
 export const SERVICE_ACCOUNT_FOLDER = "/var/run/secrets/kubernetes.io/serviceaccount";
 
-/** Credentials of the pod this process runs in; undefined outside a cluster. */
+/** Returns the credentials of the pod that this process runs in. Undefined outside a cluster. */
 export function inClusterCredentials(
   env: Readonly<Record<string, string | undefined>>,
   folder: string,

@@ -1,8 +1,8 @@
 declare global {
   interface JSON {
-    /** Stringifies to exactly `text` (TC39 JSON.parse source text access; Node 22 and later). */
+    /** Returns a value that stringifies to exactly `text` (TC39 JSON.parse source text access; Node.js 22 and later). */
     rawJSON(text: string): object;
-    /** True for what `rawJSON` made. */
+    /** Reports whether `rawJSON` created the value. */
     isRawJSON(value: unknown): boolean;
     parse(
       text: string,
@@ -11,13 +11,13 @@ declare global {
   }
 }
 
-// Integers up to 2^53 have at most 16 digits. API servers send compact JSON, so a number follows one of these characters
-// at once; a digit run inside a string (a digest, say) may match too, which costs time but changes nothing.
+// Integers up to 2^53 have at most 16 digits. In compact JSON a number directly follows one of these characters. A match
+// inside a string, such as a digest, costs time but changes nothing.
 const LONG_INTEGER = /[:,[]\s?-?\d{16}/;
 
 /**
- * `JSON.parse` that keeps integers beyond 2^53: they become `JSON.rawJSON` values, which stringify to the same digits.
- * Throws SyntaxError.
+ * Parses JSON and preserves integers beyond 2^53 as `JSON.rawJSON` values, which stringify to the same digits. Throws
+ * SyntaxError.
  */
 export function parseJson(text: string): unknown {
   return LONG_INTEGER.test(text) ? JSON.parse(text, keepLongInteger) : JSON.parse(text);
@@ -29,11 +29,11 @@ function keepLongInteger(_key: string, value: unknown, context: { readonly sourc
   return source !== undefined && /^-?\d+$/.test(source) ? JSON.rawJSON(source) : value;
 }
 
-// What V8 takes beside the text for an object or array, and for each further value in one (measured with Node.js 24).
+// Heap overhead in V8 of an object or array, and of each further value in it (measured with Node.js 24).
 const CONTAINER_BYTES = 64;
 const VALUE_BYTES = 32;
 
-/** Bytes of heap for what a JSON text says, rather too many: `{},` is three characters, but not when it is parsed. */
+/** Estimates, from above, the heap bytes of a parsed JSON text: `{},` is three characters but a whole object. */
 export function heapBytesOf(text: string): number {
   let bytes = text.length;
   for (let index = 0; index < text.length; index++) {
@@ -45,12 +45,12 @@ export function heapBytesOf(text: string): number {
   return bytes;
 }
 
-/** Index of the quote that closes the string which `start` is inside of; the end of the text when there is none. */
+/** Returns the index of the quote that closes the string around `start`, or the end of the text. */
 function endOfString(text: string, start: number): number {
   for (let quote = text.indexOf('"', start); quote !== -1; quote = text.indexOf('"', quote + 1)) {
     let before = quote - 1;
     while (before >= start && text.charCodeAt(before) === BACKSLASH) before -= 1;
-    // An even number of backslashes is backslashes.
+    // After an even number of backslashes the quote is not escaped.
     if ((quote - before) % 2 === 1) return quote;
   }
   return text.length;
@@ -65,8 +65,8 @@ const OPENING_BRACKET = 0x5b;
 const CLOSING_BRACKET = 0x5d;
 
 /**
- * JSON text without the `managedFields` arrays in it. They are half of an object and cost more than half of its parsing,
- * since their keys are all different. Exact: inside a string the quotes of the key would be escaped.
+ * Removes the `managedFields` arrays from a JSON text. They are half of an object's size and more than half of its parsing
+ * time. Exact, since the key's quotes would be escaped inside a string.
  */
 export function cutManagedFields(text: string): string {
   let at = text.indexOf(MANAGED_FIELDS);
@@ -75,7 +75,7 @@ export function cutManagedFields(text: string): string {
   let from = 0;
   while (at !== -1) {
     const end = endOfArray(text, at + MANAGED_FIELDS.length);
-    // Text that ends within the array is for JSON.parse to refuse.
+    // JSON.parse will reject a text that ends within the array.
     if (end === -1) return text;
     const commaBefore = text[at - 1] === ",";
     kept += text.slice(from, commaBefore ? at - 1 : at);
@@ -85,7 +85,7 @@ export function cutManagedFields(text: string): string {
   return kept + text.slice(from);
 }
 
-/** Index after the bracket that closes the array which `start` is inside of; -1 when there is none. */
+/** Returns the index after the bracket that closes the array around `start`; -1 when there is none. */
 function endOfArray(text: string, start: number): number {
   let depth = 1;
   for (let index = start; index < text.length; index++) {

@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { type ExecConfig, execConfigSchema } from "./exec-plugin.ts";
 
-/** `clusters[].cluster`. */
+/** The section `clusters[].cluster`. */
 export interface ClusterEntry {
   readonly server: string;
   readonly "certificate-authority"?: string | undefined;
@@ -9,11 +9,11 @@ export interface ClusterEntry {
   readonly "insecure-skip-tls-verify": boolean;
   readonly "tls-server-name"?: string | undefined;
   readonly "proxy-url"?: string | undefined;
-  /** Configuration of plugins, by their names. */
+  /** Configuration of plugins, by name. */
   readonly extensions?: readonly { readonly name: string; readonly extension?: unknown }[] | undefined;
 }
 
-/** `users[].user`. */
+/** The section `users[].user`. */
 export interface UserEntry {
   readonly token?: string | undefined;
   readonly tokenFile?: string | undefined;
@@ -31,14 +31,14 @@ export interface UserEntry {
   readonly "auth-provider"?: unknown;
 }
 
-/** `contexts[].context`. */
+/** The section `contexts[].context`. */
 export interface ContextEntry {
   readonly cluster: string;
   readonly user?: string | undefined;
   readonly namespace?: string | undefined;
 }
 
-/** An entry by its name, or what is wrong with it: that matters only to who uses it. */
+/** A named entry, or its problem. An invalid entry matters only when it is used. */
 export type Named<Name extends string, Entry> = { readonly name: string; readonly problem?: string } & {
   readonly [Key in Name]?: Entry;
 };
@@ -51,7 +51,7 @@ export interface KubeConfig {
   readonly "current-context"?: string | undefined;
 }
 
-// kubectl writes null and "" for what is not set.
+// kubectl writes null and "" for unset fields.
 const text = z
   .string()
   .nullish()
@@ -101,7 +101,7 @@ const userSchema = z.object({
 
 const contextSchema = z.object({ cluster: z.string(), user: text, namespace: text });
 
-/** A list of named entries, each of which is checked by itself. */
+/** Returns the schema of a list of named entries, each validated by itself. */
 function entries<Name extends string, Entry>(
   list: string,
   field: Name,
@@ -122,12 +122,12 @@ function entries<Name extends string, Entry>(
     );
 }
 
-/** Every problem on one line: `clusters[0].cluster.server: write ...`. */
+/** Formats all problems on one line: `clusters[0].cluster.server: write ...`. */
 export function problemsOf(error: z.ZodError, under: readonly PropertyKey[] = []): string {
   return error.issues.map(({ path, message }) => `${fieldPath([...under, ...path])}: ${message}`).join("; ");
 }
 
-/** Checks a parsed kubeconfig; the entries of clusters and users that are wrong have a problem in place of a content. */
+/** The schema of a kubeconfig. Invalid cluster and user entries get a problem instead of content. */
 export const kubeConfigSchema: z.ZodType<KubeConfig> = z.object({
   clusters: entries("clusters", "cluster", clusterSchema),
   contexts: z

@@ -13,15 +13,15 @@ import type { ClusterEntry, KubeConfig, UserEntry } from "./kubeconfig-schema.ts
 interface ContextOptions {
   readonly context: string | undefined;
   readonly source: string;
-  /** Whether the kubeconfig may run programs and name files on this machine. */
+  /** Allows the kubeconfig to run programs and to name files on this machine. */
   readonly mayActHere: boolean;
-  /** May name a proxy, and is that of an exec plugin. */
+  /** Environment of exec plugins; may name a proxy. */
   readonly env: Environment;
-  /** Gets what an exec plugin writes to its standard error. */
+  /** Receives the standard error of an exec plugin. */
   readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
-/** Credentials for one context of a kubeconfig. Throws KubeError `BadCredentials`. */
+/** Returns the credentials of one context of a kubeconfig. Throws KubeError `BadCredentials`. */
 export function contextCredentials(config: KubeConfig, options: ContextOptions): ClusterCredentials {
   const { source } = options;
   const contextName = options.context ?? config["current-context"];
@@ -76,7 +76,7 @@ export function contextCredentials(config: KubeConfig, options: ContextOptions):
   };
 }
 
-/** The entry that was chosen; whatever is wrong with others does not matter. */
+/** Returns the chosen entry, or throws its problem. Problems of other entries are ignored. */
 function usable<Entry extends { readonly problem?: string }>(
   entry: Entry | undefined,
   source: string,
@@ -110,7 +110,7 @@ function checkCluster(cluster: ClusterEntry, { source, clusterField }: Fields): 
   }
   const proxy = cluster["proxy-url"];
   if (proxy !== undefined && !isProxyUrl(proxy)) {
-    // Not quoted: it may hold a password.
+    // The message omits the value, which may hold a password.
     throw badCredentials(`${clusterField}.proxy-url: not a proxy; write a URL with http, https or socks5`, source);
   }
   if (
@@ -133,7 +133,7 @@ function tlsValues(cluster: ClusterEntry, user: UserEntry | undefined, at: Field
   return { ca: pem(cluster, "certificate-authority", at.clusterField, at), cert, key };
 }
 
-/** A PEM that is either in the kubeconfig (base64) or in a file; as kubectl, the former wins. */
+/** Returns a PEM from the kubeconfig (base64) or from a file. As in kubectl, the former wins. */
 function pem<Name extends "certificate-authority" | "client-certificate" | "client-key">(
   entry: { readonly [Key in Name | `${Name}-data`]?: string | undefined } | undefined,
   name: Name,
@@ -165,7 +165,7 @@ function file(path: string, field: string, at: Fields): Changing {
   return new FileValue(path, field, at.source);
 }
 
-/** The part of the identity that comes from the user entry: header, impersonation, or a plugin's certificate. */
+/** Returns the user entry's part of the identity: header, impersonation, or a plugin's certificate. */
 function userProof(
   cluster: ClusterEntry,
   user: UserEntry,
@@ -202,7 +202,7 @@ function userProof(
       refresh: () => plugin.refresh(),
     };
   }
-  // As kubectl: the file wins over the token beside it.
+  // As in kubectl, the token file wins over the token.
   const token = user.tokenFile === undefined ? user.token : file(user.tokenFile, `${userField}.tokenFile`, at);
   if (token !== undefined) {
     const value = typeof token === "string" ? fixed(token.trim()) : token;
@@ -240,7 +240,7 @@ function impersonation(user: UserEntry, { source, userField }: Fields): Pick<Ide
   throw badCredentials(`${userField}.${field}: impersonates nobody; write the user as \`as\`, or remove it`, source);
 }
 
-/** As client-go: what the name of a header may not have is percent-encoded. */
+/** Encodes extra fields as headers. As in client-go, invalid characters of a header name are percent-encoded. */
 function extraHeaders(extra: Readonly<Record<string, readonly string[]>>): Record<string, string[]> {
   const headers: Record<string, string[]> = {};
   for (const [key, values] of Object.entries(extra)) {
@@ -252,7 +252,7 @@ function extraHeaders(extra: Readonly<Record<string, readonly string[]>>): Recor
 
 const EXEC_EXTENSION = "client.authentication.k8s.io/exec";
 
-/** `spec.cluster` of the ExecCredential that a plugin with `provideClusterInfo` is given; `ca` is the authority's PEM. */
+/** Returns `spec.cluster` of the ExecCredential for a plugin with `provideClusterInfo`. `ca` is a PEM bundle. */
 function clusterInfo(cluster: ClusterEntry, ca: string | undefined): Record<string, unknown> {
   return {
     config: cluster.extensions?.find(({ name }) => name === EXEC_EXTENSION)?.extension,

@@ -10,39 +10,39 @@ import { contextCredentials } from "./kubeconfig-user.ts";
 
 export type { ClusterCredentials } from "./credentials.ts";
 
-/** Where to look for the cluster's credentials; what is absent is looked up as kubectl does. */
+/** Where to look for credentials. Absent fields are looked up as kubectl does. */
 export interface LoadOptions {
-  /** Path of a kubeconfig; before the environment. */
+  /** Path of a kubeconfig; wins over the environment. */
   readonly kubeconfig?: string;
-  /** A context other than the current one. */
+  /** Context to use instead of the current one. */
   readonly context?: string;
   readonly env: Environment;
-  /** Folder of the pod's service account; another one in tests. */
+  /** Folder of the pod's service account; replaced in tests. */
   readonly serviceAccountFolder?: string;
-  /** Gets what an exec plugin writes to its standard error, for a person to read; without, it is part of the plugin's error. */
+  /** Receives the standard error of an exec plugin, for the user to read. Without it, it becomes part of the plugin's error. */
   readonly onPluginStderr?: ((text: string) => void) | undefined;
 }
 
-/** How a kubeconfig's text is to be trusted. */
+/** How far a kubeconfig's text is trusted. */
 export interface TextOptions {
-  /** Whether the text may run a program on this machine; also whether it may name files. */
+  /** Allows the text to run programs and to name files on this machine. */
   readonly allowExec: boolean;
   readonly context?: string;
-  /** May name a proxy for the way there, as for any program of this machine. */
+  /** Environment of this process, which may name a proxy. */
   readonly env: Environment;
-  /** Names the text in errors, e.g. `Secret legation-system/cluster-west`. */
+  /** Name of the text in errors, such as `Secret legation-system/cluster-west`. */
   readonly source?: string;
 }
 
 /**
- * Credentials from `kubeconfig`, else `KUBECONFIG` (several files are merged, the first wins), else `~/.kube/config`,
+ * Loads credentials from `kubeconfig`, else `KUBECONFIG` (several files are merged, the first wins), else `~/.kube/config`,
  * else the pod's service account. Throws KubeError `BadCredentials`.
  */
 export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
   const { env } = options;
   if (options.kubeconfig !== undefined) return fromFiles([options.kubeconfig], options);
   const listed = (env.KUBECONFIG ?? "").split(delimiter).filter((path) => path !== "");
-  // As kubectl: a file of the list may be missing, but not all of them.
+  // As in kubectl, some files of the list may be missing, but not all.
   const present = listed.filter((path) => existsSync(path));
   if (present.length > 0) return fromFiles(present, options);
   if (listed.length > 0) {
@@ -60,8 +60,8 @@ export function loadKubeConfig(options: LoadOptions): ClusterCredentials {
 }
 
 /**
- * Credentials from a kubeconfig's text. Text from a Secret is not trusted to act on this machine: with `allowExec: false`
- * exec plugins and file names are refused, since they would run a program here or send a file of ours to that server.
+ * Returns credentials from a kubeconfig's text. With `allowExec: false`, for text from a Secret, it refuses exec plugins and
+ * file names: they would run a program here, or send a local file to that server.
  */
 export function credentialsFromKubeconfigText(text: string, options: TextOptions): ClusterCredentials {
   const source = options.source ?? "kubeconfig";
@@ -93,7 +93,7 @@ function fromFiles(paths: readonly string[], { context, env, onPluginStderr }: L
 function parseKubeConfig(text: string, source: string): KubeConfig {
   let document: unknown;
   try {
-    // No warnings either: they quote the text, too.
+    // Warnings are off as well, since they quote the text.
     document = parse(text, { logLevel: "error" });
   } catch (error) {
     throw badCredentials(`not YAML: see ${placeOf(error)}; it is not shown, since it may hold a secret`, source);
@@ -103,14 +103,14 @@ function parseKubeConfig(text: string, source: string): KubeConfig {
   return parsed.data;
 }
 
-/** Where a text is not YAML, without a word of it. */
+/** Describes where a text is not YAML, without quoting it. */
 function placeOf(error: unknown): string {
   const [start] = (error instanceof YAMLParseError && error.linePos) || [];
-  // What has no place is told when the whole has been read.
+  // Errors without a position concern aliases, which are resolved last.
   return start === undefined ? "its aliases, values that begin with *" : `line ${start.line}, column ${start.col}`;
 }
 
-/** File names in a kubeconfig are relative to the folder it is in. */
+/** Resolves file names relative to the kubeconfig's folder. */
 function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
   const absolute = (path: string | undefined): string | undefined => (path ? resolve(folder, path) : undefined);
   return {
@@ -133,7 +133,7 @@ function absolutePaths(config: KubeConfig, folder: string): KubeConfig {
   };
 }
 
-/** As kubectl: a plugin's command with a slash is relative to the kubeconfig, a bare name is looked up in PATH. */
+/** Resolves a plugin's command as kubectl does: relative to the kubeconfig with a slash, from PATH without. */
 function command(name: string, folder: string): string {
   return name.includes("/") ? resolve(folder, name) : name;
 }

@@ -1,19 +1,19 @@
-/** How hard one cluster's API server may be driven. */
+/** Client-side limits for one cluster's API server. */
 export interface ClientLimits {
-  /** Requests under way at once; a server that never answers holds no more than this, and one namespace three quarters; see `Slots`. */
+  /** Requests in flight. One namespace may hold three quarters of them; see `Slots`. */
   readonly concurrency: number;
-  /** Requests a second on average, and how many may go at once after a pause. */
+  /** Requests per second, and the burst after a pause. */
   readonly perSecond: number;
   readonly burst: number;
-  /** Deadline of a request that names none, from the moment it has a slot. */
+  /** Default deadline of a request, counted from when it gets a slot. */
   readonly timeoutMs: number;
-  /** Longest wait of such a request for a slot. */
+  /** Longest wait for a slot of a request without a deadline of its own. */
   readonly queueTimeoutMs: number;
-  /** Longest wait for a TCP and TLS connection. */
+  /** Deadline of the TCP and TLS handshakes. */
   readonly connectTimeoutMs: number;
 }
 
-/** Limits for a cluster that is not told otherwise. */
+/** Limits of a cluster without other settings. */
 export const DEFAULT_LIMITS: ClientLimits = {
   concurrency: 64,
   perSecond: 1_000,
@@ -23,7 +23,7 @@ export const DEFAULT_LIMITS: ClientLimits = {
   connectTimeoutMs: 5_000,
 };
 
-/** Spaces requests out: `reserve` says how long the next one must wait. */
+/** A token bucket: `reserve` returns how long the next request must wait. */
 export class TokenBucket {
   readonly #perMs: number;
   readonly #burst: number;
@@ -37,7 +37,7 @@ export class TokenBucket {
     this.#filledAt = nowMs;
   }
 
-  /** Takes one token, owing it when there is none, and returns the wait until it is paid; `undefined`: longer than `mostMs`. */
+  /** Takes one token, on credit if need be. Returns the wait in ms; undefined, without a token, if it exceeds `mostMs`. */
   reserve(nowMs: number, mostMs: number): number | undefined {
     this.#tokens = Math.min(this.#burst, this.#tokens + (nowMs - this.#filledAt) * this.#perMs);
     this.#filledAt = nowMs;
@@ -52,26 +52,26 @@ export class TokenBucket {
   }
 }
 
-/** A place in the queue for a slot, and the slot when it has been granted. */
+/** A request that waits for a slot or holds one. */
 export interface Waiter {
-  /** Of the request; empty for what is in no namespace, or in all. */
+  /** Namespace of the request; empty for cluster-scoped requests and for all namespaces. */
   readonly namespace: string;
-  /** Called when the slot is the waiter's. */
+  /** Called when the waiter gets its slot. */
   readonly granted: () => void;
 }
 
-// Of slots that one namespace holds, to each that is left free: alone it has three quarters.
+// Slots that a namespace may hold per free slot: alone it may hold three quarters.
 const HELD_TO_FREE = 3;
 
 /**
- * At most `size` holders at once. Namespaces that wait take turns, and within one who waits longest is next: one whose requests hang
- * (a webhook of its own that does not answer) must not take the server from all others, and neither must several. So each holds three
- * times as many slots as it leaves free, at most: of 64 one has 48, two have some 27 each, four 14. Whoever holds none may have the last.
+ * A semaphore of `size` slots, fair between namespaces: waiting namespaces take turns, first in first out within each. A
+ * namespace whose requests hang (its own webhook does not answer, say) must not starve the others, so each may hold three
+ * slots per free one: of 64, one namespace gets 48, two about 27 each, four 14. A namespace without a slot may take the last.
  */
 export class Slots {
   #free: number;
   readonly #held = new Map<string, number>();
-  // Maps and Sets keep the order of insertion and give up any place at once. Who has had a turn goes to the end.
+  // Map and Set keep insertion order and remove any entry in constant time. A served namespace moves to the end.
   readonly #waiting = new Map<string, Set<Waiter>>();
 
   constructor(size: number) {
@@ -105,14 +105,14 @@ export class Slots {
     return true;
   }
 
-  /** Gives back the slot that this waiter took or was granted. */
+  /** Releases the waiter's slot. */
   release({ namespace }: Pick<Waiter, "namespace">): void {
     this.#hold(namespace, -1);
-    // With one slot more, each namespace may hold some more.
+    // One more free slot raises every namespace's limit.
     for (let turn = this.#nextTurn(); turn !== undefined; turn = this.#nextTurn()) this.#grant(turn);
   }
 
-  /** The namespace that has waited longest for its turn, of those that may hold one more slot. */
+  /** Returns the longest waiting namespace among those that may hold one more slot. */
   #nextTurn(): string | undefined {
     for (const namespace of this.#waiting.keys()) if (this.#mayHold(namespace)) return namespace;
     return undefined;
@@ -148,7 +148,7 @@ export class Slots {
   }
 }
 
-/** Bytes that may be held at once. */
+/** A limit of bytes held at the same time. */
 export class ByteBudget {
   readonly #most: number;
   #held = 0;
@@ -161,7 +161,7 @@ export class ByteBudget {
     return this.#most;
   }
 
-  /** Holds so many more, or fewer; false when that is too many, and then they are not held. */
+  /** Adds `bytes`, which may be negative. Returns false, and adds nothing, when the limit would be exceeded. */
   hold(bytes: number): boolean {
     if (this.#held + bytes > this.#most) return false;
     this.#held += bytes;

@@ -3,18 +3,18 @@ import { Gathered } from "./gathered.ts";
 const NEWLINE = 10;
 
 /**
- * Cuts a stream of chunks into lines. Chunks end anywhere, also inside a character: lines stay bytes until they are whole.
- * A line within one chunk is a view on it, not a copy.
+ * Splits a stream of chunks into lines. Lines stay bytes until complete, since a chunk may end inside a character. A line
+ * within one chunk is a view of it, not a copy.
  */
 export class LineSplitter {
   readonly #pending = new Gathered();
 
-  /** Bytes of a line that has no end yet. */
+  /** Bytes of the incomplete last line. */
   get pendingBytes(): number {
     return this.#pending.length;
   }
 
-  /** Adds the lines that `chunk` completes to `lines`, without their newlines; empty lines are left out. */
+  /** Appends the lines that `chunk` completes to `lines`, without newlines. Skips empty lines. */
   push(chunk: Buffer, lines: Buffer[]): void {
     let start = 0;
     for (let end = chunk.indexOf(NEWLINE); end !== -1; end = chunk.indexOf(NEWLINE, start)) {

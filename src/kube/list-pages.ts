@@ -4,10 +4,10 @@ import type { Resource } from "./resources.ts";
 
 const PAGE_SIZE = 500;
 
-/** Deadline of a page: one of 500 large objects from a busy server takes longer than an ordinary request may. */
+/** Deadline of one page in ms: 500 large objects from a busy server take longer than an ordinary request. */
 export const LIST_TIMEOUT_MS = 30_000;
 
-/** All objects of a list, page by page: no answer is as large as the cluster. Rejects with KubeError. */
+/** Yields all objects of a list, page by page, to bound the size of each response. Rejects with KubeError. */
 export async function* listPages<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,
@@ -27,7 +27,7 @@ export async function* listPages<T extends KubeObject>(
   } while (token !== undefined);
 }
 
-/** All objects of a list at once, read page by page. Rejects with KubeError. */
+/** Returns all objects of a list, read page by page. Rejects with KubeError. */
 export async function listAll<T extends KubeObject>(
   client: ClusterClient,
   resource: Resource<T>,

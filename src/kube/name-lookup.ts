@@ -4,9 +4,9 @@ import type { LookupFunction } from "node:net";
 const underWay = new Map<string, Promise<LookupAddress[]>>();
 
 /**
- * As `dns.lookup`, but of each name one at a time, whoever asks. All members share the few threads that look names up (half of
- * UV_THREADPOOL_SIZE, in the program's first line), and a lookup that was begun cannot be called off: a name server that never answers
- * for one member would take all of them.
+ * Resolves names as `dns.lookup`, but shares one lookup per name between all callers. All clusters share the threads that
+ * resolve names (half of UV_THREADPOOL_SIZE), and a lookup cannot be cancelled: a name server that never answers for one
+ * name would otherwise block them all.
  */
 export const lookUp: LookupFunction = (hostname, { all }, callback) => {
   addressesOf(hostname).then(

@@ -4,8 +4,8 @@ import type { Transport } from "./transport.ts";
 import type { WireRequest } from "./wire.ts";
 
 /**
- * What `attempt` opens or is answered. It is made once again with new credentials when the server has refused the first ones,
- * which it does before anything else. Rejects with KubeError when there is no answer.
+ * Opens a stream or an upgraded connection with `attempt`. Retries once with new credentials after a 401. Returns what was
+ * opened, or the error response. Rejects with KubeError when there is no response.
  */
 export async function opened<T>(
   transport: Transport,

@@ -1,13 +1,13 @@
 import type { ClusterCredentials } from "./credentials.ts";
 
-/** Credentials that others can take the place of while connections and watches go on. */
+/** Credentials that can be replaced without interrupting connections and watches. */
 export interface RenewableCredentials {
   readonly credentials: ClusterCredentials;
-  /** Uses `next` from now on; false, and nothing changes, when it is for another server or another way to it. */
+  /** Switches to `next`. Returns false, and changes nothing, when `next` is for another server or proxy. */
   renew(next: ClusterCredentials): boolean;
 }
 
-/** Makes credentials renewable. */
+/** Wraps credentials to make them renewable. */
 export function renewable(first: ClusterCredentials): RenewableCredentials {
   let current = first;
   return {

@@ -4,15 +4,15 @@ import type { Dispatcher } from "undici";
 import type { Failure, Outcome } from "./exchange.ts";
 import { Gathered } from "./gathered.ts";
 
-/** How a request for a stream ended. */
+/** The outcome of a stream request. */
 export type StreamOutcome = Outcome | { readonly body: Readable; readonly headers: IncomingHttpHeaders };
 
-// What is unread in one stream; the server waits beyond that.
+// Unread bytes of one stream, beyond which the server has to wait.
 const UNREAD_BYTES = 64 * 1024;
-// A `Status` is shorter; what is longer is not read.
+// Longer than any `Status`; the rest is not read.
 const MOST_REFUSAL_BYTES = 64 * 1024;
 
-/** One answer as a stream with back-pressure, or as text when it is not a success. */
+/** One response as a stream with backpressure, or as text when it is not a success. */
 export class StreamExchange implements Dispatcher.DispatchHandler {
   readonly #settle: (outcome: StreamOutcome) => void;
   readonly #onConnected: () => void;
@@ -21,11 +21,11 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
   #settled = false;
   #complete = false;
   #body: Readable | undefined;
-  /** The body's reader has read everything, and waits. */
+  /** The body's reader has consumed everything and waits. */
   #wanted = false;
   #status = 0;
   #headers: IncomingHttpHeaders = {};
-  /** What is unread of the body, or what there is of the refusal. */
+  /** Unread bytes of the body, or the bytes of a refusal so far. */
   readonly #unread = new Gathered();
 
   constructor(onConnected: () => void, settle: (outcome: StreamOutcome) => void) {
@@ -33,7 +33,7 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
     this.#settle = settle;
   }
 
-  /** Ends the exchange from this side, and its connection. */
+  /** Ends the exchange and its connection. */
   end(by: Failure["by"], cause: Error): void {
     this.#fail({ sent: this.#controller !== undefined, by, cause });
     this.#body?.destroy(cause);
@@ -51,7 +51,7 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
     this.#headers = headers;
     if (status < 200 || status >= 300 || this.#settled) return;
     this.#body = new Readable({
-      // It would keep each chunk as it came, however small.
+      // A larger buffer would keep chunks as they arrive, however small.
       highWaterMark: 1,
       read: () => this.#read(controller),
       destroy: (error, callback) => {
@@ -59,7 +59,7 @@ export class StreamExchange implements Dispatcher.DispatchHandler {
         callback(error);
       },
     });
-    // Its reader may not be there yet, or no more.
+    // The body may have no reader yet, or no longer.
     this.#body.on("error", () => {});
     this.#settled = true;
     this.#settle({ body: this.#body, headers });

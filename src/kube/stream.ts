@@ -7,13 +7,13 @@ import { StreamExchange, type StreamOutcome } from "./stream-exchange.ts";
 import type { Transport } from "./transport.ts";
 import type { WireRequest } from "./wire.ts";
 
-/** What is read as a stream. */
+/** The subresource to read as a stream. */
 export type StreamTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & StreamOptions;
 
-// A thousand handshakes begun at once all end late, and every other request's with them.
+// A thousand concurrent handshakes would all finish late, and delay other requests' connections.
 const CONNECTING_AT_ONCE = 16;
 
-/** Opens streams of one API server, a few connections at a time. */
+/** Opens streams to one API server, a few connections at a time. */
 export class StreamOpener {
   readonly #transport: Transport;
   readonly #connecting = new Slots(CONNECTING_AT_ONCE);
@@ -23,7 +23,7 @@ export class StreamOpener {
     this.#transport = transport;
   }
 
-  /** The answer as a stream; see `ClusterClient.stream`. */
+  /** Returns the response as a stream; see `ClusterClient.stream`. */
   async open(target: StreamTarget): Promise<StreamAnswer> {
     const transport = this.#transport;
     const { plural, namespace, name, path, query, signal, timeoutMs } = target;
@@ -60,7 +60,7 @@ export class StreamOpener {
       };
       const exchange = new StreamExchange(release, (outcome) => {
         clearTimeout(timer);
-        // A stream that is open ends with its caller.
+        // An open stream keeps its abort callback until it ends.
         if (!("body" in outcome)) forget();
         else outcome.body.once("close", () => forget());
         resolve(outcome);

@@ -7,46 +7,46 @@ import { describeTarget } from "./paths.ts";
 import { errorFromAnswer, type Subject } from "./status.ts";
 import { Wire, type WireRequest } from "./wire.ts";
 
-/** Told of every request once it ended, its retries included. */
+/** Receives each finished request, retries included. */
 export interface ClientMetrics {
-  /** `result` is the HTTP status, or the error code when there was no answer. */
+  /** Observes a request. `result` is the HTTP status, or the error code without a response. */
   observeRequest(cluster: string, verb: string, plural: string, result: string, seconds: number): void;
-  /** A watch was accepted. */
+  /** Counts an accepted watch. */
   countWatch(cluster: string, plural: string): void;
   countWatchEvents(cluster: string, plural: string, events: number, bytes: number): void;
 }
 
-/** What a transport is made of. */
+/** The dependencies and limits of a transport. */
 export interface TransportOptions {
   readonly cluster: string;
   readonly credentials: ClusterCredentials;
   readonly limits: ClientLimits;
   readonly userAgent: string;
   readonly metrics?: ClientMetrics | undefined;
-  /** How long writes may still be on their way: what is left of the leader's lease. Undefined: as long as they like. */
+  /** Returns the rest of the leader's lease in ms, which limits every write. Undefined: no limit. */
   readonly leaseLeftMs?: (() => number | undefined) | undefined;
   readonly untrusted?: boolean | undefined;
 }
 
-// A read that found no connection is tried again this soon; a longer outage is the caller's backoff's business.
+// Delays before a read without a connection is retried. The caller's backoff handles longer outages.
 const RECONNECT_DELAYS_MS = [50, 250];
-// What an untrusted server's answers on their way may hold together. A page of 500 pods has some 5 MB.
+// Byte budget of an untrusted server's responses in flight. A page of 500 pods has about 5 MB.
 const MOST_UNTRUSTED_BYTES = 64 * 2 ** 20;
-// Some tenths of a second after it listens, on an idle machine, an API server knows the roles (measured with 1.36).
+// An API server's RBAC cache syncs a few tenths of a second after it listens, on an idle machine (measured with 1.36).
 const STARTING_DELAYS_MS = [100, 400, 1_500];
 
-/** Sends requests to one API server within its limits and deadlines, and repeats only what is surely safe to repeat. */
+/** Sends requests to one API server within its limits and deadlines. Retries only what is certainly safe to repeat. */
 export class Transport {
   readonly cluster: string;
-  /** For what is not over with one answer. */
+  /** The wire, for streams, watches and upgrades. */
   readonly wire: Wire;
   readonly #options: TransportOptions;
   readonly #slots: Slots;
   readonly #aborts = new AbortCallbacks();
   readonly #bucket: TokenBucket;
-  /** Ends the waits of requests that are between two attempts. */
+  /** Callbacks that end the waits between two attempts. */
   readonly #waking = new Set<() => void>();
-  /** What its answers on their way hold. */
+  /** Byte budget of the responses in flight. */
   readonly arriving: ByteBudget;
 
   constructor(options: TransportOptions) {
@@ -62,12 +62,12 @@ export class Transport {
     return this.#options.limits.timeoutMs;
   }
 
-  /** What it answers is checked before it is believed, and may only be so large. */
+  /** Responses are validated and limited in size. */
   get untrusted(): boolean {
     return this.#options.untrusted === true;
   }
 
-  /** The 2xx answer to a request; rejects with KubeError. */
+  /** Sends a request and returns its 2xx response. Rejects with KubeError. */
   async send(request: WireRequest): Promise<Answer> {
     const startedAt = performance.now();
     try {
@@ -80,7 +80,7 @@ export class Transport {
     }
   }
 
-  /** How errors name the request. */
+  /** Returns the name of the request in errors. */
   subject(request: WireRequest): Subject {
     return {
       cluster: this.cluster,
@@ -90,8 +90,8 @@ export class Transport {
   }
 
   /**
-   * The identity to send `request` with; rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer for
-   * it than the request has.
+   * Returns the identity for `request`. Rejects with KubeError: `BadCredentials`, or `NotSent` when a plugin takes longer than
+   * the request may.
    */
   async identity(request: WireRequest, leftMs: number = this.timeoutMs): Promise<Identity> {
     try {
@@ -104,12 +104,12 @@ export class Transport {
     }
   }
 
-  /** Forgets cached credentials after a 401. */
+  /** Drops cached credentials after a 401. */
   refreshCredentials(): void {
     this.#options.credentials.refresh();
   }
 
-  /** Waits for the token bucket; rejects with NotSent when the wait would be longer than `mostMs`. */
+  /** Waits for the rate limit. Rejects with NotSent when the wait would exceed `mostMs`. */
   async takeToken(request: WireRequest, mostMs: number): Promise<void> {
     const waitMs = this.#bucket.reserve(performance.now(), mostMs);
     if (waitMs === undefined) throw this.error("NotSent", "the client's request rate is used up", request);
@@ -126,12 +126,12 @@ export class Transport {
     await closed;
   }
 
-  /** Notes that a watch was accepted. */
+  /** Records an accepted watch. */
   watchOpened({ plural }: WireRequest): void {
     this.#options.metrics?.countWatch(this.cluster, plural);
   }
 
-  /** Notes what a watch has brought. */
+  /** Records the lines that a watch delivered. */
   watchBrought({ plural }: WireRequest, lines: readonly Buffer[]): void {
     const { metrics } = this.#options;
     if (metrics === undefined) return;
@@ -171,7 +171,7 @@ export class Transport {
       if (answer.status >= 200 && answer.status < 300) return answer;
       const error = errorFromAnswer(answer, request.path, this.subject(request));
       if (answer.status === 401 && !refreshed) {
-        // The server has refused before doing anything, so a second try is safe for writes too.
+        // The server rejects credentials before it acts, so a retry is safe for writes as well.
         refreshed = true;
         this.refreshCredentials();
         continue;
@@ -183,15 +183,15 @@ export class Transport {
     }
   }
 
-  /** Milliseconds after which a request that was refused is sent again; undefined when the refusal is the server's word. */
+  /** Returns the milliseconds until a refused request is sent again. Undefined when the refusal is final. */
   #delayAfter(error: KubeError, request: WireRequest, denials: number): number | undefined {
-    // As client-go: without Retry-After (an eviction that a PodDisruptionBudget holds up) it is the server's word.
+    // As in client-go, a 429 without Retry-After is final (an eviction that a PodDisruptionBudget blocks).
     if (error.status === 429) return error.retryAfterMs === undefined ? undefined : Math.max(error.retryAfterMs, 1);
-    // Reflectors list again anyway; for whoever asks once, a refusal is the server's word.
+    // Reflectors retry lists themselves.
     return request.verb !== "list" && mayBeStarting(error) ? STARTING_DELAYS_MS[denials] : undefined;
   }
 
-  /** Milliseconds until the request must be over; throws when it must not begin at all. */
+  /** Returns the milliseconds until the request's deadline. Throws when it must not start at all. */
   #timeLeft(request: WireRequest, endsAt: number): number {
     if (this.wire.closed) throw this.error("NotSent", "the client was closed", request);
     if (request.signal?.aborted === true)
@@ -204,7 +204,7 @@ export class Transport {
     return Math.min(leftMs, leaseLeftMs);
   }
 
-  /** One try; `queuedMs` is how long it waited for a slot beyond the request's own time. */
+  /** Makes one attempt. `queuedMs` is the wait for a slot that does not count against the deadline. */
   async #attempt(
     request: WireRequest,
     leftMs: number,
@@ -223,9 +223,8 @@ export class Transport {
   }
 
   /**
-   * Waits for a slot. A queue says that this client is busy, not that the server is in trouble: the deadline of a request
-   * that names none begins when it has left the queue. If it did not, a backlog longer than the deadline would make every
-   * request fail that has waited for its turn, and the backlog would never get shorter.
+   * Waits for a slot. The default deadline starts only after the queue: a backlog longer than the deadline would otherwise
+   * fail every request in its turn, and never shrink.
    */
   async #slot(
     request: WireRequest,
@@ -260,7 +259,7 @@ export class Transport {
   #exchange(request: WireRequest, identity: Identity, leftMs: number): Promise<Outcome> {
     const endsAt = performance.now() + leftMs;
     const { leaseLeftMs } = this.#options;
-    // A paused process wakes with its timers late: the clock is asked again before the first byte.
+    // Timers of a paused process fire late, so the clock is read again before the first byte.
     const mayStart = (): boolean =>
       performance.now() <= endsAt && (isRead(request) || (leaseLeftMs?.() ?? Number.POSITIVE_INFINITY) > 0);
     return new Promise((resolve) => {
@@ -272,11 +271,11 @@ export class Transport {
       });
       const onAbort = (): void =>
         exchange.end("aborted", new Error("the caller gave up", { cause: request.signal?.reason }));
-      // What was meant, and not what the queue has left of it: the same failure has the same words each time.
+      // The nominal deadline, not the rest after queueing, so that equal failures have equal messages.
       const allowedMs = request.timeoutMs ?? this.timeoutMs;
       const late = (): void => exchange.end("late", new Error(`no answer within ${Math.round(allowedMs)} ms`));
       let last: NodeJS.Immediate | undefined;
-      // Timers come before sockets: in a process that has had no processor for a while, the answer may be there unread.
+      // Timers run before sockets: after a CPU starvation the response may have arrived unread.
       const timer = setTimeout(() => {
         last = setImmediate(late);
       }, leftMs);
@@ -285,7 +284,7 @@ export class Transport {
     });
   }
 
-  /** The error for an exchange without an answer; what does nothing by itself is harmless when it was sent. */
+  /** Returns the error of an exchange without a response. `isHarmless`: repeating the request has no effect. */
   failure(failure: Failure, request: WireRequest, isHarmless: boolean = isRead(request)): KubeError {
     const { message } = failure.cause;
     if (failure.by === "aborted" && (isHarmless || !failure.sent))
@@ -319,7 +318,7 @@ export class Transport {
   #pause(ms: number, request: WireRequest): Promise<void> {
     const { signal } = request;
     return new Promise((resolve) => {
-      // Whoever ends the wait, the next look at the time left says what follows.
+      // Whatever ends the wait, the next check of the deadline decides what follows.
       const wake = (): void => {
         clearTimeout(timer);
         this.#waking.delete(wake);

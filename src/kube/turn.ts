@@ -1,12 +1,12 @@
-// Sockets and timers wait no longer than this, beside the longest single piece of work.
+// Sockets and timers wait this long at most, beyond the longest single piece of work.
 const TURN_MS = 10;
 
 const waiting: (() => void)[] = [];
 let planned = false;
 
 /**
- * Yields to the event loop. Callers go on in the order in which they came, as many in one turn of the loop as fit into
- * `TURN_MS`. Long work that many answers start at once is done in pieces this way, and the Lease is renewed in between.
+ * Yields to the event loop. Callers resume in order, as many per turn of the loop as fit into `TURN_MS`. Keeps timers, such as
+ * the Lease renewal, on time while many responses are processed.
  */
 export function turn(): Promise<void> {
   return new Promise((resolve) => {
@@ -26,7 +26,7 @@ function goOn(): void {
       return;
     }
     resolve();
-    // After the work that this has released.
+    // Runs after the work that `resolve` released.
     queueMicrotask(() => {
       if (performance.now() < until) next();
       else setImmediate(goOn);

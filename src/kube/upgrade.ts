@@ -11,14 +11,14 @@ import { withSearch } from "./paths.ts";
 import type { Transport } from "./transport.ts";
 import type { WireRequest } from "./wire.ts";
 
-/** What is asked for another protocol. */
+/** The subresource whose connection is upgraded. */
 export type UpgradeTarget = Pick<WireRequest, "plural" | "namespace" | "name" | "path"> & UpgradeOptions;
 
 type UpgradeOutcome = Outcome | { readonly socket: Duplex; readonly headers: IncomingHttpHeaders };
 
 const aborts = new AbortCallbacks();
 
-/** An exchange that ends with a changed protocol or with an ordinary answer. */
+/** An exchange that ends with an upgraded connection or an ordinary response. */
 class UpgradeExchange extends Exchange {
   readonly #upgraded: (headers: IncomingHttpHeaders, socket: Duplex) => void;
 
@@ -33,13 +33,13 @@ class UpgradeExchange extends Exchange {
     headers: IncomingHttpHeaders,
     socket: Duplex,
   ): void {
-    // Its owner takes over in another turn of the event loop; an error before that must not end the process.
+    // An error before the owner takes over, in a later turn of the event loop, must not end the process.
     socket.on("error", () => {});
     this.#upgraded(headers, socket);
   }
 }
 
-/** The answer to a request for an upgrade; see `ClusterClient.upgrade`. */
+/** Requests an upgrade; see `ClusterClient.upgrade`. */
 export async function upgrade(transport: Transport, target: UpgradeTarget): Promise<UpgradeAnswer> {
   const { plural, namespace, name, path, method, query, signal, timeoutMs = transport.timeoutMs } = target;
   const request: WireRequest = {

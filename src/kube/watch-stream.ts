@@ -5,27 +5,27 @@ import { Gathered } from "./gathered.ts";
 import type { ByteBudget } from "./limits.ts";
 import { LineSplitter } from "./line-splitter.ts";
 
-// More than this unread, and the server has to wait: a slow consumer must not fill the heap.
+// Unread bytes beyond which the server has to wait, so that a slow consumer does not fill the heap.
 const MOST_UNREAD_BYTES = 4 * 2 ** 20;
-// What a line takes beside its bytes, which may be one (measured with Node.js 24, rather too much).
+// Heap overhead of a line, an upper estimate (measured with Node.js 24).
 const LINE_BYTES = 256;
 
-// An object has 3 MiB at most in etcd, and somewhat more as JSON: what is longer comes from no API server.
+// An object has 3 MiB at most in etcd, and somewhat more as JSON. No API server sends a longer line.
 const MOST_LINE_BYTES = 16 * 2 ** 20;
 // A Status, or an error page of a proxy in between.
 const MOST_REFUSAL_BYTES = 2 ** 20;
 
-/** What the server answered to a watch request; `refusal` is the body of an answer other than 200. */
+/** The response to a watch request. `refusal` is the body of a response other than 200. */
 export interface Opened {
   readonly status: number;
   readonly headers: IncomingHttpHeaders;
   readonly refusal?: string;
 }
 
-/** Why a stream ended before the server finished it. */
+/** The error of a stream that ended before the server finished it. */
 export class StreamCut extends Error {
   override readonly name = "StreamCut";
-  /** False: the request has not left. */
+  /** False when the request was not sent. */
   readonly sent: boolean;
 
   constructor(message: string, sent: boolean, cause?: unknown) {
@@ -34,15 +34,15 @@ export class StreamCut extends Error {
   }
 }
 
-/** Deadlines of one stream. */
+/** The deadlines of one stream. */
 export interface StreamTimeouts {
-  /** Until the server has answered. */
+  /** Milliseconds until the response must begin. */
   readonly openMs: number;
-  /** Between two chunks. A socket that is silent for longer is taken for dead. */
+  /** Milliseconds of silence after which the connection counts as dead. */
   readonly idleMs: number;
 }
 
-/** The answer to a watch request as batches of lines, for one consumer. */
+/** The response to a watch request as batches of lines, for one consumer. */
 export class WatchStream implements Dispatcher.DispatchHandler {
   readonly #opened = Promise.withResolvers<Opened>();
   readonly #timeouts: StreamTimeouts;
@@ -59,21 +59,21 @@ export class WatchStream implements Dispatcher.DispatchHandler {
   #lastByteAt: number = performance.now();
   #timer: NodeJS.Timeout;
 
-  /** What is not whole yet, or not read, counts in `budget`. */
+  /** Charges incomplete and unread lines to `budget`. */
   constructor(timeouts: StreamTimeouts, budget: ByteBudget) {
     this.#timeouts = timeouts;
     this.#budget = budget;
     this.#timer = setTimeout(() => this.cancel(`no answer within ${timeouts.openMs} ms`), timeouts.openMs);
-    // Nobody may be waiting for the answer any more when it fails.
+    // A failure after the last waiter left must not become an unhandled rejection.
     this.#opened.promise.catch(() => {});
   }
 
-  /** Resolves with the server's answer; rejects with StreamCut. */
+  /** Resolves with the response. Rejects with StreamCut. */
   get opened(): Promise<Opened> {
     return this.#opened.promise;
   }
 
-  /** The next lines, one or more; undefined when the server finished the stream. Rejects with StreamCut. */
+  /** Returns the next lines, one or more; undefined at the end of the stream. Rejects with StreamCut. */
   async take(): Promise<Buffer[] | undefined> {
     while (this.#lines.length === 0) {
       if (this.#end !== undefined) {
@@ -95,7 +95,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
     return lines;
   }
 
-  /** Ends the stream from this side and closes its connection; harmless when it has ended. */
+  /** Ends the stream and closes its connection. Does nothing after its end. */
   cancel(reason: string, cause?: unknown): void {
     const cut = new StreamCut(reason, this.#controller !== undefined, cause);
     if (this.#finish(cut)) this.#controller?.abort(cut);
@@ -168,7 +168,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
     for (const line of this.#lines.slice(known)) this.#unreadBytes += line.length + LINE_BYTES;
   }
 
-  /** Holds what there is now; false when that is too much. Whoever has ended holds nothing. */
+  /** Charges the current bytes. Returns false when they exceed the budget. An ended stream holds none. */
   #hold(): boolean {
     const bytes = this.#end === undefined ? this.#splitter.pendingBytes + this.#unreadBytes : 0;
     if (!this.#budget.hold(bytes - this.#heldBytes)) return false;
@@ -182,7 +182,7 @@ export class WatchStream implements Dispatcher.DispatchHandler {
     wake?.();
   }
 
-  /** One timer per stream, looking back when it fires, instead of one per chunk. */
+  /** Checks for idleness with one timer per stream instead of one per chunk. */
   #watchIdle(ms: number): void {
     this.#timer = setTimeout(() => {
       const silentMs = performance.now() - this.#lastByteAt;

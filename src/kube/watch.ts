@@ -10,12 +10,12 @@ import type { Transport } from "./transport.ts";
 import { StreamCut, WatchStream } from "./watch-stream.ts";
 import type { WireRequest } from "./wire.ts";
 
-// Shorter than the server's own 30 to 60 minutes, so that a dead socket is found in minutes.
+// Shorter than the server's default of 30 to 60 minutes, so that a dead socket is found in minutes.
 const DEFAULT_TIMEOUT_SECONDS = 300;
-// How much later than promised a live server may end the watch.
+// Tolerance for a live server that ends the watch late.
 const IDLE_MARGIN_MS = 15_000;
 
-/** The events of one watch; see `ClusterClient.watch`. */
+/** Yields the events of one watch; see `ClusterClient.watch`. */
 export async function* watchEvents<T extends KubeObject>(
   transport: Transport,
   resource: Resource<T>,

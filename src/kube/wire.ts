@@ -6,7 +6,7 @@ import type { ClientLimits } from "./limits.ts";
 import type { StreamExchange } from "./stream-exchange.ts";
 import type { WatchStream } from "./watch-stream.ts";
 
-/** One request on the wire, and what it is called in errors and metrics. */
+/** One request on the wire, with its name in errors and metrics. */
 export interface WireRequest {
   /** Kubernetes verb. */
   readonly verb: "get" | "list" | "watch" | "create" | "update" | "patch" | "delete";
@@ -18,20 +18,20 @@ export interface WireRequest {
   readonly path: string;
   readonly body?: string;
   readonly contentType?: string;
-  /** Media type of the answer; default JSON. */
+  /** Media type of the response; default JSON. */
   readonly accept?: string;
   readonly signal?: AbortSignal | undefined;
   readonly timeoutMs?: number | undefined;
   readonly outOfTurn?: boolean | undefined;
 }
 
-/** Which protocol a request asks for, and the headers that this protocol wants. */
+/** The protocol that a request asks for, and its headers. */
 export interface Upgrade {
   readonly protocol: string;
   readonly headers: Readonly<Record<string, string[]>>;
 }
 
-/** As undici takes it. */
+/** A request in undici's form. */
 interface DispatchOptions {
   readonly origin: string;
   readonly path: string;
@@ -41,7 +41,7 @@ interface DispatchOptions {
   readonly reset: boolean;
 }
 
-/** Puts requests to one API server on its connections as they are: without a limit, a deadline or a second try. */
+/** Sends requests to one API server as they are: no limits, deadlines or retries. */
 export class Wire {
   readonly #connections: Connections;
   readonly #origin: string;
@@ -66,7 +66,7 @@ export class Wire {
     return this.#closed;
   }
 
-  /** Sends a request that has one answer. */
+  /** Sends a request with one response. */
   send(request: WireRequest, identity: Identity, exchange: Exchange): void {
     try {
       this.#connections.for("requests", identity).dispatch(this.#dispatchOptions(request, identity), exchange);
@@ -75,7 +75,7 @@ export class Wire {
     }
   }
 
-  /** Sends a watch request; what follows goes to `stream`. */
+  /** Sends a watch request. The response goes to `stream`. */
   watch(request: WireRequest, identity: Identity, stream: WatchStream): void {
     try {
       this.#connections.for("watches", identity).dispatch(this.#dispatchOptions(request, identity), stream);
@@ -84,11 +84,11 @@ export class Wire {
     }
   }
 
-  /** Sends a request for another protocol. */
+  /** Sends an upgrade request. */
   upgrade(request: WireRequest, identity: Identity, upgrade: Upgrade, exchange: Exchange): void {
     const { headers, ...options } = this.#dispatchOptions(request, identity);
     const { protocol } = upgrade;
-    // What follows is no JSON, and API servers refuse to answer with what was not asked for.
+    // The stream is not JSON, and API servers reject a request that does not accept their media type.
     headers.accept = "*/*";
     try {
       this.#connections
@@ -99,10 +99,10 @@ export class Wire {
     }
   }
 
-  /** Sends a request whose answer is read as a stream. */
+  /** Sends a request whose response is read as a stream. */
   stream(request: WireRequest, identity: Identity, exchange: StreamExchange): void {
     const { headers, ...options } = this.#dispatchOptions(request, identity);
-    // Logs are plain text, refusals of them JSON.
+    // Logs are plain text; errors are JSON.
     headers.accept = "*/*";
     try {
       this.#connections.for("watches", identity).dispatch({ ...options, headers }, exchange);
@@ -111,14 +111,14 @@ export class Wire {
     }
   }
 
-  /** Cuts the socket when the client is closed. */
+  /** Registers a socket to be closed with the client. */
   keep(socket: Duplex): void {
     this.#upgraded.add(socket);
     socket.once("close", () => this.#upgraded.delete(socket));
     if (this.#closed) socket.destroy();
   }
 
-  /** Cuts every connection; what is under way fails. */
+  /** Closes every connection. Requests in flight fail. */
   async close(): Promise<void> {
     this.#closed = true;
     for (const socket of this.#upgraded) socket.destroy();
@@ -139,7 +139,7 @@ export class Wire {
       method: request.method,
       headers,
       body: request.body ?? null,
-      // undici closes the connection after a DELETE with a body unless told; API servers read it as any other.
+      // undici would close the connection after a DELETE with a body, which API servers handle like any other request.
       reset: false,
     };
   }
